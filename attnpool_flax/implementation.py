@@ -1,0 +1,124 @@
+"""What every JAX function has in common: checked arguments, one compiled program a shape, the rules of dtype.
+
+The checks run in Python, before JAX sees anything, and raise what the oracle raises. What is compiled computes in
+float32, or in float64 where the arguments are, and rounds once, at the end.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attnpool_ref import contract, variants
+
+NARROW = ("float16", "bfloat16")
+
+
+def implementation(function=None, *, weights_apart=False):
+    """Turns the body of an implementation into the public function.
+
+    The body sees arrays of the computing dtype whose batch axes are in place (1 where an array is shared), masks that
+    are None or boolean of their full shape, numbers as arrays of shape (), and a ``precision`` that is settled.
+
+    Args:
+      function: the body; its name is that of its row.
+      weights_apart: the weights cost more than the pooled result and are computed by a program of their own. The
+        others always compute both, so that asking for the weights cannot change a bit of the result.
+    """
+    if function is None:
+        return functools.partial(implementation, weights_apart=weights_apart)
+    row = variants.get(function.__name__)
+    arguments = contract.arguments_of(row.shapes)
+    signature = contract.signature_of(function)
+    compiled = _compile(function, row, arguments)
+
+    @functools.wraps(function)
+    def checked_implementation(*args, **kwargs):
+        values = contract.bind(row.name, signature, args, kwargs)
+        for key in arguments:
+            values[key] = _as_array(values[key])
+        checked = contract.check(row, values)
+        dtype = _result_dtype(checked.dtype)
+        arrays = {key: values.pop(key) for key in arguments}
+        for key, argument in arguments.items():
+            if argument.kind == "number" and isinstance(arrays[key], np.ndarray):
+                arrays[key] = arrays[key].astype(_computing(dtype))  # 2 and 2.0 are one program
+        if "precision" in values:
+            values["precision"] = _precision(values["precision"], dtype)
+        wants_weights = values.get("return_weights", False)
+
+        def run(return_weights):
+            static = values | ({"return_weights": return_weights} if row.weights else {})
+            return compiled(arrays, dtype=dtype, static=tuple(sorted(static.items(), key=lambda item: item[0])))
+
+        if not row.weights:
+            return run(None)
+        if weights_apart:
+            return (run(False), run(True)[1]) if wants_weights else run(False)
+        pooled, weights = run(True)
+        return (pooled, weights) if wants_weights else pooled
+
+    return checked_implementation
+
+
+def _compile(function, row, arguments):
+    @functools.partial(jax.jit, static_argnames=("dtype", "static"))
+    def program(arrays, *, dtype, static):
+        static = dict(static)
+        checked = contract.check(row, arrays | static)
+        prepared = {key: _prepare(arrays[key], argument, checked, dtype) for key, argument in arguments.items()}
+        result = function(**prepared, **static)
+        return jax.tree.map(lambda part: _finish(part, checked.batch if "..." in row.shapes else (), dtype), result)
+
+    program.__wrapped__.__name__ = row.name
+    return program
+
+
+def _as_array(value):
+    """Python numbers as NumPy arrays; what holds an array (a module's parameter) as that array; all else as it is."""
+    if isinstance(value, (bool, int, float, complex, np.generic)):
+        return np.asarray(value)
+    if hasattr(value, "__jax_array__"):
+        return jnp.asarray(value)
+    return value
+
+
+def _result_dtype(decided):
+    if decided is None:
+        return np.dtype(jnp.result_type(float))
+    if decided == np.float64 and not jax.config.jax_enable_x64:
+        return np.dtype(np.float32)
+    return decided
+
+
+def _computing(dtype):
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
+
+def _precision(precision, dtype):
+    """The caller's own choice, else full float32 products; narrow inputs are exact in one pass."""
+    if precision is not None or jax.config.jax_default_matmul_precision is not None:
+        return precision
+    return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
+
+
+def _prepare(value, argument, checked, dtype):
+    if value is None:
+        return None
+    if argument.kind in ("mask", "bool"):
+        value = value != 0
+    elif argument.kind != "int":
+        value = jnp.asarray(value, _computing(dtype))
+    if argument.kind in ("mask", "stretch"):
+        return jnp.broadcast_to(value, checked.targets[argument.name])
+    if argument.kind == "data" and "..." in argument.shapes[0]:
+        missing = len(checked.targets[argument.name]) - value.ndim
+        return jnp.reshape(value, (1,) * missing + value.shape)
+    return value
+
+
+def _finish(part, batch, dtype):
+    if jnp.issubdtype(part.dtype, jnp.floating):
+        part = part.astype(dtype)
+    return jnp.broadcast_to(part, batch + part.shape[len(batch) :])

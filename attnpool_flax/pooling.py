@@ -1,0 +1,123 @@
+"""Pooling. Twin of :mod:`attnpool_ref.pooling`: an absent mask costs nothing, and no key is ever projected."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.attention import drop
+from attnpool_flax.implementation import implementation
+from attnpool_flax.masks import keep_real
+from attnpool_flax.normalizers import softmax
+
+
+@implementation
+def mean_pooling(x, mask=None):
+    """Twin of :func:`attnpool_ref.mean_pooling`; counts are exact in every dtype."""
+    return mean_of_real(keep_real(x, mask), mask)
+
+
+def mean_of_real(x, mask):
+    """Mean of tokens [..., L, d] whose padding is already 0."""
+    if mask is None:
+        return jnp.sum(x, -2) / max(x.shape[-2], 1)
+    return jnp.sum(x, -2) / count_real(mask, x.dtype)[..., None]
+
+
+def count_real(mask, dtype):
+    """How many are real along the last axis, at least 1."""
+    return jnp.maximum(jnp.sum(mask, -1, dtype=jnp.int32), 1).astype(dtype)
+
+
+@implementation
+def max_pooling(x, mask=None):
+    """Twin of :func:`attnpool_ref.max_pooling`."""
+    if mask is None:
+        mask = jnp.ones(x.shape[:-1], bool)
+    largest = jnp.max(jnp.where(mask[..., None], x, -jnp.inf), -2, initial=-jnp.inf)
+    return jnp.where(jnp.any(mask, -1)[..., None], largest, 0)
+
+
+@implementation
+def first_pooling(x, mask=None):
+    """Twin of :func:`attnpool_ref.first_pooling`; one token is read."""
+    if x.shape[-2] == 0:
+        return jnp.sum(x, -2)
+    if mask is None:
+        return x[..., 0, :]
+    return _token_at(x, mask, jnp.argmax(mask, -1))
+
+
+@implementation
+def last_pooling(x, mask=None):
+    """Twin of :func:`attnpool_ref.last_pooling`; one token is read."""
+    if x.shape[-2] == 0:
+        return jnp.sum(x, -2)
+    if mask is None:
+        return x[..., -1, :]
+    return _token_at(x, mask, mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1))
+
+
+def _token_at(x, mask, position):
+    """The token [..., d] at a position [...]; 0 where nothing is real. An x that is shared is not copied."""
+    x = jnp.broadcast_to(x, mask.shape[:-1] + x.shape[-2:])
+    token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
+    return jnp.where(jnp.any(mask, -1)[..., None], token, 0)
+
+
+@implementation
+def weighted_pooling(x, weights=None, mask=None, *, precision=None):
+    """Twin of :func:`attnpool_ref.weighted_pooling`."""
+    x = keep_real(x, mask)
+    if weights is None:
+        return mean_of_real(x, mask)
+    if mask is not None:
+        weights = jnp.where(mask, weights, 0)
+    total = jnp.sum(weights, -1, keepdims=True)
+    weights = jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total))
+    return weighted_sum(weights, x, precision)
+
+
+def weighted_sum(weights, x, precision):
+    """[..., L] and [..., L, d] to [..., d]."""
+    return jnp.einsum("...l,...ld->...d", weights, x, precision=precision)
+
+
+@implementation
+def attention_pooling(
+    x,
+    mask=None,
+    query=None,
+    *,
+    query_kernel=None,
+    key_kernel=None,
+    normalize_query=False,
+    query_norm_scale=None,
+    query_norm_bias=None,
+    epsilon=1e-6,
+    scale=None,
+    dropout_multiplier=None,
+    return_weights=False,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys."""
+    x = keep_real(x, mask)
+    if query is None:
+        query = mean_of_real(x, mask)
+    if normalize_query:
+        query = _layer_norm(query, query_norm_scale, query_norm_bias, epsilon)
+    if query_kernel is not None:
+        query = jnp.einsum("...d,dc->...c", query, query_kernel, precision=precision)
+    query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if key_kernel is not None:
+        query = jnp.einsum("...c,dc->...d", query, key_kernel, precision=precision)
+    weights = softmax(jnp.einsum("...ld,...d->...l", x, query, precision=precision), mask)
+    pooled = weighted_sum(drop(weights, dropout_multiplier, mask), x, precision)
+    return (pooled, weights) if return_weights else pooled
+
+
+def _layer_norm(query, scale, bias, epsilon):
+    centered = query - jnp.mean(query, -1, keepdims=True)
+    query = centered * lax.rsqrt(jnp.mean(centered * centered, -1, keepdims=True) + epsilon)
+    lift = (1,) * (query.ndim - 1) + (-1,)
+    if scale is not None:
+        query = query * scale.reshape(lift)
+    return query if bias is None else query + bias.reshape(lift)

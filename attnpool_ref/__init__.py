@@ -1,0 +1,34 @@
+"""attnpool_ref: every attention pooling as its definition says, in NumPy, float64 inside."""
+
+from attnpool_ref.attention import attend, dot_product_attention
+from attnpool_ref.masks import lengths_to_mask
+from attnpool_ref.normalizers import l2_normalize, masked_softmax
+from attnpool_ref.pairs import cross_attention_pooling
+from attnpool_ref.pooling import (
+    attention_pooling,
+    first_pooling,
+    last_pooling,
+    max_pooling,
+    mean_pooling,
+    weighted_pooling,
+)
+from attnpool_ref.scores import dot_score, scaled_dot_score
+
+__version__ = "0.1.0"
+
+__all__ = [  # in the order of the table
+    "lengths_to_mask",
+    "masked_softmax",
+    "l2_normalize",
+    "dot_score",
+    "scaled_dot_score",
+    "attend",
+    "dot_product_attention",
+    "mean_pooling",
+    "max_pooling",
+    "first_pooling",
+    "last_pooling",
+    "weighted_pooling",
+    "attention_pooling",
+    "cross_attention_pooling",
+]

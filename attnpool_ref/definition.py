@@ -1,0 +1,66 @@
+"""What every definition of the oracle has in common: checked arguments, float64 inside, the caller's dtype outside."""
+
+import functools
+
+import numpy as np
+
+from attnpool_ref import contract, variants
+
+
+def definition(function):
+    """Turns the body of a definition into the public function.
+
+    The body sees float64 arrays with all batch axes in place, boolean masks of the full shape (never None), and
+    numbers as floats. The caller gets the dtype that the arguments decide (``docs/conventions.md``).
+    """
+    row = variants.get(function.__name__)
+    arguments = contract.arguments_of(row.shapes)
+    signature = contract.signature_of(function)
+
+    @functools.wraps(function)
+    def checked_definition(*args, **kwargs):
+        values = contract.bind(row.name, signature, args, kwargs)
+        for key in arguments:
+            values[key] = _as_array(row.name, key, values[key])
+        checked = contract.check(row, values)
+        for key, argument in arguments.items():
+            value = values[key]
+            if argument.kind == "mask":
+                values[key] = _full_mask(value, argument, checked, values)
+            elif value is None:
+                continue
+            elif argument.kind == "bool":
+                values[key] = value.astype(bool)
+            elif argument.kind != "int":
+                value = value.astype(np.float64)
+                values[key] = np.broadcast_to(value, checked.targets[key]) if key in checked.targets else value
+        result = function(**values)
+        return _cast(result, checked.dtype or np.dtype(np.float64))
+
+    return checked_definition
+
+
+def _as_array(name, key, value):
+    """What ``np.asarray`` makes of it; None and text stay, for the check to refuse."""
+    if value is None or isinstance(value, (str, bytes)):
+        return value
+    try:
+        return np.asarray(value)
+    except ValueError as error:  # a ragged list
+        raise TypeError(f"{name}: `{key}` is no array: {error}") from None
+
+
+def _full_mask(mask, argument, checked, values):
+    """The mask as a boolean array of its full shape; None is all real, except where lengths say it."""
+    if mask is not None:
+        return np.broadcast_to(mask.astype(bool), checked.targets[argument.name])
+    if values.get("lengths") is not None:
+        return None
+    return np.ones(contract.full_shape(argument.shapes[0], checked.batch, checked.sizes), bool)
+
+
+def _cast(result, dtype):
+    if isinstance(result, tuple):
+        return tuple(_cast(part, dtype) for part in result)
+    result = np.asarray(result)
+    return result.astype(dtype) if result.dtype == np.float64 else result

@@ -1,0 +1,223 @@
+"""Pooling: from one sequence of vectors and its mask to one vector."""
+
+import numpy as np
+
+from attnpool_ref.definition import definition
+from attnpool_ref.normalizers import masked_softmax
+
+
+@definition
+def mean_pooling(x, mask=None):
+    r"""Averages the real tokens.
+
+    .. math:: o = \frac 1 N \sum_{l : k_l} x_l, \qquad N = \sum_l k_l
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Reimers and Gurevych 2019, section 3, MEAN; without a floor under the count.
+
+    >>> mean_pooling([[1.0], [3.0], [99.0]], [True, True, False])
+    array([2.])
+    """
+    total = np.sum(np.where(mask[..., None], x, 0), -2)
+    return total / np.maximum(np.sum(mask, -1), 1)[..., None]
+
+
+@definition
+def max_pooling(x, mask=None):
+    r"""Takes the largest real value of each feature.
+
+    .. math:: o_c = \max_{l : k_l} x_{lc}
+
+    The gradient is shared evenly among ties.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+
+    Returns:
+      [..., d]; 0 where nothing is real. -inf at a real token is data.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Reimers and Gurevych 2019, section 3, MAX.
+
+    >>> max_pooling([[-1.0], [-3.0], [99.0]], [True, True, False])
+    array([-1.])
+    """
+    largest = np.max(np.where(mask[..., None], x, -np.inf), -2, initial=-np.inf)
+    return np.where(np.any(mask, -1)[..., None], largest, 0)
+
+
+@definition
+def first_pooling(x, mask=None):
+    r"""Takes the first real token, on whichever side the padding is.
+
+    .. math:: o = x_l, \qquad l = \min \{ l : k_l \}
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Reimers and Gurevych 2019, section 3, CLS.
+
+    >>> first_pooling([[99.0], [1.0], [2.0]], [False, True, True])
+    array([1.])
+    """
+    return _token_at(x, mask, lambda: np.argmax(mask, -1))
+
+
+@definition
+def last_pooling(x, mask=None):
+    r"""Takes the last real token, on whichever side the padding is.
+
+    .. math:: o = x_l, \qquad l = \max \{ l : k_l \}
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
+
+    >>> last_pooling([[1.0], [2.0], [99.0]], [True, True, False])
+    array([2.])
+    """
+    return _token_at(x, mask, lambda: mask.shape[-1] - 1 - np.argmax(mask[..., ::-1], -1))
+
+
+def _token_at(x, mask, position):
+    """The token at ``position()``; 0 where nothing is real, which a sequence of length 0 is as well."""
+    if x.shape[-2] == 0:
+        return np.sum(x, -2)
+    token = np.take_along_axis(x, position()[..., None, None], -2)[..., 0, :]
+    return np.where(np.any(mask, -1)[..., None], token, 0)
+
+
+@definition
+def weighted_pooling(x, weights=None, mask=None):
+    r"""Averages the real tokens under given weights.
+
+    .. math:: o = \frac{\sum_{l : k_l} w_l x_l}{\sum_{l : k_l} w_l}
+
+    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty.
+
+    Args:
+      x: [..., L, d] tokens.
+      weights: [L] for all examples or [..., L]; None is uniform.
+      mask: bool, broadcastable to [..., L], True = real.
+
+    Returns:
+      [..., d]; 0 where nothing is real or the weights cancel.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+
+    Source:
+      Notebook 001, ``normal_pooling``, with the weights normalised over what is real.
+
+    >>> weighted_pooling([[1.0], [4.0], [99.0]], [2.0, 1.0, 5.0], [True, True, False])
+    array([2.])
+    """
+    weights = np.where(mask, 1.0 if weights is None else weights, 0)
+    total = np.sum(weights, -1, keepdims=True)
+    weights = np.where(total == 0, 0, weights / np.where(total == 0, 1, total))
+    return _average(weights, x, mask)
+
+
+def _average(weights, x, mask):
+    """Sum of the tokens under weights [..., L] that already know the mask."""
+    return np.sum(weights[..., None] * np.where(mask[..., None], x, 0), -2)
+
+
+@definition
+def attention_pooling(
+    x,
+    mask=None,
+    query=None,
+    *,
+    query_kernel=None,
+    key_kernel=None,
+    normalize_query=False,
+    query_norm_scale=None,
+    query_norm_bias=None,
+    epsilon=1e-6,
+    scale=None,
+    dropout_multiplier=None,
+    return_weights=False,
+):
+    r"""Averages the real tokens by how well they suit a query; without ``query`` nothing is learned.
+
+    .. math:: o = \sum_l w_l x_l, \qquad
+              w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c}\Big)
+
+    :math:`\hat q` is the query, or with ``normalize_query`` its layer normalisation
+    :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens.
+    ``query=None`` takes the mean of each example's real tokens as its query: deterministic and without parameters.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
+      query_kernel: [d, c], :math:`W_q`.
+      key_kernel: [d, c], :math:`W_k`.
+      normalize_query: apply layer normalisation to the query, before its kernel.
+      query_norm_scale: [d], :math:`\gamma`, 1 if None; the query's width where that is not d.
+      query_norm_bias: [d], :math:`\beta`, 0 if None.
+      epsilon: :math:`\epsilon`, a number.
+      scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      dropout_multiplier: broadcastable to [..., L]; multiplies the weights.
+      return_weights: also return the weights, as they are before dropout.
+
+    Returns:
+      [..., d], and with ``return_weights`` the weights [..., L]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
+
+    Source:
+      Notebook 001, ``attention_pooling``, as its comments mean it.
+
+    >>> attention_pooling([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], [True, True, False], [0.0, 1.0])
+    array([2., 0.])
+    """
+    x = np.where(mask[..., None], x, 0)
+    if query is None:
+        query = mean_pooling(x, mask)
+    if normalize_query:
+        query = (query - query.mean(-1, keepdims=True)) / np.sqrt(query.var(-1, keepdims=True) + epsilon)
+        query = query * (1 if query_norm_scale is None else query_norm_scale)
+        query = query + (0 if query_norm_bias is None else query_norm_bias)
+    if query_kernel is not None:
+        query = query @ query_kernel
+    key = x if key_kernel is None else x @ key_kernel
+    if scale is None:
+        scale = 1 / np.sqrt(key.shape[-1])
+    weights = masked_softmax(scale * np.sum(key * query[..., None, :], -1), mask)
+    applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
+    pooled = _average(applied, x, mask)
+    return (pooled, weights) if return_weights else pooled
