@@ -2,7 +2,7 @@
 
 from attnpool_flax.attention import attend, dot_product_attention
 from attnpool_flax.masks import lengths_to_mask
-from attnpool_flax.normalizers import l2_normalize, masked_softmax
+from attnpool_flax.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
 from attnpool_flax.pairs import cross_attention_pooling
 from attnpool_flax.pooling import (
     attention_pooling,
@@ -19,6 +19,8 @@ __all__ = [  # in the order of the table
     "__version__",
     "lengths_to_mask",
     "masked_softmax",
+    "sparsemax",
+    "entmax15",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",

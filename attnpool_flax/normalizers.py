@@ -29,10 +29,83 @@ def softmax(scores, mask, axis=-1):
 
 
 @implementation
+def sparsemax(scores, mask=None, *, axis=-1):
+    """Twin of :func:`attnpool_ref.sparsemax`: the support by sorting, without gradient; then a mean over it."""
+    return project_on_simplex(scores, mask, axis)
+
+
+def project_on_simplex(scores, mask, axis=-1):
+    """The sparsemax of checked arguments."""
+    below, empty = _below_largest(scores, mask, axis)
+    # the k-th largest score is in the support if the sum of s_(j) - s_(k) over j <= k is less than 1
+    ordered, count = _from_the_largest(below, axis)
+    support = _at_least_last(below, ordered, jnp.cumsum(ordered, axis) - count * ordered < 1, axis)
+    size = jnp.sum(support, axis, keepdims=True, dtype=below.dtype)
+    threshold = (jnp.sum(jnp.where(support, below, 0), axis, keepdims=True) - 1) / jnp.maximum(size, 1)
+    return _where_real(jnp.where(support, below - threshold, 0), mask, empty)
+
+
+@implementation
+def entmax15(scores, mask=None, *, axis=-1):
+    """Twin of :func:`attnpool_ref.entmax15`: the support by sorting, without gradient; then two moments over it."""
+    return entmax_15(scores, mask, axis)
+
+
+def entmax_15(scores, mask, axis=-1):
+    """The 1.5-entmax of checked arguments."""
+    below, empty = _below_largest(scores / 2, mask, axis)
+    # the k-th largest score is in the support if the sum of (s_(j) - s_(k))^2 over j <= k is less than 1
+    ordered, count = _from_the_largest(below, axis)
+    squares = jnp.cumsum(ordered * ordered, axis) - 2 * ordered * jnp.cumsum(ordered, axis) + count * ordered * ordered
+    support = _at_least_last(below, ordered, squares < 1, axis)
+    size = jnp.maximum(jnp.sum(support, axis, keepdims=True, dtype=below.dtype), 1)
+    mean = jnp.sum(jnp.where(support, below, 0), axis, keepdims=True) / size
+    deviation = jnp.where(support, below - mean, 0)
+    square = (1 - jnp.sum(deviation * deviation, axis, keepdims=True)) / size
+    # positive but for rounding, and the root of 0 would have an infinite gradient
+    root = jnp.where(square <= 0, 0, jnp.sqrt(jnp.where(square <= 0, 1, square)))
+    above = jnp.where(support, deviation + root, 0)
+    return _where_real(above * above, mask, empty)
+
+
+def _below_largest(scores, mask, axis):
+    """Scores less the largest real one, at least -1 as nothing deeper has a weight; which rows are empty."""
+    if mask is not None:
+        scores = jnp.where(mask, scores, -jnp.inf)
+    largest = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))
+    empty = largest == -jnp.inf
+    largest = jnp.where(largest == jnp.inf, jnp.nan, jnp.where(empty, 0, largest))
+    below = scores - largest
+    return jnp.where(below <= -1, -1, below), empty
+
+
+def _from_the_largest(scores, axis):
+    """Scores in descending order, without gradient, and 1, 2, 3, ... beside them."""
+    ordered = jnp.flip(jnp.sort(lax.stop_gradient(scores), axis), axis)
+    return ordered, lax.broadcasted_iota(scores.dtype, scores.shape, axis % scores.ndim) + 1
+
+
+def _at_least_last(scores, ordered, chosen, axis):
+    """Which scores reach the smallest of the ``chosen`` ones; equal scores go together, NaN goes in."""
+    smallest = jnp.min(jnp.where(chosen, ordered, jnp.inf), axis, keepdims=True, initial=jnp.inf)
+    return ~(lax.stop_gradient(scores) < smallest)
+
+
+def _where_real(weights, mask, empty):
+    weights = jnp.where(empty, 0, weights)
+    return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+@implementation
 def l2_normalize(x, *, axis=-1):
     """Twin of :func:`attnpool_ref.l2_normalize`; the gradient at the zero vector is 0."""
+    return unit(x, axis)
+
+
+def unit(x, axis=-1):
+    """The unit vectors of checked arguments, 0 for the zero vector."""
     largest = lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0))
     scaled = x / jnp.where(largest == 0, 1, largest)
     squares = jnp.sum(scaled * scaled, axis, keepdims=True)
-    norm = jnp.where(squares == 0, 1, jnp.sqrt(jnp.where(squares == 0, 1, squares)))
-    return scaled / norm
+    norm = jnp.sqrt(jnp.where(squares == 0, 1, squares))
+    return jnp.where(squares == 0, 0, scaled / norm)  # a constant: the zero vector has no gradient

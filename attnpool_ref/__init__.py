@@ -2,7 +2,7 @@
 
 from attnpool_ref.attention import attend, dot_product_attention
 from attnpool_ref.masks import lengths_to_mask
-from attnpool_ref.normalizers import l2_normalize, masked_softmax
+from attnpool_ref.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
 from attnpool_ref.pairs import cross_attention_pooling
 from attnpool_ref.pooling import (
     attention_pooling,
@@ -19,6 +19,8 @@ __version__ = "0.1.0"
 __all__ = [  # in the order of the table
     "lengths_to_mask",
     "masked_softmax",
+    "sparsemax",
+    "entmax15",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",

@@ -54,6 +54,102 @@ def _real_by_length(lengths, shape, axis):
 
 
 @definition
+def sparsemax(scores, mask=None, *, axis=-1):
+    r"""Projects the real scores onto the simplex; scores far below the largest have weight exactly 0.
+
+    .. math:: w = \operatorname*{argmin}_{p \in \Delta} \lVert p - s \rVert^2, \qquad
+              w_j = \max(0, s_j - \tau), \qquad \tau = \max_k \frac{s_{(1)} + \dots + s_{(k)} - 1}{k}
+
+    :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the real scores in order; the largest of these thresholds is the one of
+    the paper's support. Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real
+    score of :math:`+\infty` gives NaN in its own row. The gradient at a score that equals :math:`\tau` is that of
+    weight 0.
+
+    Args:
+      scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
+      mask: bool, broadcastable to ``scores``, True = real.
+      axis: the axis that is normalised.
+
+    Returns:
+      Weights of the shape of ``scores``.
+
+    Raises:
+      ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
+
+    Source:
+      Martins and Astudillo 2016, equation 2, proposition 1 and algorithm 1.
+
+    >>> sparsemax([0.5, 0.25, -1.0, 9.0], [True, True, True, False])
+    array([0.625, 0.375, 0.   , 0.   ])
+    """
+    below, mask, empty = _below_largest(scores, mask, axis)
+    ordered, count = _from_the_largest(below)
+    threshold = np.max((np.cumsum(ordered, -1) - 1) / count, -1, keepdims=True, initial=-np.inf)
+    weights = np.where(mask & ~empty, np.maximum(below - threshold, 0), 0)
+    return np.moveaxis(weights, -1, axis)
+
+
+@definition
+def entmax15(scores, mask=None, *, axis=-1):
+    r"""Normalises by 1.5-entmax, halfway from softmax to sparsemax: smooth, and 0 for scores far below the largest.
+
+    .. math:: w_j = \max(0, s_j / 2 - \tau)^2, \qquad
+              \tau = M_k - \sqrt{(1 - V_k) / k}, \qquad
+              k = \max \Big\{ k : \sum_{j \le k} \big(\tfrac 1 2 s_{(j)} - \tfrac 1 2 s_{(k)}\big)^2 \le 1 \Big\}
+
+    :math:`M_k` is the mean of the :math:`k` largest halved scores, :math:`V_k` the sum of their squared deviations
+    from it. Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of
+    :math:`+\infty` gives NaN in its own row.
+
+    Args:
+      scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
+      mask: bool, broadcastable to ``scores``, True = real.
+      axis: the axis that is normalised.
+
+    Returns:
+      Weights of the shape of ``scores``.
+
+    Raises:
+      ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
+
+    Source:
+      Peters, Niculae and Martins 2019, algorithm 2.
+
+    >>> entmax15([2.0, 2.0, -2.0, 9.0], [True, True, True, False]).round(6)
+    array([0.5, 0.5, 0. , 0. ])
+    """
+    below, mask, empty = _below_largest(scores / 2, mask, axis)
+    ordered, count = _from_the_largest(below)
+    total, squares = np.cumsum(ordered, -1), np.cumsum(ordered**2, -1)
+    mean = total / count
+    spread = squares - total * mean
+    in_support = squares - 2 * ordered * total + count * ordered**2 <= 1  # the sum of (s_(j) - s_(k))^2 over j <= k
+    thresholds = mean - np.sqrt(np.maximum(1 - spread, 0) / count)
+    last = np.maximum(np.sum(in_support, -1, keepdims=True), 1) - 1
+    threshold = np.take_along_axis(thresholds, last, -1) if count.size else np.zeros_like(last)
+    weights = np.where(mask & ~empty, np.maximum(below - threshold, 0) ** 2, 0)
+    return np.moveaxis(weights, -1, axis)
+
+
+def _below_largest(scores, mask, axis):
+    """Scores less the largest real one, and the mask, along the last axis; which rows are empty.
+
+    No threshold is more than 1 below the largest score, so that whatever lies deeper, padding too, may lie at -1.
+    """
+    mask = np.moveaxis(mask, axis, -1)
+    scores = np.where(mask, np.moveaxis(scores, axis, -1), -np.inf)
+    largest = np.max(scores, -1, keepdims=True, initial=-np.inf)
+    empty = largest == -np.inf
+    largest = np.where(largest == np.inf, np.nan, np.where(empty, 0, largest))
+    return np.maximum(scores - largest, -1), mask, empty
+
+
+def _from_the_largest(scores):
+    """Scores in descending order, NaN first, and 1, 2, 3, ... beside them."""
+    return np.sort(scores, -1)[..., ::-1], np.arange(1, scores.shape[-1] + 1)
+
+
+@definition
 def l2_normalize(x, *, axis=-1):
     r"""Divides by the Euclidean norm; the zero vector stays 0.
 

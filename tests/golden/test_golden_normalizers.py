@@ -1,0 +1,83 @@
+"""Numbers for the normalisers that come from outside: the papers' closed forms, exact fractions, 40 decimals."""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import combinations
+
+import chex
+import numpy as np
+import pytest
+from rounding import rounded
+
+import attnpool_flax
+import attnpool_ref
+
+PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+
+ROWS = [
+    [0.5, 0.25, -1.0, 0.375],
+    [3.0, 2.75, 2.5, 2.25, -4.0],
+    [1.0, 1.0, 1.0],
+    [0.0, -1.0, -1.0],
+    [-0.125, 0.0, 0.5, 1.0, 1.25, 1.25],
+    [7.0],
+]
+
+
+def assert_exact(package, actual, expected, terms):
+    expected = np.array(expected).astype(float)
+    dtype = "float64" if package is attnpool_ref else "float32"
+    chex.assert_shape(actual, expected.shape)
+    chex.assert_trees_all_close(np.asarray(actual), expected, atol=rounded([expected, 1.0], terms, dtype), rtol=0)
+
+
+@PACKAGES
+@pytest.mark.parametrize("t", [-3.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.0])
+def test_sparsemax_of_two_scores_is_the_hard_sigmoid(package, t):
+    """Martins and Astudillo 2016, section 2.3: (t + 1) / 2, clipped to 0 and 1."""
+    first = min(max((Fraction(t) + 1) / 2, 0), 1)
+    assert_exact(package, package.sparsemax(np.array([t, 0.0])), [first, 1 - first], 4)
+
+
+@PACKAGES
+@pytest.mark.parametrize("row", ROWS)
+def test_sparsemax_is_the_one_support_that_fits(package, row):
+    """Every support is tried: its threshold lies below all of its scores and below none of the others."""
+    scores = [Fraction(score) for score in row]
+    fitting = []
+    for size in range(1, len(row) + 1):
+        for support in combinations(range(len(row)), size):
+            threshold = (sum(scores[j] for j in support) - 1) / size
+            if all((scores[j] > threshold) == (j in support) for j in range(len(row))):
+                fitting.append([max(score - threshold, Fraction(0)) for score in scores])
+    (expected,) = fitting
+    assert_exact(package, package.sparsemax(np.array(row)), expected, 4 * len(row))
+
+
+@PACKAGES
+@pytest.mark.parametrize("t", [-4.0, -1.0, 0.0, 0.5, 2.0, 3.0])
+def test_entmax15_of_two_scores_has_a_closed_form(package, t):
+    """By hand: (t / 2 - tau)^2 + tau^2 = 1, where neither weight is 0: |t| < 2."""
+    with localcontext(prec=40):
+        half = Decimal(t) / 2
+        if abs(half) >= 1:
+            first = Decimal(half > 0)
+        else:
+            threshold = (half - (2 - half * half).sqrt()) / 2
+            first = (half - threshold) ** 2
+        assert_exact(package, package.entmax15(np.array([t, 0.0])), [first, 1 - first], 8)
+
+
+@PACKAGES
+@pytest.mark.parametrize("row", ROWS)
+def test_entmax15_is_what_bisection_finds(package, row):
+    """The threshold at which max(0, s / 2 - tau)^2 sums to 1, to 40 decimals."""
+    with localcontext(prec=50):
+        halves = [Decimal(score) / 2 for score in row]
+        low, high = max(halves) - 1, max(halves)
+        for _ in range(140):
+            middle = (low + high) / 2
+            too_low = sum(max(half - middle, Decimal(0)) ** 2 for half in halves) > 1
+            low, high = (middle, high) if too_low else (low, middle)
+        expected = [max(half - low, Decimal(0)) ** 2 for half in halves]
+        assert_exact(package, package.entmax15(np.array(row)), expected, 8 * len(row))
