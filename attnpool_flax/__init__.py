@@ -12,7 +12,18 @@ from attnpool_flax.pooling import (
     mean_pooling,
     weighted_pooling,
 )
-from attnpool_flax.scores import dot_score, scaled_dot_score
+from attnpool_flax.scores import (
+    additive_score,
+    bilinear_score,
+    concat_score,
+    cosine_score,
+    dot_score,
+    gaussian_score,
+    location_score,
+    scaled_dot_score,
+    tanh_sum_score,
+    trilinear_score,
+)
 from attnpool_ref import __version__
 
 __all__ = [  # in the order of the table
@@ -24,6 +35,14 @@ __all__ = [  # in the order of the table
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
+    "bilinear_score",
+    "cosine_score",
+    "additive_score",
+    "concat_score",
+    "tanh_sum_score",
+    "location_score",
+    "trilinear_score",
+    "gaussian_score",
     "attend",
     "dot_product_attention",
     "mean_pooling",

@@ -3,6 +3,7 @@
 import numpy as np
 
 from attnpool_ref.definition import definition
+from attnpool_ref.normalizers import l2_normalize
 
 
 @definition
@@ -56,3 +57,242 @@ def scaled_dot_score(query, key, *, scale=None):
     if scale is None:
         scale = 1 / np.sqrt(query.shape[-1])
     return scale * dot_score(query, key)
+
+
+@definition
+def bilinear_score(query, key, kernel):
+    r"""Scores each pair by a learned bilinear form; queries and keys may differ in width.
+
+    .. math:: s_{ij} = q_i^\top W k_j
+
+    Args:
+      query: [..., n, d] queries, the paper's :math:`h_t`.
+      key: [..., m, e] keys, the paper's :math:`\bar h_s`.
+      kernel: [d, e], :math:`W`; the paper's :math:`W_a`.
+
+    Returns:
+      [..., n, m] scores.
+
+    Raises:
+      ValueError: widths or batch axes disagree.
+
+    Source:
+      Luong et al. 2015, equation 8, "general".
+
+    >>> bilinear_score([[1.0, 2.0]], [[3.0]], [[1.0], [10.0]])
+    array([[63.]])
+    """
+    return query @ kernel @ np.swapaxes(key, -1, -2)
+
+
+@definition
+def cosine_score(query, key):
+    r"""Scores each pair by the cosine of its angle; a zero vector has cosine 0.
+
+    .. math:: s_{ij} = \frac{q_i \cdot k_j}{\lVert q_i \rVert \lVert k_j \rVert}
+
+    The gradient at a zero vector is 0.
+
+    Args:
+      query: [..., n, d] queries.
+      key: [..., m, d] keys.
+
+    Returns:
+      [..., n, m] scores from -1 to 1.
+
+    Raises:
+      ValueError: widths or batch axes disagree.
+
+    Source:
+      Wang et al. 2016, section 3.1, the similarity matrix.
+
+    >>> cosine_score([[3.0, 4.0]], [[0.0, 2.0], [0.0, 0.0]])
+    array([[0.8, 0. ]])
+    """
+    return l2_normalize(query) @ np.swapaxes(l2_normalize(key), -1, -2)
+
+
+@definition
+def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None):
+    r"""Scores each pair by a perceptron with one hidden layer; queries and keys may differ in width.
+
+    .. math:: s_{ij} = w^\top \tanh(W_q q_i + W_k k_j + b)
+
+    Args:
+      query: [..., n, d] queries, the paper's :math:`s_{i-1}`.
+      key: [..., m, e] keys, the paper's :math:`h_j`.
+      query_kernel: [d, h], :math:`W_q` transposed; the paper's :math:`W_a`.
+      key_kernel: [e, h], :math:`W_k` transposed; the paper's :math:`U_a`.
+      out_kernel: [h], :math:`w`; the paper's :math:`v_a`.
+      bias: [h], :math:`b`, or None.
+
+    Returns:
+      [..., n, m] scores.
+
+    Raises:
+      ValueError: two arguments disagree on the size of an axis.
+
+    Source:
+      Bahdanau et al. 2015, section A.1.2; Zhang et al. (d2l) have no bias either.
+
+    >>> additive_score([[0.0, 0.0]], [[1.0, 1.0]], np.eye(2), np.eye(2), [1.0, 1.0]).round(6)
+    array([[1.523188]])
+    """
+    hidden = (query @ query_kernel)[..., :, None, :] + (key @ key_kernel)[..., None, :, :]
+    if bias is not None:
+        hidden = hidden + bias
+    return np.tanh(hidden) @ out_kernel
+
+
+@definition
+def concat_score(query, key, kernel, out_kernel, *, bias=None):
+    r"""Scores each pair by a perceptron with one hidden layer over query and key side by side.
+
+    .. math:: s_{ij} = w^\top \tanh(W [q_i; k_j] + b)
+
+    Args:
+      query: [..., n, d] queries, the paper's :math:`h_t`.
+      key: [..., m, e] keys, the paper's :math:`\bar h_s`.
+      kernel: [d+e, h], :math:`W` transposed, the query's rows first; the paper's :math:`W_a`.
+      out_kernel: [h], :math:`w`; the paper's :math:`v_a`.
+      bias: [h], :math:`b`, or None.
+
+    Returns:
+      [..., n, m] scores.
+
+    Raises:
+      ValueError: two arguments disagree on the size of an axis.
+
+    Source:
+      Luong et al. 2015, equation 8, "concat".
+
+    >>> concat_score([[1.0]], [[2.0], [-1.0]], [[1.0], [1.0]], [2.0]).round(6)
+    array([[1.99011, 0.     ]])
+    """
+    hidden = _side_by_side(query, key) @ kernel
+    if bias is not None:
+        hidden = hidden + bias
+    return np.tanh(hidden) @ out_kernel
+
+
+@definition
+def tanh_sum_score(query, key, kernel, *, bias=None):
+    r"""Scores each pair by the sum of a hidden layer over query and key side by side.
+
+    .. math:: s_{ij} = \sum_h \tanh(W [q_i; k_j] + b)_h
+
+    No score is beyond the width of the hidden layer: :math:`|s_{ij}| \le h`.
+
+    Args:
+      query: [..., n, d] queries.
+      key: [..., m, e] keys.
+      kernel: [d+e, h], :math:`W` transposed, the query's rows first.
+      bias: [h], :math:`b`, or None.
+
+    Returns:
+      [..., n, m] scores.
+
+    Raises:
+      ValueError: two arguments disagree on the size of an axis.
+
+    Source:
+      Notebook 002, rule 2, read per key; as in PyTorch's tutorial on translation with torchtext.
+
+    >>> tanh_sum_score([[1.0]], [[2.0], [-1.0]], [[1.0, 1.0], [1.0, 1.0]]).round(6)
+    array([[1.99011, 0.     ]])
+    """
+    hidden = _side_by_side(query, key) @ kernel
+    if bias is not None:
+        hidden = hidden + bias
+    return np.sum(np.tanh(hidden), -1)
+
+
+@definition
+def location_score(query, state, kernel, *, bias=None):
+    r"""Scores slots by an affine map of a query and its state: what stands in a slot is never looked at.
+
+    .. math:: s_{ij} = (W [q_i; k_i] + b)_j
+
+    Args:
+      query: [..., n, d] queries, :math:`q`.
+      state: [..., n, e] one vector beside each query, :math:`k`; the notebook's K.
+      kernel: [d+e, m], :math:`W` transposed, the query's rows first; a column for each slot.
+      bias: [m], :math:`b`, or None.
+
+    Returns:
+      [..., n, m] scores.
+
+    Raises:
+      ValueError: two arguments disagree on the size of an axis.
+
+    Source:
+      Notebook 002, rule 1; the attention of PyTorch's tutorial on sequence-to-sequence translation.
+
+    >>> location_score([[1.0]], [[2.0]], [[1.0, 0.0, 3.0], [0.0, 1.0, 5.0]])
+    array([[ 1.,  2., 13.]])
+    """
+    scores = np.concatenate([query, state], -1) @ kernel
+    return scores if bias is None else scores + bias
+
+
+@definition
+def trilinear_score(query, key, kernel):
+    r"""Scores each pair by a linear form of query, key and their product.
+
+    .. math:: s_{ij} = w^\top [q_i; k_j; q_i \circ k_j]
+
+    Args:
+      query: [..., n, d] queries, the paper's context :math:`H`.
+      key: [..., m, d] keys, the paper's query :math:`U`.
+      kernel: [3d], :math:`w`; the paper's :math:`w_{(S)}`.
+
+    Returns:
+      [..., n, m] scores.
+
+    Raises:
+      ValueError: widths or batch axes disagree.
+
+    Source:
+      Seo et al. 2017 (BiDAF), equation 1 with :math:`\alpha(h, u)`.
+
+    >>> trilinear_score([[2.0]], [[3.0], [5.0]], [1.0, 10.0, 100.0])
+    array([[ 632., 1052.]])
+    """
+    product = query[..., :, None, :] * key[..., None, :, :]
+    return np.concatenate([_side_by_side(query, key), product], -1) @ kernel
+
+
+@definition
+def gaussian_score(query, key, *, bandwidth=1.0):
+    r"""Scores each pair by the logarithm of a Gaussian kernel of its distance.
+
+    .. math:: s_{ij} = -\frac{\lVert q_i - k_j \rVert^2}{2 \sigma^2}
+
+    Args:
+      query: [..., n, d] queries.
+      key: [..., m, d] keys.
+      bandwidth: :math:`\sigma`, a number.
+
+    Returns:
+      [..., n, m] scores, none above 0.
+
+    Raises:
+      ValueError: widths or batch axes disagree.
+
+    Source:
+      Zhang et al. (d2l), chapter Attention Pooling by Similarity, the Gaussian kernel, in log space.
+
+    >>> gaussian_score([[0.0, 0.0]], [[3.0, 4.0], [1.0, 0.0]], bandwidth=0.5)
+    array([[-50.,  -2.]])
+    """
+    difference = query[..., :, None, :] - key[..., None, :, :]
+    return -np.sum(difference**2, -1) / (2 * bandwidth**2)
+
+
+def _side_by_side(query, key):
+    """[..., n, m, d+e]: each query followed by each key."""
+    *batch, n, d = query.shape
+    m, e = key.shape[-2:]
+    queries = np.broadcast_to(query[..., :, None, :], (*batch, n, m, d))
+    keys = np.broadcast_to(key[..., None, :, :], (*batch, n, m, e))
+    return np.concatenate([queries, keys], -1)

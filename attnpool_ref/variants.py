@@ -26,9 +26,14 @@ SOURCES = {
     "martins2016": "Martins, Astudillo: From softmax to sparsemax: a sparse model of attention and multi-label classification. ICML 2016.",
     "notebook000": "Notebook 'Attention pooling achievement' (seed 000): cross pooling of two sequences for SimKGC.",
     "notebook001": "Notebook 'Attention_pooling' (seed 001): fixed weights, and one learned query.",
+    "notebook002": "Notebook 'Attention mechanism' (seed 002): three rules, and the class Attn.",
     "peters2019": "Peters, Niculae, Martins: Sparse sequence-to-sequence models. ACL 2019.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
+    "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. "
+    "ICLR 2017.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
+    "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "
+    "COLING 2016.",
     "wang2022": "Wang, Zhao, Wei, Liu: SimKGC: simple contrastive knowledge graph completion with pre-trained language models. ACL 2022.",
 }
 """What the rows' ``source`` keys stand for."""
@@ -119,6 +124,69 @@ VARIANTS = (
         shapes="query[..., n, d] key[..., m, d] scale?[] -> [..., n, m]",
         source="vaswani2017",
         equation="s_ij = scale (q_i . k_j), scale = 1/sqrt(d)",
+    ),
+    Variant(
+        "bilinear_score",
+        family="scores",
+        shapes="query[..., n, d] key[..., m, e] kernel[d, e] -> [..., n, m]",
+        source="luong2015",
+        equation="s_ij = q_i^T W k_j",
+        module="BilinearScore",
+    ),
+    Variant(
+        "cosine_score",
+        family="scores",
+        shapes="query[..., n, d] key[..., m, d] -> [..., n, m]",
+        source="wang2016",
+        equation="s_ij = q_i . k_j / (|q_i| |k_j|), and 0 for a zero vector",
+    ),
+    Variant(
+        "additive_score",
+        family="scores",
+        shapes="query[..., n, d] key[..., m, e] query_kernel[d, h] key_kernel[e, h] out_kernel[h] bias?[h] "
+        "-> [..., n, m]",
+        source="bahdanau2015",
+        equation="s_ij = w . tanh(q_i W_q + k_j W_k + b)",
+        module="AdditiveScore",
+    ),
+    Variant(
+        "concat_score",
+        family="scores",
+        shapes="query[..., n, d] key[..., m, e] kernel[d+e, h] out_kernel[h] bias?[h] -> [..., n, m]",
+        source="luong2015",
+        equation="s_ij = w . tanh([q_i; k_j] W + b)",
+        module="ConcatScore",
+    ),
+    Variant(
+        "tanh_sum_score",
+        family="scores",
+        shapes="query[..., n, d] key[..., m, e] kernel[d+e, h] bias?[h] -> [..., n, m]",
+        source="notebook002",
+        equation="s_ij = sum_h tanh([q_i; k_j] W + b)_h",
+        module="TanhSumScore",
+    ),
+    Variant(
+        "location_score",
+        family="scores",
+        shapes="query[..., n, d] state[..., n, e] kernel[d+e, m] bias?[m] -> [..., n, m]",
+        source="notebook002",
+        equation="s_ij = ([q_i; k_i] W + b)_j, j a slot",
+        module="LocationScore",
+    ),
+    Variant(
+        "trilinear_score",
+        family="scores",
+        shapes="query[..., n, d] key[..., m, d] kernel[3d] -> [..., n, m]",
+        source="seo2017",
+        equation="s_ij = w . [q_i; k_j; q_i * k_j]",
+        module="TrilinearScore",
+    ),
+    Variant(
+        "gaussian_score",
+        family="scores",
+        shapes="query[..., n, d] key[..., m, d] bandwidth[] -> [..., n, m]",
+        source="d2l",
+        equation="s_ij = -|q_i - k_j|^2 / (2 bandwidth^2)",
     ),
     # attention
     Variant(
