@@ -1,6 +1,14 @@
 """attnpool_flax: every attention pooling in JAX, jit-compiled, and Flax modules over them."""
 
-from attnpool_flax.attention import attend, dot_product_attention
+from attnpool_flax.attention import (
+    additive_attention,
+    attend,
+    dot_product_attention,
+    kernel_regression,
+    location_attention,
+    multi_head_attention,
+    tanh_sum_attention,
+)
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
 from attnpool_flax.pairs import cross_attention_pooling
@@ -45,6 +53,11 @@ __all__ = [  # in the order of the table
     "gaussian_score",
     "attend",
     "dot_product_attention",
+    "additive_attention",
+    "tanh_sum_attention",
+    "location_attention",
+    "multi_head_attention",
+    "kernel_regression",
     "mean_pooling",
     "max_pooling",
     "first_pooling",

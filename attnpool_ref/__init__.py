@@ -1,6 +1,14 @@
 """attnpool_ref: every attention pooling as its definition says, in NumPy, float64 inside."""
 
-from attnpool_ref.attention import attend, dot_product_attention
+from attnpool_ref.attention import (
+    additive_attention,
+    attend,
+    dot_product_attention,
+    kernel_regression,
+    location_attention,
+    multi_head_attention,
+    tanh_sum_attention,
+)
 from attnpool_ref.masks import lengths_to_mask
 from attnpool_ref.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
 from attnpool_ref.pairs import cross_attention_pooling
@@ -45,6 +53,11 @@ __all__ = [  # in the order of the table
     "gaussian_score",
     "attend",
     "dot_product_attention",
+    "additive_attention",
+    "tanh_sum_attention",
+    "location_attention",
+    "multi_head_attention",
+    "kernel_regression",
     "mean_pooling",
     "max_pooling",
     "first_pooling",

@@ -3,10 +3,16 @@
 import numpy as np
 
 from attnpool_ref.definition import definition
-from attnpool_ref.normalizers import masked_softmax
-from attnpool_ref.scores import scaled_dot_score
+from attnpool_ref.normalizers import entmax15, masked_softmax, sparsemax
+from attnpool_ref.scores import (
+    additive_score,
+    gaussian_score,
+    location_score,
+    scaled_dot_score,
+    tanh_sum_score,
+)
 
-NORMALIZERS = {"softmax": masked_softmax}
+NORMALIZERS = {"softmax": masked_softmax, "sparsemax": sparsemax, "entmax15": entmax15}
 
 
 @definition
@@ -21,7 +27,7 @@ def attend(scores, value, mask=None, *, normalizer="softmax", dropout_multiplier
       scores: [..., n, m] scores.
       value: [..., m, v] values.
       mask: bool, broadcastable to [..., n, m], True = this query sees this value.
-      normalizer: "softmax".
+      normalizer: "softmax", "sparsemax" or "entmax15".
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights, which then no longer sum to 1.
       return_weights: also return the weights, as they are before dropout.
 
@@ -74,9 +80,283 @@ def dot_product_attention(
     >>> dot_product_attention([[0.0]], [[1.0], [2.0]], [[4.0], [8.0]])
     array([[6.]])
     """
-    query = np.where(np.any(mask, -1)[..., None], query, 0)
-    key = np.where(np.any(mask, -2)[..., None], key, 0)
+    query, key = _only_seen(query, key, mask)
     scores = scaled_dot_score(query, key, scale=scale)
     if bias is not None:
         scores = scores + np.where(mask, bias, 0)
     return attend(scores, value, mask, dropout_multiplier=dropout_multiplier, return_weights=return_weights)
+
+
+def _only_seen(query, key, mask):
+    """Queries that see no key, and keys that no query sees, replaced by 0."""
+    return np.where(np.any(mask, -1)[..., None], query, 0), np.where(np.any(mask, -2)[..., None], key, 0)
+
+
+@definition
+def additive_attention(
+    query,
+    key,
+    value,
+    query_kernel,
+    key_kernel,
+    out_kernel,
+    mask=None,
+    *,
+    bias=None,
+    dropout_multiplier=None,
+    return_weights=False,
+):
+    r"""Attention whose scores are a perceptron with one hidden layer; queries and keys may differ in width.
+
+    .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\big(w^\top \tanh(W_q q_i + W_k k_j + b)\big)
+
+    Args:
+      query: [..., n, d] queries, the paper's :math:`s_{i-1}`.
+      key: [..., m, e] keys, the paper's :math:`h_j`.
+      value: [..., m, v] values; the paper takes the keys.
+      query_kernel: [d, h], :math:`W_q` transposed; the paper's :math:`W_a`.
+      key_kernel: [e, h], :math:`W_k` transposed; the paper's :math:`U_a`.
+      out_kernel: [h], :math:`w`; the paper's :math:`v_a`.
+      mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+      bias: [h], :math:`b`, or None.
+      dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
+      return_weights: also return the weights, as they are before dropout.
+
+    Returns:
+      [..., n, v], and with ``return_weights`` the weights [..., n, m]; 0 where a query sees nothing.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Bahdanau et al. 2015, equations 5 and 6 and section A.1.2.
+
+    >>> one = np.ones((1, 1))
+    >>> additive_attention([[0.0]], [[0.0], [0.0], [5.0]], [[2.0], [4.0], [9.0]], one, one, [1.0], [[1, 1, 0]])
+    array([[3.]])
+    """
+    query, key = _only_seen(query, key, mask)
+    scores = additive_score(query, key, query_kernel, key_kernel, out_kernel, bias=bias)
+    return attend(scores, value, mask, dropout_multiplier=dropout_multiplier, return_weights=return_weights)
+
+
+@definition
+def tanh_sum_attention(query, key, value, kernel, mask=None, *, bias=None, return_weights=False):
+    r"""Attention whose scores are the sum of a hidden layer over query and key side by side.
+
+    .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\Big(\sum_h \tanh(W [q_i; k_j] + b)_h\Big)
+
+    Args:
+      query: [..., n, d] queries.
+      key: [..., m, e] keys.
+      value: [..., m, v] values.
+      kernel: [d+e, h], :math:`W` transposed, the query's rows first.
+      mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+      bias: [h], :math:`b`, or None.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., n, v], and with ``return_weights`` the weights [..., n, m]; 0 where a query sees nothing.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Notebook 002, rule 2, read per key; as in PyTorch's tutorial on translation with torchtext.
+
+    >>> kernel = np.ones((2, 3))
+    >>> tanh_sum_attention([[0.0]], [[0.0], [0.0], [5.0]], [[2.0], [4.0], [9.0]], kernel, [[1, 1, 0]])
+    array([[3.]])
+    """
+    query, key = _only_seen(query, key, mask)
+    return attend(tanh_sum_score(query, key, kernel, bias=bias), value, mask, return_weights=return_weights)
+
+
+@definition
+def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, mask=None, *, return_weights=False):
+    r"""Attention over numbered slots, each with its own score; query and context then go through an affine map.
+
+    .. math:: o_i = W_o [q_i; c_i] + b_o, \qquad c_i = \sum_j w_{ij} v_j, \qquad
+              w_i = \mathrm{softmax}_j\big((W [q_i; k_i] + b)_j\big)
+
+    The values never influence the weights. Where no slot is real, :math:`c_i = 0` and the map applies to it.
+
+    Args:
+      query: [..., n, d] queries, :math:`q`; the notebook's Q.
+      state: [..., n, e] one vector beside each query, :math:`k`; the notebook's K.
+      value: [..., m, v] what stands in the slots; the notebook's V.
+      kernel: [d+e, m], :math:`W` transposed, the query's rows first; a column for each slot.
+      bias: [m], :math:`b`.
+      out_kernel: [d+v, o], :math:`W_o` transposed, the query's rows first.
+      out_bias: [o], :math:`b_o`.
+      mask: bool, broadcastable to [..., m], True = this slot is real.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., n, o], and with ``return_weights`` the weights [..., n, m].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Notebook 002, rule 1 and class ``Attn``, for every example of a batch.
+
+    >>> location_attention([[1.0]], [[2.0]], [[2.0], [4.0]], np.zeros((2, 2)), np.zeros(2), [[10.0], [1.0]], [0.5])
+    array([[13.5]])
+    """
+    state = np.where(np.any(mask, -1)[..., None, None], state, 0)
+    scores = location_score(query, state, kernel, bias=bias)
+    context, weights = attend(scores, value, mask[..., None, :], return_weights=True)
+    result = np.concatenate([query, context], -1) @ out_kernel + out_bias
+    return (result, weights) if return_weights else result
+
+
+@definition
+def multi_head_attention(
+    query,
+    key,
+    value,
+    mask=None,
+    *,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    dropout_multiplier=None,
+    return_weights=False,
+):
+    r"""Scaled dot-product attention in several heads, each with its own projections, and an affine map of them all.
+
+    .. math:: O = \sum_h \mathrm{softmax}\Big(\frac{Q_h K_h^\top}{\sqrt c}\Big) V_h W_o^h + b_o, \qquad
+              Q_h = Q W_q^h + b_q^h, \quad K_h = K W_k^h + b_k^h, \quad V_h = V W_v^h + b_v^h
+
+    Where a query sees nothing, what the heads attend to is 0 and the result is :math:`b_o`.
+
+    Args:
+      query: [..., n, d] queries, :math:`Q`.
+      key: [..., m, e] keys, :math:`K`.
+      value: [..., m, v] values, :math:`V`.
+      mask: bool, broadcastable to [..., n, m], or to [..., H, n, m] with an axis of heads (1 or H); True = this query
+        sees this key.
+      query_kernel: [d, H, c], :math:`W_q`.
+      key_kernel: [e, H, c], :math:`W_k`.
+      value_kernel: [v, H, c'], :math:`W_v`.
+      out_kernel: [H, c', o], :math:`W_o`.
+      query_bias: [H, c], :math:`b_q`, or None.
+      key_bias: [H, c], :math:`b_k`, or None.
+      value_bias: [H, c'], :math:`b_v`, or None.
+      out_bias: [o], :math:`b_o`, or None.
+      dropout_multiplier: broadcastable to [..., H, n, m]; multiplies the weights.
+      return_weights: also return the weights, as they are before dropout.
+
+    Returns:
+      [..., n, o], and with ``return_weights`` the weights [..., H, n, m].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Vaswani et al. 2017, section 3.2.2; biases as in common implementations.
+
+    >>> kernel = np.eye(2).reshape(2, 2, 1)
+    >>> multi_head_attention(
+    ...     [[0.0, 0.0]],
+    ...     [[1.0, 2.0], [3.0, 4.0]],
+    ...     [[2.0, 4.0], [4.0, 8.0]],
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    array([[3., 6.]])
+    """
+    if mask.ndim == query.ndim:
+        mask = mask[..., None, :, :]
+    mask = np.broadcast_to(mask, (*mask.shape[:-3], query_kernel.shape[1], *mask.shape[-2:]))
+    query, key = _only_seen(query, key, np.any(mask, -3))
+    value = np.where(np.any(mask, (-3, -2))[..., None], value, 0)
+    queries = _project_to_heads(query, query_kernel, query_bias)
+    keys = _project_to_heads(key, key_kernel, key_bias)
+    values = _project_to_heads(value, value_kernel, value_bias)
+    attended, weights = attend(
+        scaled_dot_score(queries, keys), values, mask, dropout_multiplier=dropout_multiplier, return_weights=True
+    )
+    result = np.einsum("...hnc,hco->...no", attended, out_kernel) + (0 if out_bias is None else out_bias)
+    return (result, weights) if return_weights else result
+
+
+def _project_to_heads(x, kernel, bias):
+    """[..., L, d] by a kernel [d, H, c] to [..., H, L, c]."""
+    heads = np.einsum("...ld,dhc->...hlc", x, kernel)
+    return heads if bias is None else heads + bias[:, None, :]
+
+
+@definition
+def kernel_regression(query, key, value, mask=None, *, kernel="gaussian", bandwidth=1.0, return_weights=False):
+    r"""Nadaraya-Watson regression: averages the values under a kernel of the distance between query and key.
+
+    .. math:: o_i = \frac{\sum_j K(u_{ij}) v_j}{\sum_j K(u_{ij})}, \qquad u_{ij} = \frac{\lVert q_i - k_j \rVert}{\sigma}
+
+    The kernels are gaussian :math:`e^{-u^2/2}`, boxcar :math:`[u \le 1]`, triangular :math:`\max(0, 1 - u)`,
+    epanechnikov :math:`\frac 3 4 \max(0, 1 - u^2)` and constant 1. A query with no key in range gets 0. The Gaussian
+    kernel is a softmax and never has 0 / 0. Boxcar weights have no gradient, the triangular kernel has gradient 0 at
+    distance 0, and at the edge of their range the last two have half of the gradient inside.
+
+    Args:
+      query: [..., n, d] queries, :math:`q`.
+      key: [..., m, d] keys, :math:`k`.
+      value: [..., m, v] values.
+      mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+      kernel: "gaussian", "boxcar", "triangular", "epanechnikov" or "constant".
+      bandwidth: :math:`\sigma`, a positive number.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., n, v], and with ``return_weights`` the weights [..., n, m].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, an unknown kernel.
+
+    Source:
+      Zhang et al. (d2l), chapter Attention Pooling by Similarity; the kernel that it calls Epanechikov is the
+      triangular one.
+
+    >>> kernel_regression([[0.0]], [[0.5], [-1.0], [2.0]], [[1.0], [3.0], [9.0]], kernel="boxcar")
+    array([[2.]])
+    >>> kernel_regression([[0.0]], [[5.0]], [[1.0]], kernel="triangular")
+    array([[0.]])
+    """
+    query, key = _only_seen(query, key, mask)
+    if kernel == "gaussian":
+        scores = gaussian_score(query, key, bandwidth=bandwidth)
+        return attend(scores, value, mask, return_weights=return_weights)
+    squared = np.sum((query[..., :, None, :] - key[..., None, :, :]) ** 2, -1)
+    heights = np.where(mask, KERNELS[kernel](squared, bandwidth), 0)
+    total = np.sum(heights, -1, keepdims=True)
+    weights = heights / np.where(total == 0, 1, total)
+    pooled = weights @ np.where(np.any(mask, -2)[..., None], value, 0)
+    return (pooled, weights) if return_weights else pooled
+
+
+def _boxcar(squared, bandwidth):
+    return np.where(np.isnan(squared), np.nan, squared <= bandwidth**2)
+
+
+def _triangular(squared, bandwidth):
+    return np.maximum(1 - np.sqrt(squared) / bandwidth, 0)
+
+
+def _epanechnikov(squared, bandwidth):
+    return 3 / 4 * np.maximum(1 - squared / bandwidth**2, 0)
+
+
+def _constant(squared, bandwidth):
+    return np.ones_like(squared)
+
+
+KERNELS = {"boxcar": _boxcar, "triangular": _triangular, "epanechnikov": _epanechnikov, "constant": _constant}
+"""Heights K as functions of the squared distance and the bandwidth; the Gaussian is a softmax."""
