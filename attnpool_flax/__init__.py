@@ -18,6 +18,7 @@ from attnpool_flax.pooling import (
     last_pooling,
     max_pooling,
     mean_pooling,
+    multi_head_attention_pooling,
     weighted_pooling,
 )
 from attnpool_flax.scores import (
@@ -64,5 +65,6 @@ __all__ = [  # in the order of the table
     "last_pooling",
     "weighted_pooling",
     "attention_pooling",
+    "multi_head_attention_pooling",
     "cross_attention_pooling",
 ]

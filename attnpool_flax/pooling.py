@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.attention import drop
+from attnpool_flax.attention import drop, from_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax
@@ -121,3 +121,48 @@ def _layer_norm(query, scale, bias, epsilon):
     if scale is not None:
         query = query * scale.reshape(lift)
     return query if bias is None else query + bias.reshape(lift)
+
+
+@implementation
+def multi_head_attention_pooling(
+    x,
+    mask=None,
+    *,
+    query,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    dropout_multiplier=None,
+    return_weights=False,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), no token is ever projected.
+
+    The key kernel is folded into the queries, where the key bias cancels; the raw tokens are pooled for each head and
+    query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to.
+    """
+    x = keep_real(x, mask)
+    mask = None if mask is None else mask[..., None, None, :]
+    queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
+    weights = softmax(jnp.einsum("hnd,...ld->...hnl", queries, x, precision=precision), mask)
+    applied = drop(weights, dropout_multiplier, mask)
+    pooled = jnp.einsum("...hnl,...ld->...hnd", applied, x, precision=precision)
+    attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=precision)
+    if value_bias is not None:
+        bias = jnp.broadcast_to(value_bias[:, None, :], attended.shape)
+        attended = attended + jnp.sum(applied, -1, keepdims=True) * bias
+    result = from_heads(attended, out_kernel, out_bias, precision)
+    return (result, weights) if return_weights else result
+
+
+def fold_queries(query, query_kernel, key_kernel, query_bias, precision):
+    """Learned queries [n, d] as [H, n, d]: their products with raw tokens are the scaled scores."""
+    heads = jnp.einsum("nd,dhc->hnc", query, query_kernel, precision=precision)
+    if query_bias is not None:
+        heads = heads + jnp.broadcast_to(query_bias[:, None, :], heads.shape)
+    return jnp.einsum("hnc,dhc->hnd", heads * heads.shape[-1] ** -0.5, key_kernel, precision=precision)

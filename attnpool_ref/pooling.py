@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attnpool_ref.attention import multi_head_attention
 from attnpool_ref.definition import definition
 from attnpool_ref.normalizers import masked_softmax
 
@@ -221,3 +222,82 @@ def attention_pooling(
     applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
     pooled = _average(applied, x, mask)
     return (pooled, weights) if return_weights else pooled
+
+
+@definition
+def multi_head_attention_pooling(
+    x,
+    mask=None,
+    *,
+    query,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    dropout_multiplier=None,
+    return_weights=False,
+):
+    r"""Pools the real tokens by learned queries in several heads: one vector for each query.
+
+    .. math:: O = \sum_h \mathrm{softmax}_{l : k_l}\Big(\frac{Q_h K_h^\top}{\sqrt c}\Big) V_h W_o^h + b_o, \qquad
+              Q_h = Q W_q^h + b_q^h, \quad K_h = X W_k^h + b_k^h, \quad V_h = X W_v^h + b_v^h
+
+    The same numbers as :func:`multi_head_attention` with that query. The key bias changes nothing: it adds the same
+    to every score of a head and query. Where nothing is real the result is :math:`b_o`.
+
+    Args:
+      x: [..., L, d] tokens, :math:`X`.
+      mask: bool, broadcastable to [..., L], True = real.
+      query: [n, d] learned queries, :math:`Q`.
+      query_kernel: [d, H, c], :math:`W_q`.
+      key_kernel: [d, H, c], :math:`W_k`.
+      value_kernel: [d, H, c'], :math:`W_v`.
+      out_kernel: [H, c', o], :math:`W_o`.
+      query_bias: [H, c], :math:`b_q`, or None.
+      key_bias: [H, c], :math:`b_k`, or None.
+      value_bias: [H, c'], :math:`b_v`, or None.
+      out_bias: [o], :math:`b_o`, or None.
+      dropout_multiplier: broadcastable to [..., H, n, L]; multiplies the weights.
+      return_weights: also return the weights, as they are before dropout.
+
+    Returns:
+      [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Vaswani et al. 2017, section 3.2.2, with learned queries.
+
+    >>> kernel = np.eye(2).reshape(2, 2, 1)
+    >>> multi_head_attention_pooling(
+    ...     [[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]],
+    ...     [True, True, False],
+    ...     query=[[0.0, 0.0]],
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    array([[2., 3.]])
+    """
+    return multi_head_attention(
+        query,
+        x,
+        x,
+        mask[..., None, :],
+        query_kernel=query_kernel,
+        key_kernel=key_kernel,
+        value_kernel=value_kernel,
+        out_kernel=out_kernel,
+        query_bias=query_bias,
+        key_bias=key_bias,
+        value_bias=value_bias,
+        out_bias=out_bias,
+        dropout_multiplier=dropout_multiplier,
+        return_weights=return_weights,
+    )

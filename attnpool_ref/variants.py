@@ -314,6 +314,17 @@ VARIANTS = (
         options={"normalize_query": "flag"},
         module="AttentionPool",
     ),
+    Variant(
+        "multi_head_attention_pooling",
+        family="pooling",
+        shapes="x[..., L, d] mask?[..., L] query[n, d] query_kernel[d, H, c] key_kernel[d, H, c] "
+        "value_kernel[d, H, c'] out_kernel[H, c', o] query_bias?[H, c] key_bias?[H, c] value_bias?[H, c'] "
+        "out_bias?[o] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
+        weights="[..., H, n, L]",
+        source="vaswani2017",
+        equation="o = multi-head attention of n learned queries over x",
+        module="MultiHeadAttentionPool",
+    ),
     # pairs
     Variant(
         "cross_attention_pooling",
