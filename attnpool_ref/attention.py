@@ -337,7 +337,7 @@ def kernel_regression(query, key, value, mask=None, *, kernel="gaussian", bandwi
     squared = np.sum((query[..., :, None, :] - key[..., None, :, :]) ** 2, -1)
     heights = np.where(mask, KERNELS[kernel](squared, bandwidth), 0)
     total = np.sum(heights, -1, keepdims=True)
-    weights = heights / np.where(total == 0, 1, total)
+    weights = np.where(mask, heights / np.where(total == 0, 1, total), 0)  # a real NaN stays out of the padding
     pooled = weights @ np.where(np.any(mask, -2)[..., None], value, 0)
     return (pooled, weights) if return_weights else pooled
 
