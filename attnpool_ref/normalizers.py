@@ -95,7 +95,7 @@ def entmax15(scores, mask=None, *, axis=-1):
 
     .. math:: w_j = \max(0, s_j / 2 - \tau)^2, \qquad
               \tau = M_k - \sqrt{(1 - V_k) / k}, \qquad
-              k = \max \Big\{ k : \sum_{j \le k} \big(\tfrac 1 2 s_{(j)} - \tfrac 1 2 s_{(k)}\big)^2 \le 1 \Big\}
+              k = \max \Big\{ k : \sum_{j \le k} \big(\tfrac 1 2 s_{(j)} - \tfrac 1 2 s_{(k)}\big)^2 < 1 \Big\}
 
     :math:`M_k` is the mean of the :math:`k` largest halved scores, :math:`V_k` the sum of their squared deviations
     from it. Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of
@@ -123,7 +123,7 @@ def entmax15(scores, mask=None, *, axis=-1):
     total, squares = np.cumsum(ordered, -1), np.cumsum(ordered**2, -1)
     mean = total / count
     spread = squares - total * mean
-    in_support = squares - 2 * ordered * total + count * ordered**2 <= 1  # the sum of (s_(j) - s_(k))^2 over j <= k
+    in_support = squares - 2 * ordered * total + count * ordered**2 < 1  # the sum of (s_(j) - s_(k))^2 over j <= k
     thresholds = mean - np.sqrt(np.maximum(1 - spread, 0) / count)
     last = np.maximum(np.sum(in_support, -1, keepdims=True), 1) - 1
     threshold = np.take_along_axis(thresholds, last, -1) if count.size else np.zeros_like(last)

@@ -75,6 +75,18 @@ def test_sparse_weights_sum_to_one_whatever_is_added_and_skip_padding(package, n
     chex.assert_trees_all_close(moved, weights, atol=rounded(1, M), rtol=0)
 
 
+@PACKAGES
+@SPARSE
+@pytest.mark.parametrize("others", [1, 2, 97])
+def test_scores_far_below_the_largest_have_weight_exactly_zero(package, name, others):
+    """2 below is where 1.5-entmax stops; what lies there or deeper must not take part by rounding."""
+    for depth in (2.0, 2.25, 40.0):
+        scores = np.append(np.full(others, 0.1 - depth), 0.1)
+        chex.assert_trees_all_equal(
+            np.asarray(getattr(package, name)(scores), np.float64), np.append(np.zeros(others), 1.0)
+        )
+
+
 def jacobian(name, scores):
     return np.asarray(jax.jacobian(getattr(attnpool_flax, name))(jnp.asarray(scores, jnp.float32)))
 
