@@ -100,7 +100,7 @@ def shareable():
         yield from ((name, key) for key in data if len(data) > 1)
 
 
-@pytest.mark.parametrize(("name", "key"), shareable())
+@pytest.mark.parametrize(("name", "key"), list(shareable()))
 def test_twins_agree_where_an_array_is_shared(name, key):
     with jax.enable_x64(True):
         assert_twins(name, {}, draw(name, (2, 3), (key,)))
