@@ -11,7 +11,13 @@ from attnpool_flax.attention import (
 )
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
-from attnpool_flax.pairs import cross_attention_pooling
+from attnpool_flax.pairs import (
+    bidaf_attention,
+    code_wise_attention,
+    cross_attention_pooling,
+    cross_attention_pooling_all_pairs,
+    mask_attention,
+)
 from attnpool_flax.pooling import (
     attention_pooling,
     first_pooling,
@@ -67,4 +73,8 @@ __all__ = [  # in the order of the table
     "attention_pooling",
     "multi_head_attention_pooling",
     "cross_attention_pooling",
+    "cross_attention_pooling_all_pairs",
+    "code_wise_attention",
+    "mask_attention",
+    "bidaf_attention",
 ]

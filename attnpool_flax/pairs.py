@@ -1,7 +1,10 @@
 """Pairs. Twin of :mod:`attnpool_ref.pairs`: sums over the other side come before the product with it."""
 
+import math
+
 import jax.numpy as jnp
 
+from attnpool_flax.blocks import by_rows, in_blocks
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax
@@ -39,24 +42,29 @@ def cross_attention_pooling(
 
 def _linear(x, y, y_mask, x_kernel, y_kernel, reduction, scale, precision):
     """Scores [..., L] of x over the sum or mean of y: the kernels meet the one summed vector, never the tokens."""
+    total = scale * _total(y, y_mask, y_kernel, x_kernel, reduction, precision)
+    return jnp.einsum("...ld,...d->...l", x, total, precision=precision)
+
+
+def _total(y, y_mask, y_kernel, x_kernel, reduction, precision):
+    """[..., d]: the sum or mean of clean tokens [..., T, e], as the tokens of the other side see it."""
     total = jnp.sum(y, -2)
     if reduction == "mean":
         total = total / (max(y.shape[-2], 1) if y_mask is None else count_real(y_mask, y.dtype)[..., None])
     if y_kernel is not None:
         total = jnp.einsum("...e,ec->...c", total, y_kernel, precision=precision)
-    if x_kernel is not None:
-        total = jnp.einsum("...c,dc->...d", total, x_kernel, precision=precision)
-    return jnp.einsum("...ld,...d->...l", x, total * scale, precision=precision)
+    return total if x_kernel is None else jnp.einsum("...c,dc->...d", total, x_kernel, precision=precision)
 
 
 def _largest(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
     """Largest score of each token over the other side's real ones, 0 where there are none."""
-    if x_kernel is not None:
-        x = jnp.einsum("...ld,dc->...lc", x, x_kernel, precision=precision)
-    if y_kernel is not None:
-        y = jnp.einsum("...te,ec->...tc", y, y_kernel, precision=precision)
+    x, y = _project(x, x_kernel, precision), _project(y, y_kernel, precision)
     scores = scale * jnp.einsum("...lc,...tc->...lt", x, y, precision=precision)
     return _largest_real(scores, y_mask), _largest_real(jnp.swapaxes(scores, -1, -2), x_mask)
+
+
+def _project(x, kernel, precision):
+    return x if kernel is None else jnp.einsum("...d,dc->...c", x, kernel, precision=precision)
 
 
 def _largest_real(scores, mask):
@@ -65,3 +73,168 @@ def _largest_real(scores, mask):
         mask = jnp.ones(scores.shape[:-2] + scores.shape[-1:], bool)
     largest = jnp.max(jnp.where(mask[..., None, :], scores, -jnp.inf), -1, initial=-jnp.inf)
     return jnp.where(jnp.any(mask, -1)[..., None], largest, 0)
+
+
+@implementation
+def cross_attention_pooling_all_pairs(
+    x,
+    y,
+    x_mask=None,
+    y_mask=None,
+    *,
+    x_kernel=None,
+    y_kernel=None,
+    reduction="sum",
+    scale=1.0,
+    return_weights=False,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: no [B, C, L, T] scores, no copy per partner.
+
+    Sum and mean take one product of the tokens with the other side's summed ones; max goes block by block.
+    """
+    x, y = keep_real(x, x_mask), keep_real(y, y_mask)
+    if reduction == "max":
+        x_scores, y_scores = _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision)
+    else:
+        x_total = scale * _total(x, x_mask, x_kernel, y_kernel, reduction, precision)
+        y_total = scale * _total(y, y_mask, y_kernel, x_kernel, reduction, precision)
+        x_scores = jnp.einsum("bld,cd->bcl", x, y_total, precision=precision)
+        y_scores = jnp.einsum("cte,be->bct", y, x_total, precision=precision)
+    x_weights = softmax(x_scores, _for_each_pair(x_mask, 1, x_scores))
+    y_weights = softmax(y_scores, _for_each_pair(y_mask, 0, y_scores))
+    pooled = (
+        jnp.einsum("bcl,bld->bcd", x_weights, x, precision=precision),
+        jnp.einsum("bct,cte->bce", y_weights, y, precision=precision),
+    )
+    return (pooled, (x_weights, y_weights)) if return_weights else pooled
+
+
+def _for_each_pair(mask, axis, scores):
+    return None if mask is None else jnp.broadcast_to(jnp.expand_dims(mask, axis), scores.shape)
+
+
+def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
+    """Largest scores [B, C, L] and [B, C, T] of each token over the other side's real ones, 0 where there are none.
+
+    A block is some of the candidates y, or where one of them is too much already, some of the x with one of them.
+    """
+    x = scale * _project(x, x_kernel, precision)
+    y = _project(y, y_kernel, precision)
+    (length, _), (other, _) = x.shape[1:], y.shape[1:]
+
+    def with_candidate(y, y_mask):
+        def with_example(x, x_mask):
+            scores = jnp.einsum("lc,tc->lt", x, y, precision=precision)
+            return _largest_real(scores, y_mask), _largest_real(scores.T, x_mask)
+
+        return in_blocks(with_example, (x, x_mask), length * other)
+
+    x_scores, y_scores = in_blocks(with_candidate, (y, y_mask), x.shape[0] * length * other)
+    return jnp.swapaxes(x_scores, 0, 1), jnp.swapaxes(y_scores, 0, 1)
+
+
+@implementation
+def code_wise_attention(
+    query,
+    context,
+    query_mask=None,
+    context_mask=None,
+    *,
+    scale=1.0,
+    return_weights=False,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.code_wise_attention`: blocks of context, never all of [n, k]."""
+    query, context = keep_real(query, query_mask), keep_real(context, context_mask)
+
+    def best(row):
+        scores = jnp.einsum("...d,...kd->...k", scale * row, query, precision=precision)
+        return (_best_of_row(scores, query_mask),)
+
+    (scores,) = by_rows(best, context, _held(query, context))
+    weights = softmax(scores[..., 0], context_mask)
+    pooled = weighted_sum(weights, context, precision)
+    return (pooled, weights) if return_weights else pooled
+
+
+def _best_of_row(scores, mask):
+    """[..., 1]: the maximum of [..., k] over what is real; -inf, a score of weight 0, where nothing is."""
+    if mask is not None:
+        scores = jnp.where(mask, scores, -jnp.inf)
+    return jnp.max(scores, -1, keepdims=True, initial=-jnp.inf)
+
+
+def _held(query, context):
+    """How many scores one row of every example has over the query."""
+    return math.prod(jnp.broadcast_shapes(query.shape[:-2], context.shape[:-2])) * query.shape[-2]
+
+
+@implementation(weights_apart=True)
+def mask_attention(
+    query,
+    context,
+    query_mask=None,
+    context_mask=None,
+    *,
+    scale=1.0,
+    return_weights=False,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.mask_attention`: blocks of context; all of [n, k] for the weights alone."""
+    query, context = keep_real(query, query_mask), keep_real(context, context_mask)
+
+    def choose(row):
+        return _choose(scale * row, query, query_mask, precision)
+
+    if return_weights:
+        (weights,) = by_rows(lambda row: choose(row)[1:2], context, 0)
+        return None, keep_real(weights, context_mask)
+    (chosen,) = by_rows(lambda row: choose(row)[:1], context, _held(query, context))
+    return keep_real(chosen, context_mask)
+
+
+def _choose(row, query, query_mask, precision, bias=0):
+    """One row's average [..., d] of the query under its weights [..., k]; then these, then its scores."""
+    scores = jnp.einsum("...d,...kd->...k", row, query, precision=precision) + bias
+    weights = softmax(scores, query_mask)
+    return jnp.einsum("...k,...kd->...d", weights, query, precision=precision), weights, scores
+
+
+@implementation(weights_apart=True)
+def bidaf_attention(
+    context,
+    query,
+    kernel,
+    context_mask=None,
+    query_mask=None,
+    *,
+    return_weights=False,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.bidaf_attention`: blocks of context; all of [T, J] for the weights alone.
+
+    The scores are taken apart, H w1 + U w2 + (H * w3) U^T, so that no [T, J, 3d] exists. The first term is the same
+    for a whole row: it waits for the maxima.
+    """
+    context, query = keep_real(context, context_mask), keep_real(query, query_mask)
+    of_context, of_query, of_both = jnp.split(kernel, 3)
+    query_bias = jnp.einsum("...jd,d->...j", query, of_query, precision=precision)
+
+    def choose(row):
+        row = row * of_both.reshape((1,) * (row.ndim - 1) + (-1,))
+        chosen, weights, scores = _choose(row, query, query_mask, precision, query_bias)
+        return chosen, weights, _best_of_row(scores, query_mask)
+
+    if return_weights:
+        to_query, best = by_rows(lambda row: choose(row)[1:], context, 0)
+    else:
+        chosen, best = by_rows(lambda row: choose(row)[::2], context, _held(query, context))
+    best = best[..., 0] + jnp.einsum("...td,d->...t", context, of_context, precision=precision)
+    to_context = softmax(best, context_mask)
+    if return_weights:
+        return None, (keep_real(to_query, context_mask), to_context)
+    summary = weighted_sum(to_context, context, precision)[..., None, :]
+    chosen = keep_real(chosen, context_mask)
+    context = jnp.broadcast_to(context, chosen.shape)
+    return keep_real(jnp.concatenate([context, chosen, context * chosen, context * summary], -1), context_mask)

@@ -11,7 +11,13 @@ from attnpool_ref.attention import (
 )
 from attnpool_ref.masks import lengths_to_mask
 from attnpool_ref.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
-from attnpool_ref.pairs import cross_attention_pooling
+from attnpool_ref.pairs import (
+    bidaf_attention,
+    code_wise_attention,
+    cross_attention_pooling,
+    cross_attention_pooling_all_pairs,
+    mask_attention,
+)
 from attnpool_ref.pooling import (
     attention_pooling,
     first_pooling,
@@ -67,4 +73,8 @@ __all__ = [  # in the order of the table
     "attention_pooling",
     "multi_head_attention_pooling",
     "cross_attention_pooling",
+    "cross_attention_pooling_all_pairs",
+    "code_wise_attention",
+    "mask_attention",
+    "bidaf_attention",
 ]

@@ -72,3 +72,194 @@ def _reduce(scores, real, reduction, axis):
         return np.where(np.any(real, axis), largest, 0)
     total = np.sum(np.where(real, scores, 0), axis)
     return total / np.maximum(np.sum(real, axis), 1) if reduction == "mean" else total
+
+
+@definition
+def cross_attention_pooling_all_pairs(
+    x,
+    y,
+    x_mask=None,
+    y_mask=None,
+    *,
+    x_kernel=None,
+    y_kernel=None,
+    reduction="sum",
+    scale=1.0,
+    return_weights=False,
+):
+    r"""Pools every sequence of one batch with every sequence of another: B·C calls of ``cross_attention_pooling``.
+
+    .. math:: (o^x_{bc}, o^y_{bc}) = \mathrm{cross}(x_b, y_c)
+
+    What a contrastive loss over in-batch negatives needs: each negative is pooled with its own partner.
+
+    Args:
+      x: [B, L, d] tokens.
+      y: [C, T, e] tokens; e = d unless kernels say otherwise.
+      x_mask: bool, broadcastable to [B, L], True = real.
+      y_mask: bool, broadcastable to [C, T], True = real.
+      x_kernel: [d, c], :math:`W_x`, for the scores alone.
+      y_kernel: [e, c], :math:`W_y`, for the scores alone.
+      reduction: "sum", "mean" or "max" of the scores over the other side.
+      scale: :math:`\alpha`, a number.
+      return_weights: also return both weights.
+
+    Returns:
+      (x_pooled [B, C, d], y_pooled [B, C, e]), and with ``return_weights``
+      ((x_pooled, y_pooled), (x_weights [B, C, L], y_weights [B, C, T])).
+
+    Raises:
+      ValueError: shapes disagree, other than one batch axis a side, a float mask, an unknown reduction.
+
+    Source:
+      Notebook 000, ``_pool_output``, for all pairs that SimKGC scores; the notebook pools matching pairs alone.
+
+    >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs([[[1.0], [2.0]]], [[[1.0]], [[0.0]]])
+    >>> x_pooled[0].round(6)
+    array([[1.731059],
+           [1.5     ]])
+    """
+    pairs = x.shape[0], y.shape[0]
+
+    def paired(array, axis):
+        """The array once per partner: [B, C, ...]."""
+        return np.broadcast_to(np.expand_dims(array, axis), pairs + array.shape[1:])
+
+    return cross_attention_pooling(
+        paired(x, 1),
+        paired(y, 0),
+        paired(x_mask, 1),
+        paired(y_mask, 0),
+        x_kernel=x_kernel,
+        y_kernel=y_kernel,
+        reduction=reduction,
+        scale=scale,
+        return_weights=return_weights,
+    )
+
+
+@definition
+def code_wise_attention(query, context, query_mask=None, context_mask=None, *, scale=1.0, return_weights=False):
+    r"""Pools the context by how well each of its tokens suits its best label.
+
+    .. math:: S_{ij} = \alpha\, d_i \cdot g_j, \qquad w = \mathrm{softmax}_i\big(\max_j S_{ij}\big), \qquad
+              o = \sum_i w_i d_i
+
+    What is called *query* holds the labels and is reduced by the maximum; *context* supplies keys and values.
+    Maximum and softmax run over what is real; without any real label, weights and result are 0. The products are
+    scaled first, which matters for a negative scale; the gradient of the maximum is shared evenly among ties.
+
+    Args:
+      query: [..., k, d] labels, :math:`G`; often a [k, d] that all examples share.
+      context: [..., n, d] tokens, :math:`D`.
+      query_mask: bool, broadcastable to [..., k], True = real.
+      context_mask: bool, broadcastable to [..., n], True = real.
+      scale: :math:`\alpha`, a number; the source has none.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., d], and with ``return_weights`` the weights [..., n].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Yue et al. 2021, ``Code_Wise_Attention`` in the authors' code. The numbers of the paper's formulas are not
+      verified; the mathematics is that of the code.
+
+    >>> code_wise_attention([[-1.0, 0.0], [-2.0, 0.0]], [[1.0, 0.0], [2.0, 0.0]]).round(6)
+    array([1.268941, 0.      ])
+    """
+    query, context = np.where(query_mask[..., None], query, 0), np.where(context_mask[..., None], context, 0)
+    scores = scale * (context @ np.swapaxes(query, -1, -2))
+    real = context_mask[..., :, None] & query_mask[..., None, :]
+    weights = masked_softmax(_reduce(scores, real, "max", -1), np.any(real, -1))
+    pooled = np.sum(weights[..., None] * context, -2)
+    return (pooled, weights) if return_weights else pooled
+
+
+@definition
+def mask_attention(query, context, query_mask=None, context_mask=None, *, scale=1.0, return_weights=False):
+    r"""Gives each token of the context its soft choice among the query's tokens.
+
+    .. math:: E_{ij} = \alpha\, d_i \cdot c_j, \qquad P_i = \mathrm{softmax}_j(E_{ij}), \qquad
+              \tilde c_i = \sum_j P_{ij} c_j
+
+    What is called *query* supplies keys and values; *context* asks, and the result has its length. A product that is
+    exactly 0 is ordinary data.
+
+    Args:
+      query: [..., k, d] tokens to choose from, :math:`C`.
+      context: [..., n, d] tokens that choose, :math:`D`.
+      query_mask: bool, broadcastable to [..., k], True = real.
+      context_mask: bool, broadcastable to [..., n], True = real.
+      scale: :math:`\alpha`, a number; the source has none.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., n, d], 0 in the rows of padded context, and with ``return_weights`` the weights [..., n, k].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Yue et al. 2021, ``Mask_Attention`` in the authors' code, with real masks. That formulas (5) and (6) of the
+      paper say this is not verified; the mathematics is that of the code.
+
+    >>> mask_attention([[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [1.0, 1.0]]).round(6)
+    array([[0.952574, 0.094852],
+           [0.268941, 1.462117]])
+    """
+    query, context = np.where(query_mask[..., None], query, 0), np.where(context_mask[..., None], context, 0)
+    scores = scale * (context @ np.swapaxes(query, -1, -2))
+    weights = masked_softmax(scores, context_mask[..., :, None] & query_mask[..., None, :])
+    pooled = np.where(context_mask[..., None], weights @ query, 0)
+    return (pooled, weights) if return_weights else pooled
+
+
+@definition
+def bidaf_attention(context, query, kernel, context_mask=None, query_mask=None, *, return_weights=False):
+    r"""Joins each token of the context with what it attends to in the query, and with what the query attends to.
+
+    .. math:: S_{tj} = w \cdot [h_t ; u_j ; h_t \circ u_j]
+
+    .. math:: a_t = \mathrm{softmax}_j(S_{tj}), \quad \tilde u_t = \sum_j a_{tj} u_j, \qquad
+              b = \mathrm{softmax}_t\big(\max_j S_{tj}\big), \quad \tilde h = \sum_t b_t h_t
+
+    .. math:: G_t = [h_t ; \tilde u_t ; h_t \circ \tilde u_t ; h_t \circ \tilde h]
+
+    Maximum and both softmaxes run over what is real. Rows of padded context are 0 in all four blocks; without any
+    real token in the query, the rows are [h; 0; 0; 0]. The gradient of the maximum is shared evenly among ties.
+
+    Args:
+      context: [..., T, d] tokens, :math:`h`.
+      query: [..., J, d] tokens, :math:`u`.
+      kernel: [3d], :math:`w`; the paper's :math:`w_S`. A bias would cancel in both softmaxes.
+      context_mask: bool, broadcastable to [..., T], True = real.
+      query_mask: bool, broadcastable to [..., J], True = real.
+      return_weights: also return both weights.
+
+    Returns:
+      [..., T, 4d], and with ``return_weights`` also (a [..., T, J], b [..., T]).
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Seo et al. 2017, equations 1 to 4.
+
+    >>> bidaf_attention([[1.0], [2.0]], [[1.0], [0.0]], [0.0, 0.0, 1.0]).round(6)
+    array([[1.      , 0.731059, 0.731059, 1.731059],
+           [2.      , 0.880797, 1.761594, 3.462117]])
+    """
+    context, query = np.where(context_mask[..., None], context, 0), np.where(query_mask[..., None], query, 0)
+    h, u = np.broadcast_arrays(context[..., :, None, :], query[..., None, :, :])
+    scores = np.concatenate([h, u, h * u], -1) @ kernel
+    real = context_mask[..., :, None] & query_mask[..., None, :]
+    to_query = masked_softmax(scores, real)
+    to_context = masked_softmax(_reduce(scores, real, "max", -1), np.any(real, -1))
+    chosen = to_query @ query
+    summary = np.sum(to_context[..., None] * context, -2)[..., None, :]
+    joined = np.concatenate([context, chosen, context * chosen, context * summary], -1)
+    joined = np.where(context_mask[..., None], joined, 0)
+    return (joined, (to_query, to_context)) if return_weights else joined

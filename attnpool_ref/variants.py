@@ -32,9 +32,9 @@ SOURCES = {
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. "
     "ICLR 2017.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
-    "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "
-    "COLING 2016.",
     "wang2022": "Wang, Zhao, Wei, Liu: SimKGC: simple contrastive knowledge graph completion with pre-trained language models. ACL 2022.",
+    "yue2021": "Yue et al.: NeurJudge: a circumstance-aware neural framework for legal judgment prediction. "
+    "SIGIR 2021.",
 }
 """What the rows' ``source`` keys stand for."""
 
@@ -337,6 +337,46 @@ VARIANTS = (
         rules=("c=d unless x_kernel", "c=e unless y_kernel"),
         options={"reduction": ("sum", "mean", "max")},
         module="CrossAttentionPool",
+    ),
+    Variant(
+        "cross_attention_pooling_all_pairs",
+        family="pairs",
+        shapes="x[B, L, d] y[C, T, e] x_mask?[B, L] y_mask?[C, T] x_kernel?[d, c] y_kernel?[e, c] scale[] "
+        "-> ([B, C, d], [B, C, e])",
+        weights="([B, C, L], [B, C, T])",
+        source="notebook000",
+        equation="(o_x, o_y)_bc = cross_attention_pooling(x_b, y_c)",
+        rules=("c=d unless x_kernel", "c=e unless y_kernel"),
+        options={"reduction": ("sum", "mean", "max")},
+    ),
+    Variant(
+        "code_wise_attention",
+        family="pairs",
+        shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] context_mask?[..., n] scale[] -> [..., d]",
+        weights="[..., n]",
+        source="yue2021",
+        equation="o = sum_i w_i d_i, w = softmax_i(max_j scale d_i . g_j), d the context, g the query",
+        module="CodeWiseAttention",
+    ),
+    Variant(
+        "mask_attention",
+        family="pairs",
+        shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] context_mask?[..., n] scale[] -> [..., n, d]",
+        weights="[..., n, k]",
+        source="yue2021",
+        equation="o_i = sum_j w_ij c_j, w_i = softmax_j(scale d_i . c_j), d the context, c the query",
+        module="MaskAttention",
+    ),
+    Variant(
+        "bidaf_attention",
+        family="pairs",
+        shapes="context[..., T, d] query[..., J, d] kernel[3d] context_mask?[..., T] query_mask?[..., J] "
+        "-> [..., T, 4d]",
+        weights="([..., T, J], [..., T])",
+        source="seo2017",
+        equation="G_t = [h_t; u~_t; h_t * u~_t; h_t * h~], u~_t = sum_j softmax_j(S_tj) u_j, "
+        "h~ = sum_t softmax_t(max_j S_tj) h_t, S_tj = w . [h_t; u_j; h_t * u_j]",
+        module="BiDAFAttention",
     ),
 )
 """The rows, in the order in which the documentation shows them."""
