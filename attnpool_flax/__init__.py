@@ -9,6 +9,13 @@ from attnpool_flax.attention import (
     multi_head_attention,
     tanh_sum_attention,
 )
+from attnpool_flax.decomposition import (
+    graph_decomposition,
+    linear_decomposition,
+    orthogonal_decomposition,
+    rigid_decomposition,
+    semantic_match,
+)
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
 from attnpool_flax.pairs import (
@@ -77,4 +84,9 @@ __all__ = [  # in the order of the table
     "code_wise_attention",
     "mask_attention",
     "bidaf_attention",
+    "orthogonal_decomposition",
+    "linear_decomposition",
+    "rigid_decomposition",
+    "semantic_match",
+    "graph_decomposition",
 ]

@@ -9,6 +9,13 @@ from attnpool_ref.attention import (
     multi_head_attention,
     tanh_sum_attention,
 )
+from attnpool_ref.decomposition import (
+    graph_decomposition,
+    linear_decomposition,
+    orthogonal_decomposition,
+    rigid_decomposition,
+    semantic_match,
+)
 from attnpool_ref.masks import lengths_to_mask
 from attnpool_ref.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
 from attnpool_ref.pairs import (
@@ -77,4 +84,9 @@ __all__ = [  # in the order of the table
     "code_wise_attention",
     "mask_attention",
     "bidaf_attention",
+    "orthogonal_decomposition",
+    "linear_decomposition",
+    "rigid_decomposition",
+    "semantic_match",
+    "graph_decomposition",
 ]

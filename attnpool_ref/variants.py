@@ -32,6 +32,8 @@ SOURCES = {
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. "
     "ICLR 2017.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
+    "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "
+    "COLING 2016.",
     "wang2022": "Wang, Zhao, Wei, Liu: SimKGC: simple contrastive knowledge graph completion with pre-trained language models. ACL 2022.",
     "yue2021": "Yue et al.: NeurJudge: a circumstance-aware neural framework for legal judgment prediction. "
     "SIGIR 2021.",
@@ -377,6 +379,45 @@ VARIANTS = (
         equation="G_t = [h_t; u~_t; h_t * u~_t; h_t * h~], u~_t = sum_j softmax_j(S_tj) u_j, "
         "h~ = sum_t softmax_t(max_j S_tj) h_t, S_tj = w . [h_t; u_j; h_t * u_j]",
         module="BiDAFAttention",
+    ),
+    # decomposition
+    Variant(
+        "orthogonal_decomposition",
+        family="decomposition",
+        shapes="x[..., d] reference[..., d] -> ([..., d], [..., d])",
+        source="wang2016",
+        equation="similar = (x . r / r . r) r, dissimilar = x - similar, r the reference",
+    ),
+    Variant(
+        "linear_decomposition",
+        family="decomposition",
+        shapes="x[..., d] reference[..., d] -> ([..., d], [..., d])",
+        source="wang2016",
+        equation="similar = cos(x, reference) x, dissimilar = x - similar",
+    ),
+    Variant(
+        "rigid_decomposition",
+        family="decomposition",
+        shapes="x[..., d] reference[..., d] atol[] -> ([..., d], [..., d])",
+        source="wang2016",
+        equation="similar = x if all |x_c - reference_c| <= atol, else 0; dissimilar = x - similar",
+    ),
+    Variant(
+        "semantic_match",
+        family="decomposition",
+        shapes="x[..., L, d] y[..., T, d] x_mask?[..., L] y_mask?[..., T] -> [..., L, d]",
+        source="wang2016",
+        equation="o_i = y_k, k = argmax_j a_ij, or sum_j a_ij y_j / sum_j a_ij over all j or those near k; "
+        "a_ij = cos(x_i, y_j)",
+        options={"method": ("max", "global", "local"), "window": "count", "normalize": "flag"},
+    ),
+    Variant(
+        "graph_decomposition",
+        family="decomposition",
+        shapes="labels[k, d] adjacency:bool[k, k] -> [k, d]",
+        source="yue2021",
+        equation="l_i <- l_i - mean over neighbours j of (l_i . l_j / l_j . l_j) l_j, num_layers times",
+        options={"num_layers": "count"},
     ),
 )
 """The rows, in the order in which the documentation shows them."""

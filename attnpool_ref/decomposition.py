@@ -1,0 +1,208 @@
+"""Decomposition: what of a vector is like a reference, and what is not."""
+
+import numpy as np
+
+from attnpool_ref.definition import definition
+from attnpool_ref.normalizers import l2_normalize
+
+
+@definition
+def orthogonal_decomposition(x, reference):
+    r"""Splits a vector into its projection on a reference and the rest, which is perpendicular to it.
+
+    .. math:: s^+ = \frac{s \cdot \hat s}{\hat s \cdot \hat s}\, \hat s, \qquad s^- = s - s^+
+
+    Neither the length nor the sign of the reference matters; on the zero vector the projection is 0, and so is its
+    gradient.
+
+    Args:
+      x: [..., d] vectors, :math:`s`.
+      reference: [..., d] vectors, :math:`\hat s`, as :func:`semantic_match` or :func:`mask_attention` gives them.
+
+    Returns:
+      (similar, dissimilar), both [..., d]; they add up to ``x``.
+
+    Raises:
+      ValueError: widths or batch axes disagree.
+
+    Source:
+      Wang et al. 2016, orthogonal decomposition; the fact separation of Yue et al. 2021, without its 1e-10 under
+      the fraction.
+
+    >>> orthogonal_decomposition([1.0, 1.0], [1.0, 2.0])
+    (array([0.6, 1.2]), array([ 0.4, -0.2]))
+    """
+    similar = projection(x, reference)
+    return similar, x - similar
+
+
+def projection(x, reference):
+    """(x . r / r . r) r, by the unit vector along r: squares of 1e-300 would underflow."""
+    unit = l2_normalize(reference)
+    return np.sum(x * unit, -1, keepdims=True) * unit
+
+
+@definition
+def linear_decomposition(x, reference):
+    r"""Splits a vector in proportion to its cosine with a reference.
+
+    .. math:: s^+ = \alpha s, \qquad s^- = (1 - \alpha) s, \qquad
+              \alpha = \frac{s \cdot \hat s}{\lVert s \rVert \lVert \hat s \rVert}
+
+    A zero vector has cosine 0. The cosine may be negative.
+
+    Args:
+      x: [..., d] vectors, :math:`s`.
+      reference: [..., d] vectors, :math:`\hat s`.
+
+    Returns:
+      (similar, dissimilar), both [..., d]; they add up to ``x``.
+
+    Raises:
+      ValueError: widths or batch axes disagree.
+
+    Source:
+      Wang et al. 2016, linear decomposition.
+
+    >>> linear_decomposition([2.0, 0.0], [3.0, 4.0])
+    (array([1.2, 0. ]), array([0.8, 0. ]))
+    """
+    cosine = np.sum(l2_normalize(x) * l2_normalize(reference), -1, keepdims=True)
+    similar = cosine * x
+    return similar, x - similar
+
+
+@definition
+def rigid_decomposition(x, reference, *, atol=0.0):
+    r"""Calls a vector similar if it equals a reference, else dissimilar.
+
+    .. math:: (s^+, s^-) = (s, 0) \text{ if } |s_c - \hat s_c| \le \mathrm{atol} \text{ for all } c,
+              \text{ else } (0, s)
+
+    The reference has no gradient. Where the vectors hold a NaN, nobody knows: both parts are NaN.
+
+    Args:
+      x: [..., d] vectors, :math:`s`.
+      reference: [..., d] vectors, :math:`\hat s`.
+      atol: the largest difference of a component that still counts as equal, a number; 0 is exact equality.
+
+    Returns:
+      (similar, dissimilar), both [..., d]; they add up to ``x``.
+
+    Raises:
+      ValueError: widths or batch axes disagree.
+
+    Source:
+      Wang et al. 2016, rigid decomposition.
+
+    >>> rigid_decomposition([[1.0, 0.0], [1.0, 1.0]], [1.0, 0.0])[0]
+    array([[1., 0.],
+           [0., 0.]])
+    """
+    with np.errstate(invalid="ignore"):  # inf - inf: equal by the first comparison
+        close = np.abs(x - reference) <= atol
+    equal = np.all((x == reference) | close, -1, keepdims=True)
+    unknown = np.any(np.isnan(x) | np.isnan(reference), -1, keepdims=True)
+    similar = np.where(unknown, np.nan, np.where(equal, x, 0))
+    return similar, np.where(unknown, np.nan, np.where(equal, 0, x))
+
+
+@definition
+def semantic_match(x, y, x_mask=None, y_mask=None, *, method="max", window=1, normalize=True):
+    r"""Finds for each token of a sequence what the other sequence has most like it.
+
+    .. math:: a_{ij} = \cos(s_i, t_j), \qquad k = \arg\max_j a_{ij}
+
+    .. math:: \hat s_i = t_k \text{ (max)}, \qquad
+              \hat s_i = \frac{\sum_j a_{ij} t_j}{\sum_j a_{ij}}
+              \text{ over all } j \text{ (global)}, \text{ or } |j - k| \le w \text{ (local)}
+
+    All runs over real tokens. The window is counted in them, so that deleting a padded token is the same as masking
+    it: w on each side and the centre, fewer at the ends. A zero vector has cosine 0; ties of the largest cosine go to
+    the first real token; where the weights sum to exactly 0 the normalised match is 0. Weights may be negative.
+    The gradient is that of the chosen token or window; the choice itself has none, so that with "max" x has none.
+
+    Args:
+      x: [..., L, d] tokens, :math:`s`.
+      y: [..., T, d] tokens, :math:`t`.
+      x_mask: bool, broadcastable to [..., L], True = real.
+      y_mask: bool, broadcastable to [..., T], True = real.
+      method: "max", "global" or "local".
+      window: :math:`w` of "local", a Python integer of at least 0.
+      normalize: divide by the sum of the weights; False is the sum alone. "max" has one weight, which is 1.
+
+    Returns:
+      [..., L, d]; 0 in padded rows and where no token of y is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, an unknown method, a negative window.
+
+    Source:
+      Wang et al. 2016, semantic matching. The denominators are from knowledge of the paper, not read there: two
+      public versions leave them out, which is ``normalize=False``.
+
+    >>> x, y = [[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]]
+    >>> semantic_match(x, y)
+    array([[1., 0.],
+           [1., 2.]])
+    >>> semantic_match(x, y, method="local").round(6)
+    array([[1.      , 0.      ],
+           [0.572949, 1.572949]])
+    """
+    x, y = np.where(x_mask[..., None], x, 0), np.where(y_mask[..., None], y, 0)
+    cosine = l2_normalize(x) @ np.swapaxes(l2_normalize(y), -1, -2)
+    real = np.broadcast_to(y_mask[..., None, :], cosine.shape)
+    if method == "global" or y.shape[-2] == 0:
+        weights = np.where(real, cosine, 0)
+    else:
+        ranked = np.where(real, cosine, -np.inf)
+        best = np.argmax(ranked, -1)[..., None]
+        if method == "max":
+            unknown = np.isnan(np.take_along_axis(ranked, best, -1))
+            weights = (np.arange(y.shape[-2]) == best) * np.where(unknown, np.nan, 1)
+        else:
+            rank = np.broadcast_to(np.cumsum(real, -1), cosine.shape)
+            near = np.abs(rank - np.take_along_axis(rank, best, -1)) <= window
+            weights = np.where(real & near, cosine, 0)
+    matched = weights @ y
+    if normalize and method != "max":
+        total = np.sum(weights, -1, keepdims=True)
+        matched = np.where(total == 0, 0, matched / np.where(total == 0, 1, total))
+    return np.where(x_mask[..., None], matched, 0)
+
+
+@definition
+def graph_decomposition(labels, adjacency, *, num_layers=2):
+    r"""Takes from each label the mean of its projections on its neighbours, again and again.
+
+    .. math:: \ell_i \leftarrow \ell_i - \frac{1}{|N(i)|} \sum_{j \in N(i)}
+              \frac{\ell_i \cdot \ell_j}{\ell_j \cdot \ell_j}\, \ell_j
+
+    All labels of a layer start from those of the layer before. Only with a single neighbour is the result
+    perpendicular to it. A zero neighbour takes nothing, but counts in the number; without neighbours a label stays.
+
+    Args:
+      labels: [k, d] label vectors, :math:`L`.
+      adjacency: bool [k, k]: row i marks the neighbours :math:`N(i)`; a True diagonal counts.
+      num_layers: how often, a Python integer; 0 returns the labels.
+
+    Returns:
+      [k, d].
+
+    Raises:
+      ValueError: shapes disagree, a float adjacency, a negative number of layers.
+
+    Source:
+      Yue et al. 2021, the graph decomposition operation of the authors' code, without its 1e-10 under the fraction.
+
+    >>> labels = [[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]
+    >>> graph_decomposition(labels, [[0, 1, 0], [1, 0, 1], [0, 0, 0]], num_layers=1)
+    array([[ 0.5, -0.5],
+           [ 0.5,  0.5],
+           [ 0. ,  2. ]])
+    """
+    number = np.maximum(np.sum(adjacency, -1, keepdims=True), 1)
+    for _ in range(num_layers):
+        projections = projection(labels[:, None, :], labels[None, :, :])
+        labels = labels - np.sum(np.where(adjacency[..., None], projections, 0), 1) / number
+    return labels
