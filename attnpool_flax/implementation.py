@@ -42,7 +42,7 @@ def implementation(function=None, *, weights_apart=False):
         dtype = _result_dtype(checked.dtype)
         arrays = {key: values.pop(key) for key in arguments}
         for key, argument in arguments.items():
-            if argument.kind == "number" and isinstance(arrays[key], np.ndarray):
+            if argument.kind in ("number", "parameter") and isinstance(arrays[key], np.ndarray) and not arrays[key].ndim:
                 arrays[key] = arrays[key].astype(_computing(dtype))  # 2 and 2.0 are one program
         if "precision" in values:
             values["precision"] = _precision(values["precision"], dtype)

@@ -34,6 +34,14 @@ from attnpool_ref.pooling import (
     multi_head_attention_pooling,
     weighted_pooling,
 )
+from attnpool_ref.relations import (
+    attention_triplet_loss,
+    differential_context,
+    field_attention_pooling,
+    label_attention,
+    relation_triplet_loss,
+    relation_vector,
+)
 from attnpool_ref.scores import (
     additive_score,
     bilinear_score,
@@ -89,4 +97,10 @@ __all__ = [  # in the order of the table
     "rigid_decomposition",
     "semantic_match",
     "graph_decomposition",
+    "attention_triplet_loss",
+    "differential_context",
+    "relation_vector",
+    "relation_triplet_loss",
+    "field_attention_pooling",
+    "label_attention",
 ]

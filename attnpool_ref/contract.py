@@ -415,11 +415,14 @@ def normalize_axis(name, axis, ndim):
 
 
 def _result_dtype(arguments, given):
-    """float64 wins, then float32; float16 beside bfloat16 gives float32; integers alone decide nothing (None)."""
+    """float64 wins, then float32; float16 beside bfloat16 gives float32; integers alone decide nothing (None).
+
+    Numbers decide nothing either, also where they stand for a parameter (a bias of shape ()).
+    """
     floats = {
         value.dtype.name: np.dtype(value.dtype)
         for key, value in given.items()
-        if arguments[key].kind in ("data", "parameter") and _is_float(value.dtype)
+        if arguments[key].kind in ("data", "parameter") and value.ndim and _is_float(value.dtype)
     }
     for wide in ("float64", "float32"):
         if wide in floats:

@@ -22,11 +22,14 @@ from typing import Any
 SOURCES = {
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
+    "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. "
+    "COLING 2022.",
     "luong2015": "Luong, Pham, Manning: Effective approaches to attention-based neural machine translation. EMNLP 2015.",
     "martins2016": "Martins, Astudillo: From softmax to sparsemax: a sparse model of attention and multi-label classification. ICML 2016.",
     "notebook000": "Notebook 'Attention pooling achievement' (seed 000): cross pooling of two sequences for SimKGC.",
     "notebook001": "Notebook 'Attention_pooling' (seed 001): fixed weights, and one learned query.",
     "notebook002": "Notebook 'Attention mechanism' (seed 002): three rules, and the class Attn.",
+    "patro2018": "Patro, Namboodiri: Differential attention for visual question answering. CVPR 2018.",
     "peters2019": "Peters, Niculae, Martins: Sparse sequence-to-sequence models. ACL 2019.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. "
@@ -37,6 +40,8 @@ SOURCES = {
     "wang2022": "Wang, Zhao, Wei, Liu: SimKGC: simple contrastive knowledge graph completion with pre-trained language models. ACL 2022.",
     "yue2021": "Yue et al.: NeurJudge: a circumstance-aware neural framework for legal judgment prediction. "
     "SIGIR 2021.",
+    "zhang2021": "Zhang et al.: Multi-interactive attention network for fine-grained feature learning in CTR prediction. "
+    "WSDM 2021.",
 }
 """What the rows' ``source`` keys stand for."""
 
@@ -418,6 +423,58 @@ VARIANTS = (
         source="yue2021",
         equation="l_i <- l_i - mean over neighbours j of (l_i . l_j / l_j . l_j) l_j, num_layers times",
         options={"num_layers": "count"},
+    ),
+    # relations
+    Variant(
+        "attention_triplet_loss",
+        family="relations",
+        shapes="anchor[..., m] positive[..., m] negative[..., m] margin[] -> [...]",
+        source="patro2018",
+        equation="max(0, |a - p|^2 + margin - |a - n|^2)",
+    ),
+    Variant(
+        "differential_context",
+        family="relations",
+        shapes="attention[..., m] supporting[..., m] opposing[..., m] mask?[..., m] weight[] -> [..., m]",
+        source="patro2018",
+        equation="s + weight d or s * (weight d), d = r+ - r-, r+ = proj_s(s+) + proj_s(s-), "
+        "r- = (s+ - proj_s(s+)) + (s- - proj_s(s-))",
+        options={"mode": ("add", "mul")},
+    ),
+    Variant(
+        "relation_vector",
+        family="relations",
+        shapes="x[..., f] y[..., f] x_kernel[f, h] y_kernel[f, h] out_kernel[h, o] bias[h] -> [..., o]",
+        source="liu2022",
+        equation="sigmoid(x W1 + y W2 + b) W3",
+        module="RelationVector",
+    ),
+    Variant(
+        "relation_triplet_loss",
+        family="relations",
+        shapes="x[..., f] similar[..., f] dissimilar[..., f] x_kernel[f, h] y_kernel[f, h] out_kernel[h, o] bias[h] "
+        "margin[] -> [...]",
+        source="liu2022",
+        equation="max(0, margin + |a(x, x) - a(x, similar)|^2 - |a(x, x) - a(x, dissimilar)|^2), a = relation_vector",
+    ),
+    Variant(
+        "field_attention_pooling",
+        family="relations",
+        shapes="target[..., d] fields[..., J, e] kernel[J, d+e]|[d+e] bias[J]|[] mask?[..., J] -> [..., d+e]",
+        weights="[..., J]",
+        source="zhang2021",
+        equation="o = sum_j w_j [target; f_j], w = softmax_j(tanh([target; f_j] . W_j + b_j))",
+        rules=("d may be 0",),
+        module="FieldAttentionPool",
+    ),
+    Variant(
+        "label_attention",
+        family="relations",
+        shapes="labels[..., M, d] mask?[..., M] query_kernel[d, c] key_kernel[d, c] value_kernel[d, v] -> [..., M, v]",
+        weights="[..., M, M]",
+        source="vaswani2017",
+        equation="o = softmax((R Wq)(R Wk)^T / sqrt(c)) R Wv, R the label vectors",
+        module="LabelAttention",
     ),
 )
 """The rows, in the order in which the documentation shows them."""

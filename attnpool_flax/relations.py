@@ -1,0 +1,124 @@
+"""Relations. Twin of :mod:`attnpool_ref.relations`."""
+
+import jax
+import jax.numpy as jnp
+
+from attnpool_flax.attention import average
+from attnpool_flax.decomposition import project
+from attnpool_flax.implementation import implementation
+from attnpool_flax.masks import keep_real
+from attnpool_flax.normalizers import softmax
+from attnpool_flax.pooling import weighted_sum
+from attnpool_flax.scores import scaled_dot
+
+
+@implementation
+def attention_triplet_loss(anchor, positive, negative, *, margin=0.2, precision=None):
+    """Twin of :func:`attnpool_ref.attention_triplet_loss`; at the hinge the gradient is half."""
+    return _triplet(anchor - positive, anchor - negative, margin, precision)
+
+
+def _triplet(to_positive, to_negative, margin, precision):
+    """The hinge of two differences [..., m]."""
+    near = jnp.einsum("...m,...m->...", to_positive, to_positive, precision=precision)
+    far = jnp.einsum("...m,...m->...", to_negative, to_negative, precision=precision)
+    return jnp.maximum(near + margin - far, 0)
+
+
+@implementation
+def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0, precision=None):
+    """Twin of :func:`attnpool_ref.differential_context`: the sum of both exemplars, mirrored at the attention."""
+    both = supporting + opposing
+    if mask is not None:
+        attention, both = jnp.where(mask, attention, 0), jnp.where(mask, both, 0)
+    difference = weight * (2 * project(both, attention, precision) - both)
+    moved = attention + difference if mode == "add" else attention * difference
+    return moved if mask is None else jnp.where(mask, moved, 0)
+
+
+@implementation
+def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias, *, precision=None):
+    """Twin of :func:`attnpool_ref.relation_vector`."""
+    hidden = jax.nn.sigmoid(_linear(x, x_kernel, precision) + _biased(y, y_kernel, bias, precision))
+    return _linear(hidden, out_kernel, precision)
+
+
+def _linear(x, kernel, precision):
+    return jnp.einsum("...f,fh->...h", x, kernel, precision=precision)
+
+
+def _biased(x, kernel, bias, precision):
+    x = _linear(x, kernel, precision)
+    return x + jnp.broadcast_to(bias, x.shape)
+
+
+@implementation
+def relation_triplet_loss(
+    x,
+    similar,
+    dissimilar,
+    x_kernel,
+    y_kernel,
+    out_kernel,
+    bias,
+    *,
+    margin,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.relation_triplet_loss`: hidden layers are subtracted before the last kernel."""
+    own = _linear(x, x_kernel, precision)
+    itself, to_similar, to_dissimilar = (
+        jax.nn.sigmoid(own + _biased(other, y_kernel, bias, precision)) for other in (x, similar, dissimilar)
+    )
+    return _triplet(
+        _linear(itself - to_similar, out_kernel, precision),
+        _linear(itself - to_dissimilar, out_kernel, precision),
+        margin,
+        precision,
+    )
+
+
+@implementation
+def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_weights=False, precision=None):
+    """Twin of :func:`attnpool_ref.field_attention_pooling`: the target is scored once and never repeated."""
+    width = target.shape[-1]
+    fields = keep_real(fields, mask)
+    if mask is None:
+        mask = jnp.ones(fields.shape[:-1], bool)
+    target = keep_real(target, jnp.any(mask, -1))
+    scores = jnp.einsum(
+        f"...d,{_slots(kernel)}d->...{_slots(kernel)}", target, kernel[..., :width], precision=precision
+    )
+    scores = scores if kernel.ndim == 2 else scores[..., None]
+    scores = scores + jnp.einsum(f"...je,{_slots(kernel)}e->...j", fields, kernel[..., width:], precision=precision)
+    weights = softmax(jnp.tanh(scores + jnp.broadcast_to(bias, scores.shape)), mask)
+    pooled = weighted_sum(weights, fields, precision)
+    target = jnp.broadcast_to(target, (*pooled.shape[:-1], width))
+    pooled = jnp.concatenate([target, pooled], -1)
+    return (pooled, weights) if return_weights else pooled
+
+
+def _slots(kernel):
+    """The axis of fields in an einsum, where each has a kernel of its own."""
+    return "j" if kernel.ndim == 2 else ""
+
+
+@implementation
+def label_attention(
+    labels,
+    mask=None,
+    *,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    return_weights=False,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.label_attention`."""
+    labels = keep_real(labels, mask)
+    scores = scaled_dot(
+        _linear(labels, query_kernel, precision), _linear(labels, key_kernel, precision), None, precision
+    )
+    weights = softmax(scores, None if mask is None else mask[..., :, None] & mask[..., None, :])
+    pooled = average(weights, _linear(labels, value_kernel, precision), precision)
+    return (pooled, weights) if return_weights else pooled

@@ -1,0 +1,232 @@
+"""Relations: attention between examples, between fields of one example, between labels."""
+
+import numpy as np
+
+from attnpool_ref.attention import attend
+from attnpool_ref.decomposition import projection
+from attnpool_ref.definition import definition
+from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.scores import scaled_dot_score
+
+
+@definition
+def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
+    r"""Asks that attention be nearer to that of a supporting exemplar than to that of an opposing one.
+
+    .. math:: T = \max\big(0,\ \lVert s - s^+ \rVert^2 + \alpha - \lVert s - s^- \rVert^2\big)
+
+    At the hinge itself the gradient is half of that above it. No mean is taken over the batch.
+
+    Args:
+      anchor: [..., m] attention vectors, :math:`s`.
+      positive: [..., m], :math:`s^+`, of supporting exemplars.
+      negative: [..., m], :math:`s^-`, of opposing exemplars.
+      margin: :math:`\alpha`, a number.
+
+    Returns:
+      [...], at least 0.
+
+    Raises:
+      ValueError: widths or batch axes disagree.
+
+    Source:
+      Patro and Namboodiri 2018 (DAN), equation 2, with t(s) = s, its only documented use. The paper does not print
+      the margin: 0.2 is the default of the authors' later code. Several exemplars: add or average the losses.
+
+    >>> float(attention_triplet_loss([0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.6, 0.2, 0.2]).round(6))
+    0.74
+    """
+    return _triplet(anchor - positive, anchor - negative, margin)
+
+
+def _triplet(to_positive, to_negative, margin):
+    """The hinge of two differences [..., m]."""
+    return np.maximum(0, np.sum(to_positive**2, -1) + margin - np.sum(to_negative**2, -1))
+
+
+@definition
+def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0):
+    r"""Moves attention towards what two exemplars share with it, and away from what they do not.
+
+    .. math:: r^+ = \frac{s \cdot s^+}{\lVert s \rVert^2} s + \frac{s \cdot s^-}{\lVert s \rVert^2} s, \qquad
+              r^- = \Big(s^+ - \frac{s \cdot s^+}{\lVert s \rVert^2} s\Big)
+                  + \Big(s^- - \frac{s \cdot s^-}{\lVert s \rVert^2} s\Big)
+
+    .. math:: d = s + \lambda (r^+ - r^-) \text{ (add)}, \qquad d = s \circ \lambda (r^+ - r^-) \text{ (mul)}
+
+    As printed, the two exemplars enter symmetrically. The result is no distribution: it has negative entries. A zero
+    attention vector has projection 0.
+
+    Args:
+      attention: [..., m], :math:`s`.
+      supporting: [..., m], :math:`s^+`.
+      opposing: [..., m], :math:`s^-`.
+      mask: bool, broadcastable to [..., m], True = a real region.
+      mode: "add" or "mul".
+      weight: :math:`\lambda`, a number, fixed or learned.
+
+    Returns:
+      [..., m]; 0 in padding.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, an unknown mode.
+
+    Source:
+      Patro and Namboodiri 2018 (DCN), equations 3 and 4. The value of the fixed weight is not in the paper; its
+      figure 3 shows a linear layer before the projection, which the equations do not have.
+
+    >>> differential_context([0.5, 0.3, 0.2], [0.6, 0.2, 0.2], [0.1, 0.1, 0.8]).round(6)
+    array([ 1.484211,  1.010526, -0.126316])
+    """
+    s, plus, minus = (np.where(mask, vector, 0) for vector in (attention, supporting, opposing))
+    plus_along, minus_along = projection(plus, s), projection(minus, s)
+    towards = plus_along + minus_along
+    away = (plus - plus_along) + (minus - minus_along)
+    moved = s + weight * (towards - away) if mode == "add" else s * (weight * (towards - away))
+    return np.where(mask, moved, 0)
+
+
+@definition
+def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
+    r"""Describes how two cases are related, by a perceptron with one hidden layer.
+
+    .. math:: a(r, r') = \sigma(r W_1 + r' W_2 + b)\, W_3
+
+    The source calls it attention; it is a vector, no distribution.
+
+    Args:
+      x: [..., f] case vectors, :math:`r`.
+      y: [..., f] case vectors, :math:`r'`.
+      x_kernel: [f, h], :math:`W_1`.
+      y_kernel: [f, h], :math:`W_2`.
+      out_kernel: [h, o], :math:`W_3`; o = f in the source.
+      bias: [h], :math:`b`.
+
+    Returns:
+      [..., o]; no component beyond the sum of the absolute values of its column of ``out_kernel``.
+
+    Raises:
+      ValueError: shapes disagree.
+
+    Source:
+      Liu et al. 2022 (CTM), the authors' code; the paper's text was not read.
+
+    >>> relation_vector([1.0], [-1.0], [[2.0]], [[2.0]], [[3.0]], [0.0])
+    array([1.5])
+    """
+    hidden = x @ x_kernel + y @ y_kernel + bias
+    return np.exp(-np.logaddexp(0, -hidden)) @ out_kernel
+
+
+@definition
+def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel, bias, *, margin):
+    r"""Asks that a case be related to a similar case as to itself, more than to a dissimilar one.
+
+    .. math:: L = \max\big(0,\ \delta + \lVert a(r, r) - a(r, r^+) \rVert^2 - \lVert a(r, r) - a(r, r^-) \rVert^2\big)
+
+    :math:`a` is :func:`relation_vector`. At the hinge itself the gradient is half of that above it. The authors' code
+    adds the losses of a batch in one of its directories and averages them in the other: here neither is done.
+
+    Args:
+      x: [..., f] case vectors, :math:`r`.
+      similar: [..., f], :math:`r^+`.
+      dissimilar: [..., f], :math:`r^-`.
+      x_kernel: [f, h], :math:`W_1`.
+      y_kernel: [f, h], :math:`W_2`.
+      out_kernel: [h, o], :math:`W_3`.
+      bias: [h], :math:`b`.
+      margin: :math:`\delta`, a number; the source has 0.5 for law articles and 0.3 for accusations.
+
+    Returns:
+      [...], at least 0.
+
+    Raises:
+      ValueError: shapes disagree.
+
+    Source:
+      Liu et al. 2022 (CTM), the authors' code; the paper's text was not read.
+
+    >>> relation_triplet_loss([1.0], [1.0], [1.0], [[2.0]], [[2.0]], [[3.0]], [0.0], margin=0.5)
+    array(0.5)
+    """
+    parameters = x_kernel, y_kernel, out_kernel, bias
+    itself = relation_vector(x, x, *parameters)
+    to_similar = itself - relation_vector(x, similar, *parameters)
+    to_dissimilar = itself - relation_vector(x, dissimilar, *parameters)
+    return _triplet(to_similar, to_dissimilar, margin)
+
+
+@definition
+def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_weights=False):
+    r"""Averages the fields of an example, each beside the target, by how they suit it.
+
+    .. math:: V_j = [e ; f_j], \qquad \alpha = \mathrm{softmax}_j\big(\tanh(V_j \cdot W_j + b_j)\big), \qquad
+              R = \sum_j \alpha_j V_j
+
+    The values are the concatenated vectors: the target's part of the result is the target itself. Scores lie
+    between -1 and 1, so that no weight is :math:`e^2` times another.
+
+    Args:
+      target: [..., d] candidate items, :math:`e`; a width of 0 is legal and leaves the fields alone.
+      fields: [..., J, e] behaviours, user or context fields, :math:`f`.
+      kernel: [J, d+e], :math:`W`, one for each field; or [d+e], shared.
+      bias: [J] or (), :math:`b`.
+      mask: bool, broadcastable to [..., J], True = real.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., d+e], and with ``return_weights`` the weights [..., J]; all 0, the target's part too, where no field is
+      real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Zhang et al. 2021 (MIAN), equations 7 to 13, and 14 and 15 with a target of width 0. Whether the kernel of
+      behaviours is shared over time is uncertain, as are the equal widths that equation 15 needs.
+
+    >>> field_attention_pooling([1.0], [[0.0], [2.0]], [1.0, 0.0], 0.0)
+    array([1., 1.])
+    """
+    target = np.where(np.any(mask, -1)[..., None], target, 0)
+    fields = np.where(mask[..., None], fields, 0)
+    joined = np.concatenate([np.broadcast_to(target[..., None, :], fields.shape[:-1] + target.shape[-1:]), fields], -1)
+    weights = masked_softmax(np.tanh(np.sum(joined * kernel, -1) + bias), mask)
+    pooled = np.sum(weights[..., None] * joined, -2)
+    return (pooled, weights) if return_weights else pooled
+
+
+@definition
+def label_attention(labels, mask=None, *, query_kernel, key_kernel, value_kernel, return_weights=False):
+    r"""Lets label vectors attend to each other.
+
+    .. math:: O = \mathrm{softmax}\Big(\frac{(R W_q)(R W_k)^\top}{\sqrt c}\Big) R W_v
+
+    A padded label is neither query nor key, and its row is 0.
+
+    Args:
+      labels: [..., M, d] vectors, one for each label, :math:`R`.
+      mask: bool, broadcastable to [..., M], True = real.
+      query_kernel: [d, c], :math:`W_q`.
+      key_kernel: [d, c], :math:`W_k`.
+      value_kernel: [d, v], :math:`W_v`.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., M, v], and with ``return_weights`` the weights [..., M, M].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Vaswani et al. 2017, equation 1, with one head over label vectors. LEMM (EMNLP 2020) describes such a
+      mechanism in its abstract; its formulas could not be read, and this does not claim to reproduce it.
+
+    >>> label_attention([[0.0], [2.0]], query_kernel=[[0.0]], key_kernel=[[1.0]], value_kernel=[[3.0]])
+    array([[3.],
+           [3.]])
+    """
+    labels = np.where(mask[..., None], labels, 0)
+    scores = scaled_dot_score(labels @ query_kernel, labels @ key_kernel)
+    pairs = mask[..., :, None] & mask[..., None, :]
+    return attend(scores, labels @ value_kernel, pairs, return_weights=return_weights)
