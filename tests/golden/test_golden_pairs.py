@@ -1,0 +1,181 @@
+"""Numbers for the pairs that come from outside: printed ones, and exact fractions.
+
+With ``scale = log 2`` a softmax over integer scores is a quotient of powers of 2, so that Python's fractions give the
+result exactly, by loops over the definition.
+"""
+
+import math
+from fractions import Fraction
+
+import chex
+import numpy as np
+import pytest
+from rounding import printed, rounded
+
+import attnpool_flax
+import attnpool_ref
+
+PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+LOG2 = math.log(2)
+
+
+def assert_printed(actual, expected, terms=8):
+    """Both to six decimals; what JAX computes in float32 may round on top."""
+    expected = np.asarray(expected, float)
+    chex.assert_shape(actual, expected.shape)
+    chex.assert_trees_all_close(np.asarray(actual), expected, atol=printed(6) + rounded(expected, terms), rtol=0)
+
+
+def assert_exact(actual, expected, dtype, terms=16):
+    """To rounding; ``expected`` are nested lists of fractions."""
+    expected = np.array(expected).astype(float)
+    chex.assert_shape(actual, expected.shape)
+    chex.assert_trees_all_close(np.asarray(actual), expected, atol=rounded(expected, terms, dtype), rtol=0)
+
+
+def dtype_of(package):
+    return "float64" if package is attnpool_ref else "float32"
+
+
+def dot(a, b):
+    return sum((p * q for p, q in zip(a, b, strict=True)), Fraction(0))
+
+
+def times(a, b):
+    return [p * q for p, q in zip(a, b, strict=True)]
+
+
+def base2_softmax(scores):
+    powers = [Fraction(2) ** s for s in scores]
+    return [p / sum(powers) for p in powers]
+
+
+def average(weights, vectors):
+    return [dot(weights, column) for column in zip(*vectors, strict=True)]
+
+
+@PACKAGES
+def test_code_wise_attention_prefers_the_least_negative(package):
+    # without a mask the zero pad would take .665 of the weight
+    context, labels = np.array([[1.0, 0], [2, 0], [0, 0]]), np.array([[-1.0, 0], [-2, 0]])
+    pooled, weights = package.code_wise_attention(
+        labels, context, context_mask=np.array([True, True, False]), return_weights=True
+    )
+    assert_printed(weights, [0.731059, 0.268941, 0])
+    assert_printed(pooled, [1.268941, 0])
+
+
+@PACKAGES
+def test_a_padded_label_does_not_lift_code_wise_scores(package):
+    labels, mask = np.array([[-1.0, 0], [0, 0]]), np.array([True, False])
+    _, weights = package.code_wise_attention(labels, np.array([[1.0, 0], [2, 0]]), mask, return_weights=True)
+    assert_printed(weights, [0.731059, 0.268941])
+
+
+@PACKAGES
+def test_mask_attention_and_the_separation_after_it(package):
+    query, context = np.array([[1.0, 0], [0, 2]]), np.array([[3.0, 0], [1, 1]])
+    chosen, weights = package.mask_attention(query, context, return_weights=True)
+    assert_printed(weights, [[0.952574, 0.047426], [0.268941, 0.731059]])
+    assert_printed(chosen, [[0.952574, 0.094852], [0.268941, 1.462117]])
+    similar, dissimilar = package.orthogonal_decomposition(context, chosen)
+    assert_printed(similar, [[2.970547, 0.295790], [0.210647, 1.145193]])
+    assert_printed(dissimilar, [[0.029453, -0.295790], [0.789353, -0.145193]], terms=32)
+
+
+@PACKAGES
+def test_a_score_of_zero_is_ordinary_to_mask_attention(package):
+    chosen = package.mask_attention(np.array([[1.0, 0]]), np.array([[0.0, 1]]))
+    assert_exact(chosen, [[1, 0]], dtype_of(package))
+
+
+@PACKAGES
+def test_bidaf_attention_of_three_tokens_and_two(package):
+    context, query = np.array([[1.0, 0], [0, 1], [1, 1]]), np.array([[1.0, 0], [0, 2]])
+    joined, (to_query, to_context) = package.bidaf_attention(
+        context, query, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), return_weights=True
+    )
+    assert_printed(to_query, [[0.5, 0.5], [0.154465, 0.845535], [0.231475, 0.768525]])
+    assert_printed(to_context, [0.114620, 0.420574, 0.464806])
+    assert_printed(joined[:, 2:4], [[0.5, 1], [0.154465, 1.691069], [0.231475, 1.537050]])
+    assert_printed(joined[0], [1, 0, 0.5, 1, 0.5, 0, 0.579426, 0])
+    assert_printed(joined[2, 6:], [0.579426, 0.885380])
+
+
+X = [[[1, 0], [0, 2], [1, 1]], [[2, -1], [1, 3], [0, 1]]]
+X_MASK = [[1, 1, 0], [1, 0, 1]]
+Y = [[[1, 1], [0, 1], [2, 0], [1, -1]], [[1, 0], [0, -1], [1, 2], [3, 3]], [[0, 1], [1, 0], [1, 1], [2, 2]]]
+Y_MASK = [[1, 1, 0, 1], [0, 1, 1, 0], [0, 0, 0, 0]]
+
+
+def pooled_by_fractions(x, y, reduction):
+    """One side of one pair, of real tokens alone."""
+    if not x:
+        return [Fraction(0)] * 2
+    scores = [[dot(token, other) for other in y] for token in x]
+    reduced = [(max(row) if reduction == "max" else sum(row)) if row else 0 for row in scores]
+    return average(base2_softmax(reduced), x)
+
+
+@PACKAGES
+@pytest.mark.parametrize("reduction", ["sum", "max"])
+def test_all_pairs_equal_fractions(package, reduction):
+    real_x = [[t for t, m in zip(*pair, strict=True) if m] for pair in zip(X, X_MASK, strict=True)]
+    real_y = [[t for t, m in zip(*pair, strict=True) if m] for pair in zip(Y, Y_MASK, strict=True)]
+    x_pooled, y_pooled = package.cross_attention_pooling_all_pairs(
+        np.array(X, float), np.array(Y, float), np.array(X_MASK), np.array(Y_MASK), reduction=reduction, scale=LOG2
+    )
+    assert_exact(x_pooled, [[pooled_by_fractions(x, y, reduction) for y in real_y] for x in real_x], dtype_of(package))
+    assert_exact(y_pooled, [[pooled_by_fractions(y, x, reduction) for y in real_y] for x in real_x], dtype_of(package))
+
+
+@PACKAGES
+def test_code_wise_attention_equals_fractions(package):
+    labels, context = [[1, 0], [0, -1], [-1, 2]], [[2, 1], [0, -3], [1, 1], [-1, 0]]
+    weights = base2_softmax([max(dot(token, label) for label in labels) for token in context])
+    pooled, actual = package.code_wise_attention(
+        np.array(labels, float), np.array(context, float), scale=LOG2, return_weights=True
+    )
+    assert_exact(actual, weights, dtype_of(package))
+    assert_exact(pooled, average(weights, context), dtype_of(package))
+
+
+@PACKAGES
+def test_the_scale_comes_before_the_maximum(package):
+    """With a negative scale the best label is the one with the smallest product."""
+    labels, context = [[1], [3]], [[1], [-2]]
+    weights = base2_softmax([max(-dot(token, label) for label in labels) for token in context])
+    _, actual = package.code_wise_attention(
+        np.array(labels, float), np.array(context, float), scale=-LOG2, return_weights=True
+    )
+    assert_exact(actual, weights, dtype_of(package))
+
+
+@PACKAGES
+def test_mask_attention_equals_fractions(package):
+    query, context = [[1, 0], [0, -1], [-1, 2]], [[2, 1], [0, -3], [1, 1], [-1, 0]]
+    weights = [base2_softmax([dot(token, choice) for choice in query]) for token in context]
+    chosen, actual = package.mask_attention(
+        np.array(query, float), np.array(context, float), scale=LOG2, return_weights=True
+    )
+    assert_exact(actual, weights, dtype_of(package))
+    assert_exact(chosen, [average(row, query) for row in weights], dtype_of(package))
+
+
+@PACKAGES
+def test_bidaf_attention_equals_fractions(package):
+    context, query, kernel = [[1, 0], [0, 2], [-1, 1]], [[1, 1], [0, 2], [3, 0], [1, -1]], [1, -1, 2, 0, 1, -2]
+    scores = [[dot([*h, *u, *times(h, u)], kernel) for u in query] for h in context]
+    to_query = [base2_softmax(row) for row in scores]
+    to_context = base2_softmax([max(row) for row in scores])
+    summary = average(to_context, context)
+    joined = []
+    for h, row in zip(context, to_query, strict=True):
+        u = average(row, query)
+        joined.append([*h, *u, *times(h, u), *times(h, summary)])
+    actual, (actual_to_query, actual_to_context) = package.bidaf_attention(
+        np.array(context, float), np.array(query, float), LOG2 * np.array(kernel), return_weights=True
+    )
+    assert_exact(actual_to_query, to_query, dtype_of(package))
+    assert_exact(actual_to_context, to_context, dtype_of(package))
+    assert_exact(actual, joined, dtype_of(package))
