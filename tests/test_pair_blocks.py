@@ -1,0 +1,194 @@
+"""Blocks: large scores never exist at once, and walking in blocks changes nothing."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, PartitionSpec
+from rounding import rounded
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_flax import blocks
+
+FLOAT = 4  # bytes
+N, K, WIDTH = 192, 256, 8
+LARGEST = 2**14
+"""Three blocks of 64 rows. The size is smaller than the real one so that the tests are quick."""
+
+BLOCK = FLOAT * LARGEST
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Programs compiled with the real size are forgotten, and afterwards those with this one."""
+    monkeypatch.setattr(blocks, "LARGEST", LARGEST)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+def temporaries(function, *shapes):
+    """Bytes that the compiled program needs beside arguments and results; nothing is run."""
+    arrays = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+    return jax.jit(function).lower(*arrays).compile().memory_analysis().temp_size_in_bytes
+
+
+def step(function):
+    """The gradients of all arguments, for a cotangent that depends on the result."""
+
+    def loss(*arrays):
+        return sum(jnp.sum(part**2) for part in jax.tree.leaves(function(*arrays)))
+
+    def gradients(*arrays):
+        return jax.grad(loss, tuple(range(len(arrays))))(*arrays)
+
+    return gradients
+
+
+LARGE = {
+    "code_wise_attention": (attnpool_flax.code_wise_attention, [(K, WIDTH), (N, WIDTH)]),
+    "mask_attention": (attnpool_flax.mask_attention, [(K, WIDTH), (N, WIDTH)]),
+    "bidaf_attention": (attnpool_flax.bidaf_attention, [(N, WIDTH), (K, WIDTH), (3 * WIDTH,)]),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_no_more_than_a_block_of_scores_exists(name):
+    """A block in a few copies (scores, weights, their gradients), however many rows there are."""
+    function, shapes = LARGE[name]
+    longer = [(4 * N, WIDTH) if shape == (N, WIDTH) else shape for shape in shapes]
+    rows = FLOAT * 4 * N * 4 * WIDTH  # what is one vector a row
+    assert temporaries(function, *shapes) < N * K * FLOAT
+    assert temporaries(function, *longer) < 2 * BLOCK + 4 * rows
+    assert temporaries(step(function), *longer) < 4 * BLOCK + 8 * rows
+    assert 4 * N * K * FLOAT > 10 * BLOCK  # what all of them would take
+
+
+@pytest.mark.parametrize("name", ["mask_attention", "bidaf_attention"])
+def test_weights_that_are_asked_for_leave_the_pooled_result_to_its_blocks(name):
+    """Bit for bit the same result, although the weights exist whole."""
+    function, shapes = LARGE[name]
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+    pooled, weights = function(*arrays, return_weights=True)
+    chex.assert_shape(jax.tree.leaves(weights)[0], (N, K))
+    assert np.array_equal(pooled, function(*arrays))
+
+
+def all_pairs_of_largest(x, y):
+    return attnpool_flax.cross_attention_pooling_all_pairs(x, y, reduction="max")
+
+
+@pytest.mark.parametrize(
+    ("x_shape", "y_shape"),
+    [((4, 16, WIDTH), (60, 24, WIDTH)), ((16, 64, WIDTH), (3, 96, WIDTH))],
+    ids=["many candidates", "long pairs"],
+)
+def test_the_scores_of_all_pairs_never_exist_at_once(x_shape, y_shape):
+    (b, length, _), (c, other, _) = x_shape, y_shape
+    everything = FLOAT * b * c * length * other
+    assert everything > 5 * BLOCK
+    weights = FLOAT * b * c * (length + other)
+    assert temporaries(all_pairs_of_largest, x_shape, y_shape) < 2 * BLOCK + 4 * weights < everything
+    assert temporaries(step(all_pairs_of_largest), x_shape, y_shape) < 4 * BLOCK + 8 * weights
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_the_linear_reductions_of_all_pairs_have_no_scores(reduction):
+    pool = functools.partial(attnpool_flax.cross_attention_pooling_all_pairs, reduction=reduction)
+    (b, length), (c, other) = (6, 200), (5, 300)
+    weights = FLOAT * b * c * (length + other)
+    assert temporaries(pool, (b, length, WIDTH), (c, other, WIDTH)) < 4 * weights < FLOAT * b * c * length * other / 10
+
+
+def test_small_scores_need_no_loop():
+    for name, (function, shapes) in LARGE.items():
+        small = [(shape[0] // 16, *shape[1:]) if len(shape) > 1 else shape for shape in shapes]
+        arrays = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in small]
+        assert "while" not in jax.jit(function).lower(*arrays).as_text(), name
+        arrays = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+        assert "while" in jax.jit(function).lower(*arrays).as_text(), name
+
+
+N_ODD = 71
+"""Rows that no number of whole blocks holds."""
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("shared", [False, True])
+def test_blocks_are_the_definition(name, shared):
+    """A last block that is not full, masks, an empty example, a shared query."""
+    rng = np.random.default_rng(1)
+    query = rng.normal(size=(K, 3) if shared else (2, K, 3)).astype(np.float32)
+    context = rng.normal(size=(2, N_ODD, 3)).astype(np.float32)
+    query_mask, context_mask = rng.random((2, K)) < 0.7, rng.random((2, N_ODD)) < 0.7
+    query_mask[1] = False
+    if name == "bidaf_attention":
+        arrays = (context, query, rng.normal(size=9).astype(np.float32), context_mask, query_mask)
+    else:
+        arrays = (query, context, query_mask, context_mask)
+    actual, expected = (getattr(p, name)(*arrays, return_weights=True) for p in (attnpool_flax, attnpool_ref))
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        chex.assert_shape(a, b.shape)
+        chex.assert_trees_all_close(np.asarray(a), b, atol=rounded(b, 256), rtol=0)
+    poisoned = [
+        np.where(mask[..., None], array, np.nan) if array.ndim == 3 else array
+        for array, mask in zip(arrays[:2], (arrays[-2], arrays[-1]), strict=True)
+    ]
+    again = getattr(attnpool_flax, name)(*poisoned, *arrays[2:], return_weights=True)
+    for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(actual), strict=True):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["code_wise_attention", "bidaf_attention"])
+def test_blocks_have_forward_mode_and_reverse_mode_that_agree(name):
+    function, shapes = LARGE[name]
+    rng = np.random.default_rng(2)
+    draw = [tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes) for _ in range(2)]
+
+    def loss(*arrays):
+        return jnp.mean(function(*arrays))
+
+    _, ahead = jax.jit(lambda a, t: jax.jvp(loss, a, t))(*draw)
+    back = jax.jit(jax.grad(loss, tuple(range(len(shapes)))))(*draw[0])
+    products = [float(np.sum(np.float64(g) * t)) for g, t in zip(back, draw[1], strict=True)]
+    bound = rounded([np.sum(np.abs(np.float64(g) * t)) for g, t in zip(back, draw[1], strict=True)], K)
+    assert abs(float(ahead) - sum(products)) <= bound
+    assert abs(sum(products)) > 100 * bound
+
+
+@pytest.mark.parametrize("name", ["mask_attention", "cross_attention_pooling_all_pairs"])
+def test_blocks_run_under_shard_map(name):
+    """With the checks of replication on; the values are those outside of it."""
+    rng = np.random.default_rng(3)
+    mesh = Mesh(np.array(jax.devices()[:1]), ("data",))
+    here, everywhere = PartitionSpec("data"), PartitionSpec()
+    if name == "cross_attention_pooling_all_pairs":
+        function, shapes, specs = all_pairs_of_largest, [(4, 16, 3), (30, 24, 3)], (everywhere, here)
+    else:
+        function, shapes = LARGE[name]
+        specs = (everywhere, here)
+        shapes = [shapes[0], (1, *shapes[1])]
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+
+    def gradients(*arrays):
+        def loss(*arrays):
+            return jax.lax.psum(sum(jnp.mean(part) for part in jax.tree.leaves(function(*arrays))), "data")
+
+        return jax.value_and_grad(loss, tuple(range(len(arrays))))(*arrays)
+
+    mapped = jax.shard_map(gradients, mesh=mesh, in_specs=specs, out_specs=(everywhere, specs))
+    value, found = jax.jit(mapped)(*arrays)
+
+    def outside(*arrays):
+        return sum(jnp.mean(part) for part in jax.tree.leaves(function(*arrays)))
+
+    expected, wanted = jax.jit(jax.value_and_grad(outside, tuple(range(len(arrays)))))(*arrays)
+    chex.assert_trees_all_close(value, expected, atol=rounded(expected, 64), rtol=0)
+    for a, b in zip(found, wanted, strict=True):
+        assert np.any(np.asarray(b) != 0)
+        chex.assert_trees_all_close(a, b, atol=rounded(b, 256), rtol=0)
