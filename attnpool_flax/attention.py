@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
 from attnpool_flax.normalizers import entmax_15, project_on_simplex, softmax
-from attnpool_flax.scores import additive, affine, beside, dot, gaussian, scaled_dot, split, squared_distances
+from attnpool_flax.scores import additive, beside, dot, gaussian, scaled_dot, split, squared_distances
 
 NORMALIZERS = {"softmax": softmax, "sparsemax": project_on_simplex, "entmax15": entmax_15}
 
