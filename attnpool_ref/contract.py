@@ -267,7 +267,7 @@ def _batch(name, arguments, given):
 def _sizes(row, arguments, given, values):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
     sizes, owners = {}, {}
-    same = _unions(row.rules, values)
+    same = unions(row.rules, values)
 
     def root(axis):
         return same.get(axis, axis)
@@ -315,7 +315,7 @@ def _sizes(row, arguments, given, values):
     return sizes
 
 
-def _unions(rules, values):
+def unions(rules, values):
     """Axes that the rules make equal in this call: each to the one that stands for it."""
     same = {}
 

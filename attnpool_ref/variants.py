@@ -46,6 +46,7 @@ class Variant:
       rules: what the shapes cannot say.
       options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
       module: the class that owns the parameters, if any.
+      ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Variant:
     rules: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     module: str = ""
+    ordered: str = ""
 
 
 VARIANTS = (
@@ -142,6 +144,7 @@ VARIANTS = (
         shapes="x[..., L, d] mask?[..., L] -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the first real position",
+        ordered="always",
     ),
     Variant(
         "last_pooling",
@@ -149,6 +152,7 @@ VARIANTS = (
         shapes="x[..., L, d] mask?[..., L] -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the last real position",
+        ordered="always",
     ),
     Variant(
         "weighted_pooling",
