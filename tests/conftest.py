@@ -1,0 +1,11 @@
+"""What every test runs under: no implicit rank promotion, and warnings as errors (``warnings_allowed.py``)."""
+
+import jax
+from warnings_allowed import ALLOWED, AllowedWarnings
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_configure(config):
+    table = AllowedWarnings(ALLOWED)
+    config.pluginmanager.register(table, "allowed-warnings")
