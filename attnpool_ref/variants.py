@@ -47,6 +47,7 @@ class Variant:
       options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
       module: the class that owns the parameters, if any.
       ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
+      norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Variant:
     options: dict[str, Any] = field(default_factory=dict)
     module: str = ""
     ordered: str = ""
+    norms: bool = False
 
 
 VARIANTS = (
@@ -87,6 +89,7 @@ VARIANTS = (
         shapes="x[...] -> [...]",
         source="wang2022",
         equation="x / |x|_2, and 0 for the zero vector",
+        norms=True,
         options={"axis": "axis"},
     ),
     # scores

@@ -19,6 +19,9 @@ SIZES |= {"d": 8, "e": 9, "q": 8, "v": 11, "c": 4, "c'": 10, "h": 12, "o": 13, "
 SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "k"})
 """Axes along which tokens stand: they may be masked, permuted, empty."""
 
+SHAPES = ("no batch", "batch (2, 3)", "batch of 1", "empty batch", "length 1", "length 0", "shared")
+"""Shapes beside the mixed batch; "shared" leaves the batch axes away from one argument after another."""
+
 ANY_RANK = ("...", "n", "m")
 """The axes of an array that may have any rank, drawn as rows of rows."""
 
@@ -83,13 +86,13 @@ def narrow(values):
 # Which cases a row has
 
 
-def cases_of(row, accepts=None, thorough=True):
+def cases_of(row, accepts=None, shapes=SHAPES):
     """The cases of a row.
 
     Args:
       row: the row.
       accepts: (name, options) -> bool, whether the candidate takes these arguments at all; None takes everything.
-      thorough: every shape for the smallest and the fullest call; else the mixed batch alone.
+      shapes: names of the other shapes that the smallest and the fullest call are drawn in.
 
     Yields:
       (case, kind): kind is "main" for the mixed batch, "shape" for another shape of it, "extreme" for extreme scores.
@@ -101,8 +104,7 @@ def cases_of(row, accepts=None, thorough=True):
         yield main, "main"
         if title in ("smallest", "fullest"):
             yield from ((case, "extreme") for case in _extremes(main))
-            if thorough:
-                yield from ((case, "shape") for case in _shapes(row, title, names, options))
+            yield from ((case, "shape") for case in _shapes(row, title, names, options, shapes))
 
 
 def _configurations(row):
@@ -121,6 +123,9 @@ def _configurations(row):
     yield "smallest", masks, defaults
     if full:
         yield "fullest", masks + full, defaults | flags
+    numbers = [k for k in full if arguments[k].kind == "number"]
+    if numbers and len(full) > len(numbers):
+        yield "without numbers", [k for k in masks + full if k not in numbers], defaults | flags
     if masks:
         yield "without masks", [], defaults
     for key in lengths:
@@ -149,24 +154,37 @@ def _default(allowed):
     return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2}[allowed]
 
 
-def _shapes(row, title, names, options):
-    yield draw(row, f"{title}, no batch", names, options, ())
-    yield draw(row, f"{title}, batch (2, 3)", names, options, (2, 3))
-    yield draw(row, f"{title}, batch of 1", names, options, (1,))
-    yield draw(row, f"{title}, empty batch", names, options, (0,))
-    yield draw(row, f"{title}, length 1", names, options, (3,), {s: 1 for s in SEQUENCES})
-    yield draw(row, f"{title}, length 0", names, options, (3,), {s: 0 for s in SEQUENCES})
+def _shapes(row, title, names, options, shapes):
+    drawn = {
+        "no batch": ((), {}),
+        "batch (2, 3)": ((2, 3), {}),
+        "batch of 1": ((1,), {}),
+        "empty batch": ((0,), {}),
+        "length 1": ((3,), {s: 1 for s in SEQUENCES}),
+        "length 0": ((3,), {s: 0 for s in SEQUENCES}),
+    }
+    for shape in shapes:
+        if shape in drawn:
+            batch, sizes = drawn[shape]
+            yield draw(row, f"{title}, {shape}", names, options, batch, sizes)
     arguments = contract.arguments_of(row.shapes)
-    data = [k for k, a in arguments.items() if a.kind == "data" and "..." in a.shapes[0]]
-    data = [k for k in data if not arguments[k].optional or k in names]
-    if len(data) > 1:
+    data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
+    if "shared" in shapes and len(data) > 1:
         for key in data:
             yield draw(row, f"{title}, `{key}` shared", names, options, BATCH, shared=(key,))
 
 
 def _extremes(main):
-    """Scores of ±1e30, far below every finite stand-in for -inf, or -inf; where the row lets one reach its scores."""
+    """Scores of ±1e30, far below every finite stand-in for -inf, or -inf; vectors of any size under a norm."""
     values = main.values
+    if main.row.norms:
+        data = main.given("data", "parameter")
+        for size in (1e-30, 1e30):
+            yield main.with_values(f"vectors of {size:g}", **{k: size * values[k] for k in data})
+        for key in data:
+            some = values[key].copy()
+            some[..., :1, :] = 0
+            yield main.with_values(f"zero vectors in `{key}`", **{key: some})
     if "scores" in values:
         scores = values["scores"]
         yield main.with_values("scores of ±1e30", scores=scores * 1e30)
@@ -174,7 +192,7 @@ def _extremes(main):
         some = np.where(main.rng(" -inf").random(scores.shape) < 0.4, -np.inf, scores)
         some[tuple(0 for _ in scores.shape[:-1])] = -np.inf
         yield main.with_values("scores of -inf", scores=some)
-    elif "scale" in values:
+    elif values.get("scale") is not None:
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
         yield main.with_values("scores below -1e9", **low, scale=np.float64(-1e10))
 
@@ -188,7 +206,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=()):
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = contract.arguments_of(row.shapes)
     present = {k: (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
-    known = SIZES | ({} if "[..., m" in row.shapes or " m]" in row.shapes else {"n": 7}) | (sizes or {})
+    keys = any("m" in own or own == ("...",) for a in arguments.values() for own in a.shapes)
+    known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
     same = contract.unions(row.rules, {k: True if p else None for k, p in present.items()} | options)
     known = known | {axis: known[root] for axis, root in same.items()}
     rng = np.random.default_rng(zlib.crc32(f"{row.name}: {title}".encode()))
@@ -227,7 +246,8 @@ def _values(key, argument, axes, shape, rng, index, known, batch_rank):
     if key == "dropout_multiplier":
         draws = (rng.random(shape) < 0.75) / 0.75
     elif key == "weights":
-        draws = 1 + 0.5 * draws
+        draws = 1 + 0.25 * draws
+        draws[..., 1::4] = -0.375
     elif key.endswith("norm_scale"):
         draws = 1 + 0.25 * draws
     elif argument.kind == "parameter" and len(shape) > 1:

@@ -292,6 +292,15 @@ def gradient(subject, case, return_weights=False):
     return finding
 
 
+def finite_gradients(subject, case, return_weights):
+    """No NaN and no inf in a gradient where scores are extreme, vectors are 0 or sizes far from 1."""
+    cotangents = [np.ones(w.shape) for w in subject.exact(case, return_weights)]
+    for key, g in subject.gradients(case, cotangents, return_weights).items():
+        if not np.all(np.isfinite(g.astype(np.float64))):
+            return Finding("finite gradients", case, np.inf, 0, f"the gradient of `{key}` is {_brief(g)}")
+    return Finding("finite gradients", case)
+
+
 # --------------------------------------------------------------------------------------------------------------
 # Hazards
 

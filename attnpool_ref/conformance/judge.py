@@ -34,13 +34,16 @@ HAZARDS = (
     "NaN at a real token",
     "return_weights",
     "extreme scores",
+    "finite gradients",
     "inputs unchanged",
     "shapes",
 )
 """What the report lists beside the errors, in its order."""
 
 
-def judge(candidate, *, name="", only=(), dtypes=DTYPES, strict=False, progress=None, thorough=True, gradients=True):
+def judge(
+    candidate, *, name="", only=(), dtypes=DTYPES, strict=False, progress=None, shapes=drawing.SHAPES, gradients=True
+):
     """Judges a namespace against the oracle.
 
     Args:
@@ -50,7 +53,7 @@ def judge(candidate, *, name="", only=(), dtypes=DTYPES, strict=False, progress=
       dtypes: names of dtypes.
       strict: a row that the candidate lacks fails; rows in ``only`` always do.
       progress: called as ``progress(done, total, label)``.
-      thorough: every shape; else the mixed batch of each way to call a row.
+      shapes: names of the shapes (``cases.SHAPES``) that the first dtype is judged on beside the mixed batch.
       gradients: judge gradients as well, where the candidate's arrays have them.
 
     Returns:
@@ -81,7 +84,7 @@ def judge(candidate, *, name="", only=(), dtypes=DTYPES, strict=False, progress=
         exact = {}
         for i, dtype in enumerate(dtypes):
             progress(number * len(dtypes) + i, total, f"{row.name} {dtype}")
-            _judge_dtype(report, row, function, adapter, dtype, exact, dtype == dtypes[0], thorough, gradients)
+            _judge_dtype(report, row, function, adapter, dtype, exact, dtype == dtypes[0], shapes, gradients)
         report.seconds = time.perf_counter() - began
         if report.failures:
             report.status = "fail"
@@ -93,14 +96,14 @@ def judge(candidate, *, name="", only=(), dtypes=DTYPES, strict=False, progress=
     return Report(title, adapter.device(), adapter.versions(), reports)
 
 
-def check(function, name, *, dtypes=("float32",), thorough=True, gradients=True):
+def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradients=True):
     """Asserts that one function is the row called ``name``; for one's own tests.
 
     Args:
       function: the candidate, on NumPy or JAX arrays; its own name does not matter.
       name: the row.
       dtypes: dtypes to judge.
-      thorough: every shape; else the mixed batch of each way to call the row.
+      shapes: as in :func:`judge`.
       gradients: judge gradients as well, where the arrays have them.
 
     Raises:
@@ -108,7 +111,7 @@ def check(function, name, *, dtypes=("float32",), thorough=True, gradients=True)
       ValueError: no row has such a name.
     """
     candidate = types.SimpleNamespace(**{name: function})
-    report = judge(candidate, only=(name,), dtypes=dtypes, thorough=thorough, gradients=gradients)
+    report = judge(candidate, only=(name,), dtypes=dtypes, shapes=shapes, gradients=gradients)
     failure = report.smallest_failure
     if failure is not None:
         raise AssertionError(f"{name}, {failure.check} ({failure.dtype}): {failure.message}\n\n{failure.snippet}")
@@ -126,14 +129,14 @@ def _adapter(row, function):
     return adapter_for(function, (convert, kwargs))
 
 
-def _judge_dtype(report, row, function, adapter, dtype, exact, first, thorough, gradients):
+def _judge_dtype(report, row, function, adapter, dtype, exact, first, shapes, gradients):
     """All cases of a row in one dtype. The hazards run in the first dtype, the poison in every one."""
     cell = report.cells[dtype] = Cell()
     if not adapter.supports(dtype):
         return
     subject = checks.Subject(row, function, adapter, dtype, exact)
     gradients = gradients and adapter.gradient is not None
-    for case, kind in drawing.cases_of(row, subject.accepts, thorough and first):
+    for case, kind in drawing.cases_of(row, subject.accepts, shapes if first else ()):
         if kind == "extreme" and dtype == "float16":
             continue  # 1e10 is inf there
         names = case.given(*KINDS)
@@ -148,6 +151,8 @@ def _judge_dtype(report, row, function, adapter, dtype, exact, first, thorough, 
         else:
             run.hazard("extreme scores" if kind == "extreme" else "shapes", found)
         if kind == "extreme":
+            if gradients and case.given("data"):
+                run.hazard("finite gradients", run(lambda s, c, w=weights: checks.finite_gradients(s, c, w)))
             continue
         run.hazard("empty rows", run(lambda s, c, w=weights: checks.empty_rows(s, c, w)))
         if gradients and case.given("data") and (kind == "main" or case.title.endswith(GRADIENT_SHAPES)):

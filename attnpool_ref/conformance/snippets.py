@@ -21,14 +21,13 @@ def shrink(case, fails):
     for axis in sorted(case.sizes):
         if any(axis in a and axis != a for own in case.axes.values() for a in own):
             continue  # part of a sum of axes
-        while case.sizes[axis] > 1:
-            for size in range(1, case.sizes[axis]):
-                smaller = drawing.take(case, f"{axis} of {size}", axis, list(range(size)))
-                if fails(smaller):
-                    case = smaller
-                    break
-            else:
+        for position in reversed(range(case.sizes[axis])):
+            if case.sizes[axis] == 1:
                 break
+            others = [i for i in range(case.sizes[axis]) if i != position]
+            smaller = drawing.take(case, f"{axis} without {position}", axis, others)
+            if fails(smaller):
+                case = smaller
     return case
 
 
