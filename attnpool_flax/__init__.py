@@ -1,7 +1,9 @@
 """attnpool_flax: every attention pooling in JAX, jit-compiled, and Flax modules over them."""
 
+from attnpool_flax import linen
 from attnpool_flax.attention import attend, dot_product_attention
 from attnpool_flax.masks import lengths_to_mask
+from attnpool_flax.modules import AttentionPool, CrossAttentionPool, WeightedPool
 from attnpool_flax.normalizers import l2_normalize, masked_softmax
 from attnpool_flax.pairs import cross_attention_pooling
 from attnpool_flax.pooling import (
@@ -31,4 +33,8 @@ __all__ = [  # in the order of the table
     "weighted_pooling",
     "attention_pooling",
     "cross_attention_pooling",
+    "AttentionPool",  # the modules, NNX; Linen's are attnpool_flax.linen
+    "CrossAttentionPool",
+    "WeightedPool",
+    "linen",
 ]
