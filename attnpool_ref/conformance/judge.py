@@ -42,7 +42,8 @@ HAZARDS = (
 
 
 def judge(
-    candidate, *, name="", only=(), dtypes=DTYPES, strict=False, progress=None, shapes=drawing.SHAPES, gradients=True
+    candidate, *, name="", only=(), dtypes=DTYPES, strict=False, progress=None, shapes=drawing.SHAPES, gradients=True,
+    laws=True,
 ):
     """Judges a namespace against the oracle.
 
@@ -55,6 +56,7 @@ def judge(
       progress: called as ``progress(done, total, label)``.
       shapes: names of the shapes (``cases.SHAPES``) that the first dtype is judged on beside the mixed batch.
       gradients: judge gradients as well, where the candidate's arrays have them.
+      laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
 
     Returns:
       A :class:`~attnpool_ref.conformance.report.Report`.
@@ -84,7 +86,9 @@ def judge(
         exact = {}
         for i, dtype in enumerate(dtypes):
             progress(number * len(dtypes) + i, total, f"{row.name} {dtype}")
-            _judge_dtype(report, row, function, adapter, dtype, exact, dtype == dtypes[0], shapes, gradients)
+            first = dtype == dtypes[0]
+            subject = checks.Subject(row, function, adapter, dtype, exact)
+            _judge_dtype(report, subject, shapes if first else (), gradients, laws and first)
         report.seconds = time.perf_counter() - began
         if report.failures:
             report.status = "fail"
@@ -96,7 +100,7 @@ def judge(
     return Report(title, adapter.device(), adapter.versions(), reports)
 
 
-def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradients=True):
+def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradients=True, laws=True):
     """Asserts that one function is the row called ``name``; for one's own tests.
 
     Args:
@@ -104,14 +108,15 @@ def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradien
       name: the row.
       dtypes: dtypes to judge.
       shapes: as in :func:`judge`.
-      gradients: judge gradients as well, where the arrays have them.
+      gradients: as in :func:`judge`.
+      laws: as in :func:`judge`.
 
     Raises:
       AssertionError: with the smallest failing case, as code.
       ValueError: no row has such a name.
     """
     candidate = types.SimpleNamespace(**{name: function})
-    report = judge(candidate, only=(name,), dtypes=dtypes, shapes=shapes, gradients=gradients)
+    report = judge(candidate, only=(name,), dtypes=dtypes, shapes=shapes, gradients=gradients, laws=laws)
     failure = report.smallest_failure
     if failure is not None:
         raise AssertionError(f"{name}, {failure.check} ({failure.dtype}): {failure.message}\n\n{failure.snippet}")
@@ -129,15 +134,15 @@ def _adapter(row, function):
     return adapter_for(function, (convert, kwargs))
 
 
-def _judge_dtype(report, row, function, adapter, dtype, exact, first, shapes, gradients):
-    """All cases of a row in one dtype. The hazards run in the first dtype, the poison in every one."""
-    cell = report.cells[dtype] = Cell()
-    if not adapter.supports(dtype):
+def _judge_dtype(report, subject, shapes, gradients, laws):
+    """All cases of a row in one dtype."""
+    row, adapter = subject.row, subject.adapter
+    cell = report.cells[subject.dtype] = Cell()
+    if not adapter.supports(subject.dtype):
         return
-    subject = checks.Subject(row, function, adapter, dtype, exact)
     gradients = gradients and adapter.gradient is not None
-    for case, kind in drawing.cases_of(row, subject.accepts, shapes if first else ()):
-        if kind == "extreme" and dtype == "float16":
+    for case, kind in drawing.cases_of(row, subject.accepts, shapes):
+        if kind == "extreme" and subject.dtype == "float16":
             continue  # 1e10 is inf there
         names = case.given(*KINDS)
         weights = bool(row.weights) and subject.accepts(names, case.options, return_weights=True)
@@ -146,7 +151,7 @@ def _judge_dtype(report, row, function, adapter, dtype, exact, first, shapes, gr
         if found is None:
             continue
         report.cases += 1
-        if kind == "main" or not first:
+        if kind == "main":
             cell.forward = _worst(cell.forward, found)
         else:
             run.hazard("extreme scores" if kind == "extreme" else "shapes", found)
@@ -169,7 +174,7 @@ def _judge_dtype(report, row, function, adapter, dtype, exact, first, shapes, gr
                     f"{poison} in padding",
                     run(lambda s, c, p=poison, w=weights: checks.poison_in_padding(s, c, p, w, gradients)),
                 )
-        if first:
+        if laws:
             for hazard, judged in _laws(weights, kind).items():
                 run.hazard(hazard, run(judged))
 
