@@ -3,6 +3,8 @@
 import jax
 from warnings_allowed import ALLOWED, AllowedWarnings
 
+collect_ignore = ["typing"]  # is read by the type checker, not run
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
