@@ -43,14 +43,14 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
     finite = matrices[np.isfinite(matrices)]
     limits = {"vmin": finite.min(), "vmax": finite.max()} if finite.size else {}
     for (row, col), panel in np.ndenumerate(panels):
-        image = panel.imshow(matrices[row, col], cmap=cmap, **limits)
+        panel.imshow(matrices[row, col], cmap=cmap, **limits)
         if row == rows - 1:
             panel.set_xlabel(xlabel)
         if col == 0:
             panel.set_ylabel(ylabel)
         if row == 0 and titles is not None:
             panel.set_title(titles[col])
-    figure.colorbar(image, ax=panels, shrink=0.6)
+    figure.colorbar(panels[0, 0].images[0], ax=panels, shrink=0.6)
     return figure
 
 

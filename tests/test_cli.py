@@ -148,6 +148,7 @@ def test_the_list_has_every_row_with_its_source():
         (line,) = (line for line in output.splitlines() if f" {row.name} " in line)
         assert row.source in line
         assert row.equation[:20] in line
+        assert row.weights in output
         assert row.module in output
         assert variants.SOURCES[row.source] in output
     assert [
@@ -203,8 +204,9 @@ def test_folding_code_keeps_its_words_and_its_block():
 
 
 def test_what_a_function_calls_in_its_file_stands_below_it_and_other_rows_do_not():
-    text = show.read_source("attnpool_ref", variants.get("first_pooling")).text
-    assert re.findall(r"^def (\w+)", text, re.MULTILINE) == ["first_pooling", "_token_at"]
+    text = show.read_source("attnpool_ref", variants.get("attention_pooling")).text
+    assert "mean_pooling(x, mask)" in text, "it calls another row of its file"
+    assert re.findall(r"^def (\w+)", text, re.MULTILINE) == ["attention_pooling", "_average"]
 
 
 def test_long_docstrings_are_cut_and_the_code_is_whole():
@@ -241,6 +243,15 @@ def test_the_report_shows_errors_beside_what_is_allowed(judged):
     assert "cpu (test); numpy 9.8.7" in output
 
 
+def test_a_narrow_terminal_gets_a_line_for_each_dtype(judged):
+    judged(report_of(PASSED))
+    lines = run("check", columns=80).output.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("mean_pooling"))
+    first, second = ([cell.strip() for cell in line.split("│")] for line in lines[place : place + 2])
+    assert first == ["mean_pooling", "float32", "0.4/18  3.2/61", "2/2", "pass"]
+    assert second[:3] == ["", "bfloat16", "n/a"]
+
+
 def test_what_a_candidate_cannot_supply_is_never_a_pass(judged):
     judged(report_of(RowReport("mean_pooling", "n/a", {"float32": Cell()}, {"permuting": "n/a"})))
     result = run("check", "attnpool_ref")
@@ -274,6 +285,12 @@ def test_the_smallest_failing_case_can_be_pasted(judged, columns):
     assert f"\n\n{SNIPPET}\n" in output
     assert "The smallest failing case is max_pooling in float16, padding amount: got [..., 1]\n" in output
     assert "a larger one" not in output
+
+
+def test_what_is_beyond_its_limit_is_red():
+    assert checking._measure(Measure(2.0, 1.0, "")).style == "bold red"
+    assert checking._measure(Measure(float("nan"), 1.0, "")).style == "bold red"
+    assert checking._measure(Measure(1.0, 2.0, "")).style == "green"
 
 
 def test_colour_never_enters_the_pasted_code(judged):

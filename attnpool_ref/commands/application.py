@@ -1,6 +1,7 @@
 """The commands and their options; each does its work in the module of its name."""
 
 import click
+from click.shell_completion import CompletionItem
 
 import attnpool_ref
 from attnpool_ref import variants
@@ -23,7 +24,7 @@ class VariantName(click.ParamType):
 
     def shell_complete(self, ctx, param, incomplete):
         """Offers the names of the table."""
-        return [click.shell_completion.CompletionItem(name) for name in variants.BY_NAME if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in variants.BY_NAME if name.startswith(incomplete)]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

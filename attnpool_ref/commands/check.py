@@ -137,14 +137,17 @@ class _Lines:
 def render(report, out):
     """Prints the report's table, what it ran on, and the smallest failing case as plain text."""
     dtypes = list(dict.fromkeys(dtype for row in report.rows for dtype in row.cells))
+    wide = out.width >= 58 + 21 * len(dtypes)  # one column for each dtype; else one line
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
     table.add_column("Variant", no_wrap=True)
-    for dtype in dtypes:
-        table.add_column(f"{dtype}\nforward  gradient", overflow="fold")
-    table.add_column("Hazards\nheld")
+    for heading in dtypes if wide else ["dtype", "worst error"]:
+        table.add_column(heading if heading == "dtype" else f"{heading}\nforward  gradient", no_wrap=True)
+    table.add_column("Hazards\nheld", overflow="fold")
     table.add_column("Verdict", no_wrap=True)
     for row in report.rows:
         cells = [_cell(row.cells.get(dtype)) for dtype in dtypes]
+        if not wide:
+            cells = [Text("\n".join(dtypes)), Text("\n").join(cells)]
         table.add_row(Text(row.name), *cells, _hazards(row.hazards), Text(row.status, STATUS_STYLES[row.status]))
     out.print(
         f"[bold]{_plain(report.candidate)}[/] against the oracle: worst error / allowed, in units of the dtype's eps"
@@ -156,9 +159,8 @@ def render(report, out):
     out.print(Text(f"{_counts(report)}. On {report.device}; {versions}."))
     smallest = report.smallest_failure
     if smallest is not None:
-        out.file.write(
-            "\n" + "\n".join(_failed(report, smallest)) + "\n"
-        )  # rich would fold lines and read [...] as markup
+        # not through rich, which would fold lines and read [...] as markup
+        out.file.write("\n" + "\n".join(_failed(report, smallest)) + "\n")
     elif not report.passed:
         out.print(
             Text("Nothing passed: the candidate has none of the rows, or takes none of their arguments.", "bold red")

@@ -97,7 +97,7 @@ def measure_agreement(pairs):
         actual = _leaves(getattr(attnpool_flax, name)(*arrays, *masks))
         difference = _largest_difference(actual, expected)
         largest = max(float(np.max(np.abs(part))) for part in expected)
-        rows.append(Agreement(name, difference, difference / (np.finfo(np.float32).eps * largest)))
+        rows.append(Agreement(name, difference, difference / (float(np.finfo(np.float32).eps) * largest)))
     return rows
 
 
@@ -228,9 +228,9 @@ def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
         "The notebook's softmax also counts the padding, whose vectors are 0: that weight is lost. attnpool's does not.",
         fontsize=12,
     )
-    rows = np.atleast_1d(figure.subfigures(len(pictured), 1, height_ratios=longest))
-    for row, (part, pair) in enumerate(zip(rows, pictured, strict=True)):
-        for side, part_of_side in enumerate(part.subfigures(1, 2, wspace=0.04)):
+    parts = figure.subfigures(len(pictured), 2, squeeze=False, height_ratios=longest, wspace=0.04)
+    for row, pair in enumerate(pictured):
+        for side, part_of_side in enumerate(parts[row]):
             count, words = int(masks[side][row].sum()), tokens[side][row]
             text = pairs[("hr_text", "tail_text")[side]][pair]
             part_of_side.suptitle(f"{('Head and relation', 'Tail')[side]}: {text}", fontsize=10, fontweight="bold")

@@ -43,7 +43,7 @@ def run(name):
 def read_source(package, row):
     """The source of a row's function in a package, or None where it has none; the package is not imported."""
     spec = find_spec(package)
-    for directory in spec.submodule_search_locations if spec else ():
+    for directory in (spec and spec.submodule_search_locations) or ():
         folder = Path(directory)
         for path in [folder / f"{row.family}.py", *sorted((folder / row.family).glob("*.py"))]:
             source = _find(path, row.name, folder.parent) if path.is_file() else None
