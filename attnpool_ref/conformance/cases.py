@@ -97,7 +97,7 @@ def cases_of(row, accepts=None, shapes=SHAPES):
     Yields:
       (case, kind): kind is "main" for the mixed batch, "shape" for another shape of it, "extreme" for extreme scores.
     """
-    for title, names, options in _configurations(row):
+    for title, names, options in configurations(row):
         if accepts is not None and not accepts(names, options):
             continue
         main = draw(row, title, names, options, BATCH)
@@ -107,7 +107,7 @@ def cases_of(row, accepts=None, shapes=SHAPES):
             yield from ((case, "shape") for case in _shapes(row, title, names, options, shapes))
 
 
-def _configurations(row):
+def configurations(row):
     """(title, names of the optional arguments given, options) of each way to call the row that is worth a case."""
     arguments = contract.arguments_of(row.shapes)
     masks = [k for k, a in arguments.items() if a.kind == "mask"]
