@@ -86,19 +86,20 @@ def narrow(values):
 # Which cases a row has
 
 
-def cases_of(row, accepts=None, shapes=SHAPES):
+def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
     """The cases of a row.
 
     Args:
       row: the row.
       accepts: (name, options) -> bool, whether the candidate takes these arguments at all; None takes everything.
       shapes: names of the other shapes that the smallest and the fullest call are drawn in.
+      partial: also the calls that leave some arguments away.
 
     Yields:
       (case, kind): kind is "main" for the mixed batch, "shape" for another shape of it, "extreme" for extreme scores.
     """
     for title, names, options in configurations(row):
-        if accepts is not None and not accepts(names, options):
+        if (accepts is not None and not accepts(names, options)) or (title.startswith("with") and not partial):
             continue
         main = draw(row, title, names, options, BATCH)
         yield main, "main"

@@ -88,7 +88,7 @@ def judge(
             progress(number * len(dtypes) + i, total, f"{row.name} {dtype}")
             first = dtype == dtypes[0]
             subject = checks.Subject(row, function, adapter, dtype, exact)
-            _judge_dtype(report, subject, shapes if first else (), gradients, laws and first)
+            _judge_dtype(report, subject, shapes, gradients, laws, first)
         report.seconds = time.perf_counter() - began
         if report.failures:
             report.status = "fail"
@@ -134,14 +134,14 @@ def _adapter(row, function):
     return adapter_for(function, (convert, kwargs))
 
 
-def _judge_dtype(report, subject, shapes, gradients, laws):
-    """All cases of a row in one dtype."""
+def _judge_dtype(report, subject, shapes, gradients, laws, first):
+    """The cases of a row in one dtype: all in the first one; what depends on shapes alone is not seen again."""
     row, adapter = subject.row, subject.adapter
     cell = report.cells[subject.dtype] = Cell()
     if not adapter.supports(subject.dtype):
         return
     gradients = gradients and adapter.gradient is not None
-    for case, kind in drawing.cases_of(row, subject.accepts, shapes):
+    for case, kind in drawing.cases_of(row, subject.accepts, shapes if first else (), partial=first):
         if kind == "extreme" and subject.dtype == "float16":
             continue  # 1e10 is inf there
         names = case.given(*KINDS)
@@ -174,7 +174,7 @@ def _judge_dtype(report, subject, shapes, gradients, laws):
                     f"{poison} in padding",
                     run(lambda s, c, p=poison, w=weights: checks.poison_in_padding(s, c, p, w, gradients)),
                 )
-        if laws:
+        if laws and first:
             for hazard, judged in _laws(weights, kind).items():
                 run.hazard(hazard, run(judged))
 
