@@ -9,7 +9,7 @@ import operator
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -160,15 +160,15 @@ def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def initialize(key: jax.Array | None, shaped: Shaped, init: Initializer, dtype: Dtype):
+def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
     """A parameter's first value; ``init`` sees [fan-in, fan-out], so that heads and vectors count as they should.
 
     What partitioning wraps around a value (a Linen box, an NNX variable's metadata) stays around it.
     """
-    axes, over = shaped.axes, shaped.parameter.over
+    axes, over, shape = shaped.axes, shaped.parameter.over, cast("tuple[int, ...]", shaped.shape)
     if not over:
-        return init(key, shaped.shape, dtype)
-    sizes = dict(zip(axes, shaped.shape, strict=True))
+        return init(key, shape, dtype)
+    sizes = dict(zip(axes, shape, strict=True))
     order = [*over, *(axis for axis in axes if axis not in over)]
     fan_in, fan_out = (math.prod(sizes[axis] for axis in part) for part in (over, order[len(over) :]))
 

@@ -297,7 +297,8 @@ def _sizes(row, arguments, given, values):
                 pending.append((key, argument, value, axis, size))
     for key, argument, value, axis, size in pending:
         total = sum(
-            int(number or 1) * sizes[root(symbol)] for number, symbol in (_TERM.match(t).groups() for t in axis.split("+"))
+            int(number or 1) * sizes[root(symbol)]
+            for number, symbol in (_TERM.match(t).groups() for t in axis.split("+"))
         )
         if total != size:
             raise ValueError(

@@ -11,9 +11,7 @@ from attnpool_ref.conformance.adapters import JaxArrays
 
 def arguments_of(case, function):
     """A case as a dict of float32 (or integer, boolean) arrays, its options, and a call that takes such a dict."""
-    arrays = {
-        k: v.astype(np.float32) if v.dtype.kind == "f" else v for k, v in case.values.items() if v is not None
-    }
+    arrays = {k: v.astype(np.float32) if v.dtype.kind == "f" else v for k, v in case.values.items() if v is not None}
 
     def call(arrays):
         args, kwargs = checks.arrange(getattr(attnpool_ref, case.row.name), arrays | case.options)

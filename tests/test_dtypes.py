@@ -38,7 +38,12 @@ def test_integers_numbers_bias_and_dropout_never_widen(package, dtype):
     wide = np.zeros((5, 5), np.float64)
     with jax.enable_x64(True):
         result = package.dot_product_attention(
-            X.astype(dtype), X.astype(dtype), X.astype(np.int64), bias=wide, scale=np.float64(2), dropout_multiplier=wide
+            X.astype(dtype),
+            X.astype(dtype),
+            X.astype(np.int64),
+            bias=wide,
+            scale=np.float64(2),
+            dropout_multiplier=wide,
         )
     assert result.dtype == dtype
 
@@ -107,5 +112,5 @@ def test_narrow_products_take_one_pass():
 
 @every_package
 def test_float8_and_longer_floats_are_refused(package):
-    with pytest.raises((TypeError, ValueError), match="^mean_pooling: `x` has dtype float8_e4m3fn, needs "):
+    with pytest.raises((TypeError, ValueError), match=r"^mean_pooling: `x` has dtype float8_e4m3fn, needs "):
         package.mean_pooling(X.astype(ml_dtypes.float8_e4m3fn))

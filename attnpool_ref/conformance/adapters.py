@@ -103,9 +103,7 @@ class JaxArrays(NumpyArrays):
         """x64 for float64, and for nothing else."""
         import jax
 
-        if dtype != "float64":
-            return contextlib.nullcontext()
-        return jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64()
+        return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
     def array(self, value, dtype):
         """A JAX array."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attnpool_ref import contract
+from attnpool_ref.variants import Variant
 
 BATCH = (5,)
 SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 2, "H": 2}
@@ -42,7 +43,7 @@ class Case:
       sizes: the size of each named axis.
     """
 
-    row: object
+    row: Variant
     title: str
     values: dict
     options: dict
@@ -230,7 +231,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=()):
 
 
 def _size(axis, known):
-    return sum(int(n or 1) * known[s] for n, s in (re.fullmatch(r"(\d*)(.+)", t).groups() for t in axis.split("+")))
+    return sum(int(number or 1) * known[symbol] for number, symbol in re.findall(r"(\d*)([A-Za-z]\w*'?)", axis))
 
 
 def _values(key, argument, axes, shape, rng, index, known, batch_rank):

@@ -222,9 +222,7 @@ def compare(subject, case, check, got, want, return_weights):
             return Finding(check, case, np.inf, 0, f"{name} is {_brief(g)}, needs {_brief(w)}")
         size = float(np.max(np.abs(w[~odd]), initial=0))
         error = float(np.max(np.abs(g[~odd] - w[~odd]), initial=0))
-        allowed = tolerances.allowed_error(
-            size, sensitive[i], case.terms(), dtype, subject.adapter.reduced_products()
-        )
+        allowed = tolerances.allowed_error(size, sensitive[i], case.terms(), dtype, subject.adapter.reduced_products())
         unit = tolerances.EPSILON[dtype] * (size or 1)
         finding = _worse(finding, error / unit, allowed / unit, f"{name} is {_brief(g)}, needs {_brief(w)}")
         finding.case = case
@@ -361,7 +359,11 @@ def poison_in_padding(subject, case, name, return_weights, gradients):
 
 def same_bits(a, b):
     """Whether two arrays are equal to the last bit."""
-    return a.shape == b.shape and a.dtype == b.dtype and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+    return (
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+    )
 
 
 def weights_change_nothing(subject, case):

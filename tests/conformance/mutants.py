@@ -172,7 +172,13 @@ def attention_scales_the_bias(
 ):
     bias = None if bias is None else bias * (query.shape[-1] ** -0.5 if scale is None else scale)
     return ref.dot_product_attention(
-        query, key, value, mask, bias=bias, scale=scale, dropout_multiplier=dropout_multiplier,
+        query,
+        key,
+        value,
+        mask,
+        bias=bias,
+        scale=scale,
+        dropout_multiplier=dropout_multiplier,
         return_weights=return_weights,
     )
 
@@ -183,8 +189,10 @@ def attention_masks_with_minus_1e9(
     scores = ref.scaled_dot_score(query, key, scale=scale)
     scores = scores if bias is None else scores + bias
     return ref.attend(
-        np.where(_full(scores, mask), scores, -1e9).astype(query.dtype), value,
-        dropout_multiplier=dropout_multiplier, return_weights=return_weights,
+        np.where(_full(scores, mask), scores, -1e9).astype(query.dtype),
+        value,
+        dropout_multiplier=dropout_multiplier,
+        return_weights=return_weights,
     )
 
 
@@ -280,20 +288,37 @@ def _pool(change):
     """An ``attention_pooling`` whose arguments ``change`` has altered."""
 
     def mutant(
-        x, mask=None, query=None, *, query_kernel=None, key_kernel=None, normalize_query=False, query_norm_scale=None,
-        query_norm_bias=None, epsilon=1e-6, scale=None, dropout_multiplier=None, return_weights=False,
+        x,
+        mask=None,
+        query=None,
+        *,
+        query_kernel=None,
+        key_kernel=None,
+        normalize_query=False,
+        query_norm_scale=None,
+        query_norm_bias=None,
+        epsilon=1e-6,
+        scale=None,
+        dropout_multiplier=None,
+        return_weights=False,
     ):
         arguments = {
-            "x": x, "mask": mask, "query": query, "query_kernel": query_kernel, "key_kernel": key_kernel,
-            "normalize_query": normalize_query, "query_norm_scale": query_norm_scale,
-            "query_norm_bias": query_norm_bias, "epsilon": epsilon, "scale": scale,
-            "dropout_multiplier": dropout_multiplier, "return_weights": return_weights,
+            "x": x,
+            "mask": mask,
+            "query": query,
+            "query_kernel": query_kernel,
+            "key_kernel": key_kernel,
+            "normalize_query": normalize_query,
+            "query_norm_scale": query_norm_scale,
+            "query_norm_bias": query_norm_bias,
+            "epsilon": epsilon,
+            "scale": scale,
+            "dropout_multiplier": dropout_multiplier,
+            "return_weights": return_weights,
         }
         return ref.attention_pooling(**(arguments | change(arguments)))
 
     return mutant
-
-
 
 
 POOL_MISTAKES = {
@@ -305,9 +330,14 @@ POOL_MISTAKES = {
         "query": np.mean(a["x"], -2) if a["query"] is None else a["query"]
     },
     "attention pooling: the query divided by its sum": lambda a: (
-        {"normalize_query": False, "query_norm_scale": None, "query_norm_bias": None,
-         "query": a["query"] / np.sum(a["query"], -1, keepdims=True)}
-        if a["normalize_query"] and a["query"] is not None else {}
+        {
+            "normalize_query": False,
+            "query_norm_scale": None,
+            "query_norm_bias": None,
+            "query": a["query"] / np.sum(a["query"], -1, keepdims=True),
+        }
+        if a["normalize_query"] and a["query"] is not None
+        else {}
     ),
     "attention pooling: kernels swapped": lambda a: (
         {"query_kernel": a["key_kernel"], "key_kernel": a["query_kernel"]} if a["query_kernel"] is not None else {}
@@ -325,12 +355,27 @@ def _cross(change):
     """A ``cross_attention_pooling`` whose arguments ``change`` has altered."""
 
     def mutant(
-        x, y, x_mask=None, y_mask=None, *, x_kernel=None, y_kernel=None, reduction="sum", scale=1.0,
+        x,
+        y,
+        x_mask=None,
+        y_mask=None,
+        *,
+        x_kernel=None,
+        y_kernel=None,
+        reduction="sum",
+        scale=1.0,
         return_weights=False,
     ):
         arguments = {
-            "x": x, "y": y, "x_mask": x_mask, "y_mask": y_mask, "x_kernel": x_kernel, "y_kernel": y_kernel,
-            "reduction": reduction, "scale": scale, "return_weights": return_weights,
+            "x": x,
+            "y": y,
+            "x_mask": x_mask,
+            "y_mask": y_mask,
+            "x_kernel": x_kernel,
+            "y_kernel": y_kernel,
+            "reduction": reduction,
+            "scale": scale,
+            "return_weights": return_weights,
         }
         return ref.cross_attention_pooling(**(arguments | change(arguments)))
 
@@ -342,7 +387,12 @@ def cross_multiplies_by_the_mask(
 ):
     kept_x, kept_y = x * _mask_like(x, x_mask), y * _mask_like(y, y_mask)
     return ref.cross_attention_pooling(
-        kept_x, kept_y, x_kernel=x_kernel, y_kernel=y_kernel, reduction=reduction, scale=scale,
+        kept_x,
+        kept_y,
+        x_kernel=x_kernel,
+        y_kernel=y_kernel,
+        reduction=reduction,
+        scale=scale,
         return_weights=return_weights,
     )
 
@@ -351,7 +401,14 @@ def cross_zero_when_the_other_side_is_empty(
     x, y, x_mask=None, y_mask=None, *, x_kernel=None, y_kernel=None, reduction="sum", scale=1.0, return_weights=False
 ):
     pooled, weights = ref.cross_attention_pooling(
-        x, y, x_mask, y_mask, x_kernel=x_kernel, y_kernel=y_kernel, reduction=reduction, scale=scale,
+        x,
+        y,
+        x_mask,
+        y_mask,
+        x_kernel=x_kernel,
+        y_kernel=y_kernel,
+        reduction=reduction,
+        scale=scale,
         return_weights=True,
     )
     any_x, any_y = np.any(_mask_like(x, x_mask), -2), np.any(_mask_like(y, y_mask), -2)
@@ -374,8 +431,9 @@ CROSS_MISTAKES = {
         {"x": np.abs(a["x"]), "y": np.abs(a["y"])} if a["reduction"] == "max" else {}
     ),
     "cross: one kernel forgotten": lambda a: (
-        {"y_kernel": None} if a["y_kernel"] is not None and a["y"].shape[-1] == a["y_kernel"].shape[-1] else
-        {"y_kernel": None if a["y_kernel"] is None else np.roll(a["y_kernel"], 1, -1)}
+        {"y_kernel": None}
+        if a["y_kernel"] is not None and a["y"].shape[-1] == a["y_kernel"].shape[-1]
+        else {"y_kernel": None if a["y_kernel"] is None else np.roll(a["y_kernel"], 1, -1)}
     ),
     "cross: scale ignored": lambda a: {"scale": 1.0},
 }

@@ -91,8 +91,11 @@ def test_the_report_is_plain_json_with_a_schema_version():
 def test_progress_counts_up_to_its_total():
     seen = []
     conformance.judge(
-        attnpool_ref, only=("mean_pooling", "dot_score"), dtypes=("float32", "float64"),
-        progress=lambda *step: seen.append(step), **FEW,
+        attnpool_ref,
+        only=("mean_pooling", "dot_score"),
+        dtypes=("float32", "float64"),
+        progress=lambda *step: seen.append(step),
+        **FEW,
     )
     assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
     assert seen[-1][:2] == (4, 4) and any("mean_pooling" in label for _, _, label in seen)
@@ -158,7 +161,7 @@ def test_poison_that_reaches_only_a_gradient_is_rejected():
     def pool(x, mask=None):
         return attnpool_flax.mean_pooling(x, mask) + 0 * selects_too_late(x, mask)[..., 0]
 
-    with pytest.raises(AssertionError, match="NaN in padding .*gradient of `x` changes"):
+    with pytest.raises(AssertionError, match=r"NaN in padding .*gradient of `x` changes"):
         conformance.check(pool, "mean_pooling", **FEW)
 
 

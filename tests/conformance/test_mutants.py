@@ -32,4 +32,6 @@ def test_right_function_passes_every_check(row):
 
 
 def test_every_row_has_at_least_two_mistakes():
-    assert {row.name: len(MUTANTS.get(row.name, ())) for row in variants.VARIANTS if len(MUTANTS.get(row.name, ())) < 2} == {}
+    assert {
+        row.name: len(MUTANTS.get(row.name, ())) for row in variants.VARIANTS if len(MUTANTS.get(row.name, ())) < 2
+    } == {}

@@ -65,7 +65,11 @@ def test_a_score_of_zero_is_ordinary(package):
 @every_package
 def test_unit_vectors_of_pythagorean_triples(package):
     x = np.array([[3.0, 4], [-5, 12], [8, 15], [0, 0]])
-    expected = [[Fraction(3, 5), Fraction(4, 5)], [Fraction(-5, 13), Fraction(12, 13)], [Fraction(8, 17), Fraction(15, 17)]]
+    expected = [
+        [Fraction(3, 5), Fraction(4, 5)],
+        [Fraction(-5, 13), Fraction(12, 13)],
+        [Fraction(8, 17), Fraction(15, 17)],
+    ]
     assert_exact(package, package.l2_normalize(x), [*expected, [0, 0]])
     for size in (1e-30, 1e30):
         assert_exact(package, package.l2_normalize(size * x), [*expected, [0, 0]])
@@ -121,7 +125,7 @@ def test_pooling_without_a_query_by_its_definition(package):
 
 @every_package
 def test_scaled_dot_product_of_two_keys(package):
-    """q = (1, 1), keys (1, 0) and (0, 3): scores 1/sqrt 2 and 3/sqrt 2, to 40 digits."""
+    """Q = (1, 1), keys (1, 0) and (0, 3): scores 1/sqrt 2 and 3/sqrt 2, to 40 digits."""
     with localcontext() as context:
         context.prec = 40
         low, high = exact_softmax([1 / Decimal(2).sqrt(), 3 / Decimal(2).sqrt()])
@@ -164,7 +168,7 @@ def test_cross_pooling_against_nothing_is_the_mean(package, reduction):
 
 @every_package
 def test_cross_pooling_by_the_largest_score_scales_first(package):
-    """x = 1, 2 against y = -1, 3 with scale -1: products 1, -3 and 2, -6, so the largest are 1 and 2."""
+    """X = 1, 2 against y = -1, 3 with scale -1: products 1, -3 and 2, -6, so the largest are 1 and 2."""
     _, (weights, _) = package.cross_attention_pooling(
         column(1, 2), column(-1, 3), reduction="max", scale=-1.0, return_weights=True
     )
