@@ -7,9 +7,10 @@ checkpoint of an NNX module loads into the Linen module of the same name, and th
 import math
 import operator
 import re
+import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -165,7 +166,7 @@ def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
 
     What partitioning wraps around a value (a Linen box, an NNX variable's metadata) stays around it.
     """
-    axes, over, shape = shaped.axes, shaped.parameter.over, cast("tuple[int, ...]", shaped.shape)
+    axes, over, shape = shaped.axes, shaped.parameter.over, typing.cast("tuple[int, ...]", shaped.shape)
     if not over:
         return init(key, shape, dtype)
     sizes = dict(zip(axes, shape, strict=True))
