@@ -1,5 +1,6 @@
 """attnpool_flax: every attention pooling in JAX, jit-compiled, and Flax modules over them."""
 
+from attnpool_flax import linen
 from attnpool_flax.attention import (
     additive_attention,
     attend,
@@ -17,6 +18,7 @@ from attnpool_flax.decomposition import (
     semantic_match,
 )
 from attnpool_flax.masks import lengths_to_mask
+from attnpool_flax.modules import AttentionPool, CrossAttentionPool, WeightedPool
 from attnpool_flax.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
 from attnpool_flax.pairs import (
     bidaf_attention,
@@ -103,4 +105,8 @@ __all__ = [  # in the order of the table
     "relation_triplet_loss",
     "field_attention_pooling",
     "label_attention",
+    "AttentionPool",  # the modules, NNX; Linen's are attnpool_flax.linen
+    "CrossAttentionPool",
+    "WeightedPool",
+    "linen",
 ]

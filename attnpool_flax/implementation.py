@@ -5,6 +5,7 @@ float32, or in float64 where the arguments are, and rounds once, at the end.
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from attnpool_ref import contract, variants
 NARROW = ("float16", "bfloat16")
 
 
-def implementation(function=None, *, weights_apart=False):
+def implementation(function=None, *, weights_apart=False) -> Any:  # the public types stand in __init__.pyi
     """Turns the body of an implementation into the public function.
 
     The body sees arrays of the computing dtype whose batch axes are in place (1 where an array is shared), masks that
@@ -42,7 +43,11 @@ def implementation(function=None, *, weights_apart=False):
         dtype = _result_dtype(checked.dtype)
         arrays = {key: values.pop(key) for key in arguments}
         for key, argument in arguments.items():
-            if argument.kind in ("number", "parameter") and isinstance(arrays[key], np.ndarray) and not arrays[key].ndim:
+            if (
+                argument.kind in ("number", "parameter")
+                and isinstance(arrays[key], np.ndarray)
+                and not arrays[key].ndim
+            ):
                 arrays[key] = arrays[key].astype(_computing(dtype))  # 2 and 2.0 are one program
         if "precision" in values:
             values["precision"] = _precision(values["precision"], dtype)
@@ -71,7 +76,7 @@ def _compile(function, row, arguments):
         result = function(**prepared, **static)
         return jax.tree.map(lambda part: _finish(part, checked.batch if "..." in row.shapes else (), dtype), result)
 
-    program.__wrapped__.__name__ = row.name
+    program.__wrapped__.__name__ = row.name  # pyright: ignore[reportAttributeAccessIssue]
     return program
 
 
@@ -87,7 +92,7 @@ def _as_array(value):
 def _result_dtype(decided):
     if decided is None:
         return np.dtype(jnp.result_type(float))
-    if decided == np.float64 and not jax.config.jax_enable_x64:
+    if decided == np.float64 and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
         return np.dtype(np.float32)
     return decided
 
@@ -98,7 +103,8 @@ def _computing(dtype):
 
 def _precision(precision, dtype):
     """The caller's own choice, else full float32 products; narrow inputs are exact in one pass."""
-    if precision is not None or jax.config.jax_default_matmul_precision is not None:
+    default = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
+    if precision is not None or default is not None:
         return precision
     return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
 

@@ -267,7 +267,7 @@ def _batch(name, arguments, given):
 def _sizes(row, arguments, given, values):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
     sizes, owners = {}, {}
-    same = _unions(row.rules, values)
+    same = unions(row.rules, values)
 
     def root(axis):
         return same.get(axis, axis)
@@ -297,7 +297,8 @@ def _sizes(row, arguments, given, values):
                 pending.append((key, argument, value, axis, size))
     for key, argument, value, axis, size in pending:
         total = sum(
-            int(number or 1) * sizes[root(symbol)] for number, symbol in (_TERM.match(t).groups() for t in axis.split("+"))
+            int(number or 1) * sizes[root(symbol)]
+            for number, symbol in (_TERM.match(t).groups() for t in axis.split("+"))
         )
         if total != size:
             raise ValueError(
@@ -315,7 +316,7 @@ def _sizes(row, arguments, given, values):
     return sizes
 
 
-def _unions(rules, values):
+def unions(rules, values):
     """Axes that the rules make equal in this call: each to the one that stands for it."""
     same = {}
 

@@ -1,13 +1,14 @@
 """What every definition of the oracle has in common: checked arguments, float64 inside, the caller's dtype outside."""
 
 import functools
+from typing import Any
 
 import numpy as np
 
 from attnpool_ref import contract, variants
 
 
-def definition(function):
+def definition(function) -> Any:  # the public types stand in __init__.pyi
     """Turns the body of a definition into the public function.
 
     The body sees float64 arrays with all batch axes in place, boolean masks of the full shape (never None), and

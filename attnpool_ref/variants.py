@@ -59,6 +59,8 @@ class Variant:
       rules: what the shapes cannot say.
       options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
       module: the class that owns the parameters, if any.
+      ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
+      norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Variant:
     rules: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     module: str = ""
+    ordered: str = ""
+    norms: bool = False
 
 
 VARIANTS = (
@@ -114,6 +118,7 @@ VARIANTS = (
         shapes="x[...] -> [...]",
         source="wang2022",
         equation="x / |x|_2, and 0 for the zero vector",
+        norms=True,
         options={"axis": "axis"},
     ),
     # scores
@@ -285,6 +290,7 @@ VARIANTS = (
         shapes="x[..., L, d] mask?[..., L] -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the first real position",
+        ordered="always",
     ),
     Variant(
         "last_pooling",
@@ -292,6 +298,7 @@ VARIANTS = (
         shapes="x[..., L, d] mask?[..., L] -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the last real position",
+        ordered="always",
     ),
     Variant(
         "weighted_pooling",

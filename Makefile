@@ -1,0 +1,42 @@
+# The usual tools' own commands, nothing more. VENV and PYTHON may be given: make test VENV=.venv313 PYTHON=python3.13
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo check test lint docs bench
+
+help: ## show this list
+	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; writes attnpool_demo.png
+	$(BIN)/attnpool demo
+
+check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every variant and dtype
+	$(BIN)/attnpool check
+
+test: $(VENV)/dev.stamp ## run the tests
+	$(BIN)/pytest -q -n 2
+
+lint: $(VENV)/dev.stamp ## style, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
+
+docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md and the type stubs
+	$(BIN)/python tools/make_docs.py
+	$(BIN)/python tools/make_stubs.py
+
+bench: $(VENV)/all.stamp ## time attnpool_flax beside the plain definition and beside one read of x
+	$(BIN)/python bench/compare.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/all.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	touch $@
+
+$(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ $(VENV)/all.stamp

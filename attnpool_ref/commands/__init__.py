@@ -1,0 +1,1 @@
+"""The commands of ``attnpool``. Nothing here is imported before the command line runs."""

@@ -1,0 +1,89 @@
+"""The commands and their options; each does its work in the module of its name."""
+
+import click
+from click.shell_completion import CompletionItem
+
+import attnpool_ref
+from attnpool_ref import variants
+from attnpool_ref.commands import extras
+
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+
+
+class VariantName(click.ParamType):
+    """The name of a row, checked; a wrong one is refused with the nearest names."""
+
+    name = "name"
+
+    def convert(self, value, param, ctx):
+        """Returns the name as it is."""
+        try:
+            return variants.get(value).name
+        except ValueError as error:
+            raise click.ClickException(str(error)) from None
+
+    def shell_complete(self, ctx, param, incomplete):
+        """Offers the names of the table."""
+        return [CompletionItem(name) for name in variants.BY_NAME if name.startswith(incomplete)]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(attnpool_ref.__version__, prog_name="attnpool")
+def application():
+    """Attention pooling: its definitions in NumPy, its implementation in JAX, and a judge between them."""
+
+
+@application.command("list")
+def list_command():
+    """Show the table of variants."""
+    from attnpool_ref.commands import listing
+
+    listing.run()
+
+
+@application.command()
+@click.argument("name", type=VariantName())
+def show(name):
+    """Show one variant: equation, source, signature, definition and implementation."""
+    from attnpool_ref.commands import show as showing
+
+    showing.run(name)
+
+
+@application.command()
+@click.argument("candidate", default="attnpool_flax")
+@click.option(
+    "--only", type=VariantName(), multiple=True, metavar="NAME", help="Judge this row alone; may be repeated."
+)
+@click.option("--as", "row", type=VariantName(), metavar="NAME", help="The row that my.module:function implements.")
+@click.option(
+    "--dtype", "dtypes", type=click.Choice(DTYPES), multiple=True, help="Judge this dtype alone; may be repeated."
+)
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, writable=True), help="Also write the report here.")
+def check(candidate, only, row, dtypes, json_file):
+    """Judge a candidate against the oracle; exit status 1 if anything fails.
+
+    CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
+    my.module:function with --as NAME. Modules of the current directory are found.
+    """
+    from attnpool_ref.commands import check as checking
+
+    raise SystemExit(checking.run(candidate, only=only, row=row, dtypes=dtypes or DTYPES, json_file=json_file))
+
+
+@application.command()
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, writable=True),
+    default="attnpool_demo.png",
+    show_default=True,
+    help="Where the picture goes.",
+)
+def demo(out):
+    """Pool real embeddings in both packages, and show what a wrong mask does to them."""
+    missing = extras.missing("flax", "plot")
+    if missing:
+        raise click.ClickException(missing.removeprefix("attnpool: "))
+    from attnpool_ref.commands import demo as demonstration
+
+    demonstration.run(out)

@@ -1,0 +1,22 @@
+"""Which extra brings what the commands need."""
+
+from importlib.util import find_spec
+
+EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",)}
+"""For each extra the packages without which its commands do not work."""
+
+
+def missing(*extras):
+    """One line that says what to install for these extras; empty where everything is there.
+
+    >>> missing()
+    ''
+    """
+    absent = {extra: [name for name in EXTRAS[extra] if find_spec(name) is None] for extra in extras}
+    absent = {extra: names for extra, names in absent.items() if names}
+    if not absent:
+        return ""
+    names = [name for group in absent.values() for name in group]
+    listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    verb = "is" if len(names) == 1 else "are"
+    return f"attnpool: {listed} {verb} not installed; pip install 'attnpool[{','.join(absent)}]'"

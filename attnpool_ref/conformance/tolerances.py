@@ -1,0 +1,99 @@
+"""How far a correct implementation may be from the definition: derived here, written nowhere else.
+
+A backward stable algorithm returns the exact result of slightly different inputs: each input is off by as many
+roundings of the computing dtype as there are terms in a sum. So the allowed error is
+
+    result_epsilon · |result|  +  computing_epsilon · terms · (sensitivity + |result|)
+
+where the sensitivity is how fast the definition itself moves when its inputs move relatively, measured on the case.
+A result that is exactly 0 for every such input (an empty row, a padded weight) is allowed no error at all.
+"""
+
+import numpy as np
+
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+"""Distance from 1 to the next number of each dtype."""
+
+PROBE = 2.0**-26
+"""Relative step with which sensitivities are measured; in float64 its own rounding error is 2**-26 of the result."""
+
+TRIALS = 4
+
+
+def computing_epsilon(dtype, reduced_products=False):
+    """The epsilon of the dtype that narrow inputs are computed in: float32, or what a device's fast products keep.
+
+    Args:
+      dtype: name of the inputs' dtype.
+      reduced_products: the device multiplies narrow inputs in one pass that keeps 10 bits (TF32) or 7 (bfloat16).
+    """
+    if dtype == "float64":
+        return EPSILON["float64"]
+    return EPSILON[dtype] if reduced_products and dtype != "float32" else EPSILON["float32"]
+
+
+def sensitivity(function, arrays, rng):
+    """Largest change of each output per relative change of the inputs.
+
+    Args:
+      function: from a dict of float64 arrays to a list of arrays.
+      arrays: the inputs that rounding errors touch.
+      rng: a NumPy generator.
+
+    Returns:
+      A list: for each output a number, the largest over its elements and over a few random directions.
+    """
+    base = function(arrays)
+    worst = [0.0] * len(base)
+    for _ in range(TRIALS):
+        moved = {k: v * (1 + PROBE * rng.choice([-1.0, 1.0], v.shape)) for k, v in arrays.items()}
+        for i, (a, b) in enumerate(zip(function(moved), base, strict=True)):
+            if a.dtype == bool:
+                continue
+            with np.errstate(invalid="ignore"):
+                change = np.abs(a - b)
+            change = change[np.isfinite(change)]
+            worst[i] = max(worst[i], float(np.max(change, initial=0)) / PROBE)
+    return worst
+
+
+def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
+    """The largest absolute error of an output.
+
+    Args:
+      size: largest finite magnitude of the exact result.
+      sensitive: its sensitivity.
+      terms: how many terms the longest chain of sums has.
+      dtype: name of the result's dtype.
+      reduced_products: see :func:`computing_epsilon`.
+    """
+    return EPSILON[dtype] * size + computing_epsilon(dtype, reduced_products) * terms * (sensitive + size)
+
+
+STEP = 2.0**-10
+"""Step of the central differences; their error after two extrapolations is of the order of its sixth power."""
+
+
+def directional_derivative(function, arrays, key, direction):
+    """Central differences of a scalar function along one argument, Richardson-extrapolated.
+
+    Args:
+      function: from a dict of arrays to (value, size): a sum, and the sum of its terms' magnitudes.
+      arrays: the arguments.
+      key: which of them moves.
+      direction: where it moves to, of its shape.
+
+    Returns:
+      (derivative, doubt): the doubt is what the second extrapolation changed, and the rounding of the differences.
+    """
+
+    def difference(step):
+        ahead, size = function(arrays | {key: arrays[key] + step * direction})
+        behind, _ = function(arrays | {key: arrays[key] - step * direction})
+        return (ahead - behind) / (2 * step), size
+
+    differences = [difference(STEP / 2**level) for level in range(3)]
+    (coarse, _), (middle, _), (fine, size) = differences
+    fourth, fourth_fine = middle + (middle - coarse) / 3, fine + (fine - middle) / 3
+    value = fourth_fine + (fourth_fine - fourth) / 15
+    return value, abs(value - fourth_fine) + 16 * EPSILON["float64"] * size / STEP

@@ -1,0 +1,45 @@
+"""Agreement of two computations of one case, under the tolerance that the judge derives."""
+
+import chex
+import jax
+import numpy as np
+
+import attnpool_ref
+from attnpool_ref.conformance import checks, tolerances
+from attnpool_ref.conformance.adapters import JaxArrays
+
+
+def arguments_of(case, function):
+    """A case as a dict of float32 (or integer, boolean) arrays, its options, and a call that takes such a dict."""
+    arrays = {k: v.astype(np.float32) if v.dtype.kind == "f" else v for k, v in case.values.items() if v is not None}
+
+    def call(arrays):
+        args, kwargs = checks.arrange(getattr(attnpool_ref, case.row.name), arrays | case.options)
+        return checks.flatten(function(*args, **kwargs))
+
+    return arrays, call
+
+
+def assert_agree(case, got, want):
+    """Asserts that two lists of float32 results of one case agree to rounding."""
+    subject = checks.Subject(case.row, getattr(attnpool_ref, case.row.name), JaxArrays(), "float32")
+    sensitive = subject.sensitivities(case, False)
+    chex.assert_equal(len(got), len(want))
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        size = float(np.max(np.abs(np.asarray(b, np.float64)), initial=0))
+        allowed = 2 * tolerances.allowed_error(size, sensitive[i], case.terms(), "float32")
+        chex.assert_trees_all_close(a, b, atol=allowed, rtol=0)
+
+
+def assert_gradients_agree(case, call, other, arrays):
+    """Asserts that two calls have the same gradients, to the rounding of as many terms as the case has."""
+    floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
+    rest = {k: v for k, v in arrays.items() if k not in floats}
+
+    def gradient(function):
+        return jax.jit(jax.grad(lambda f: sum(out.sum() for out in function(f | rest))))(floats)
+
+    for a, b in zip(jax.tree.leaves(gradient(call)), jax.tree.leaves(gradient(other)), strict=True):
+        size = float(np.max(np.abs(b), initial=0))
+        allowed = tolerances.EPSILON["float32"] * case.terms() * (size + case.terms())
+        chex.assert_trees_all_close(a, b, atol=allowed, rtol=0)

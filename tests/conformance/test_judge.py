@@ -1,0 +1,195 @@
+"""The judge itself: what it reports, what it calls n/a, and that gradients are judged too."""
+
+import json
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_ref import conformance, contract, variants
+from attnpool_ref.conformance import cases, tolerances
+
+FEW = {"shapes": ("no batch",)}
+
+
+def my_mean(tokens, keep=None):
+    """A right function with names of its own."""
+    keep = np.ones(tokens.shape[:-1], bool) if keep is None else np.broadcast_to(keep, tokens.shape[:-1])
+    total = np.sum(np.where(keep[..., None], tokens, 0), -2, dtype=np.float64)
+    return (total / np.maximum(keep.sum(-1), 1)[..., None]).astype(tokens.dtype)
+
+
+def my_jax_mean(x, mask=None):
+    """A right function of JAX arrays."""
+    mask = jnp.ones(x.shape[:-1], bool) if mask is None else jnp.broadcast_to(mask, x.shape[:-1])
+    kept = jnp.where(mask[..., None], x, 0).astype(jnp.promote_types(x.dtype, jnp.float32))
+    return (kept.sum(-2) / jnp.maximum(mask.sum(-1), 1)[..., None].astype(kept.dtype)).astype(x.dtype)
+
+
+def test_a_function_of_ones_own_needs_neither_the_name_nor_the_arguments_names():
+    conformance.check(my_mean, "mean_pooling", dtypes=conformance.DTYPES)
+    conformance.check(my_jax_mean, "mean_pooling", dtypes=conformance.DTYPES, **FEW)
+
+
+def test_an_unknown_row_names_the_nearest_ones():
+    with pytest.raises(ValueError, match="no variant is called 'mean_poolin'; did you mean mean_pooling"):
+        conformance.check(my_mean, "mean_poolin")
+
+
+def test_an_unknown_dtype_is_refused():
+    with pytest.raises(ValueError, match="no dtype is called 'float8', needs one of float32"):
+        conformance.check(my_mean, "mean_pooling", dtypes=("float8",))
+
+
+def test_numpy_functions_have_no_gradient_and_it_reads_as_not_applicable():
+    report = conformance.judge(types.SimpleNamespace(mean_pooling=my_mean), only=("mean_pooling",), **FEW)
+    assert report.passed
+    assert all(cell.gradient is None and cell.forward.passed for cell in report.rows[0].cells.values())
+    assert report.rows[0].hazards["finite gradients"] == "n/a"
+
+
+def test_arguments_that_the_candidate_lacks_are_not_judged():
+    def only_scores(query, key):
+        return attnpool_ref.scaled_dot_score(query, key)
+
+    report = conformance.judge(types.SimpleNamespace(scaled_dot_score=only_scores), only=("scaled_dot_score",), **FEW)
+    whole = conformance.judge(attnpool_ref, only=("scaled_dot_score",), **FEW)
+    assert report.passed and 0 < report.rows[0].cases < whole.rows[0].cases
+
+
+def test_a_candidate_that_takes_nothing_never_passes():
+    def nothing():
+        return 0
+
+    with pytest.raises(AssertionError, match="no case could be judged"):
+        conformance.check(nothing, "mean_pooling")
+
+
+def test_a_missing_row_fails_only_when_asked_for():
+    namespace = types.SimpleNamespace(mean_pooling=my_mean)
+    lax = conformance.judge(namespace, dtypes=("float32",), **FEW)
+    assert {row.name: row.status for row in lax.rows if row.name != "mean_pooling"} == {
+        row.name: "missing" for row in variants.VARIANTS if row.name != "mean_pooling"
+    }
+    assert lax.passed
+    assert not conformance.judge(namespace, dtypes=("float32",), strict=True, **FEW).passed
+    assert not conformance.judge(namespace, only=("max_pooling",), **FEW).passed
+
+
+def test_the_report_is_plain_json_with_a_schema_version():
+    report = conformance.judge(attnpool_ref, only=("mean_pooling",), dtypes=("float32",), name="oracle", **FEW)
+    plain = json.loads(json.dumps(report.as_dict()))
+    assert plain["schema_version"] == 1 and plain["candidate"] == "oracle" and plain["passed"] is True
+    forward = plain["rows"][0]["cells"]["float32"]["forward"]
+    assert forward["passed"] is True and 0 <= forward["error"] <= forward["allowed"]
+
+
+def test_progress_counts_up_to_its_total():
+    seen = []
+    conformance.judge(
+        attnpool_ref,
+        only=("mean_pooling", "dot_score"),
+        dtypes=("float32", "float64"),
+        progress=lambda *step: seen.append(step),
+        **FEW,
+    )
+    assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
+    assert seen[-1][:2] == (4, 4) and any("mean_pooling" in label for _, _, label in seen)
+
+
+def test_a_failure_is_small_and_its_code_shows_it(capsys):
+    def forgets_the_mask(x, mask=None):
+        return attnpool_ref.mean_pooling(x)
+
+    report = conformance.judge(types.SimpleNamespace(mean_pooling=forgets_the_mask), only=("mean_pooling",))
+    failure = next(f for f in report.rows[0].failures if f.check == "agreement with the oracle")
+    assert failure.size <= 4  # two tokens of width 1 and their mask
+    exec(failure.snippet, {"candidate": forgets_the_mask})
+    printed = capsys.readouterr().out
+    assert "candidate:" in printed and "oracle:" in printed
+    got, want = (line.split(":")[1].strip() for line in printed.strip().splitlines())
+    assert got != want
+
+
+def _wrong_gradient(change):
+    @jax.custom_vjp
+    def mean(x, mask):
+        return my_jax_mean(x, mask)
+
+    def backward(kept, g):
+        mask, shape = kept
+        real = jnp.broadcast_to(mask, shape[:-1])
+        share = jnp.where(real, 1.0, 0.0) / jnp.maximum(real.sum(-1, keepdims=True), 1)
+        return change(share[..., None] * g[..., None, :].astype(share.dtype), real[..., None]).astype(g.dtype), None
+
+    mean.defvjp(lambda x, mask: (my_jax_mean(x, mask), (mask, x.shape)), backward)
+    return lambda x, mask=None: mean(x, jnp.ones(x.shape[:-1], bool) if mask is None else mask)
+
+
+GRADIENT_MISTAKES = {
+    "twice the gradient": lambda g, real: 2 * g,
+    "a gradient at padding": lambda g, real: g + jnp.where(real, 0, 1e-3).astype(g.dtype),
+    "NaN at padding": lambda g, real: jnp.where(real, g, jnp.nan),
+    "no gradient": lambda g, real: 0 * g,
+    "off by a thousandth": lambda g, real: 1.001 * g,
+}
+
+
+def test_a_right_gradient_of_ones_own_passes():
+    conformance.check(_wrong_gradient(lambda g, real: g), "mean_pooling", **FEW)
+
+
+@pytest.mark.parametrize("mistake", GRADIENT_MISTAKES)
+def test_a_wrong_gradient_is_rejected(mistake):
+    with pytest.raises(AssertionError, match="gradient"):
+        conformance.check(_wrong_gradient(GRADIENT_MISTAKES[mistake]), "mean_pooling", **FEW)
+
+
+def test_poison_that_reaches_only_a_gradient_is_rejected():
+    def selects_too_late(x, mask=None):
+        mask = jnp.ones(x.shape[:-1], bool) if mask is None else jnp.broadcast_to(mask, x.shape[:-1])
+        scores = jnp.where(mask, jnp.sum(x * x, -1), -jnp.inf)  # 0 · NaN in the backward pass
+        top = jnp.max(scores, -1, keepdims=True, initial=-1e30)
+        weights = jnp.where(mask, jnp.exp(scores - top), 0)
+        weights = weights / jnp.maximum(weights.sum(-1, keepdims=True), 1e-30)
+        return jnp.where(mask[..., None], x, 0).mT @ weights[..., None]
+
+    def pool(x, mask=None):
+        return attnpool_flax.mean_pooling(x, mask) + 0 * selects_too_late(x, mask)[..., 0]
+
+    with pytest.raises(AssertionError, match=r"NaN in padding .*gradient of `x` changes"):
+        conformance.check(pool, "mean_pooling", **FEW)
+
+
+def test_a_function_that_jax_cannot_trace_has_no_gradient():
+    def reads_its_input(x, mask=None):
+        return jnp.asarray(attnpool_ref.mean_pooling(np.asarray(x), None if mask is None else np.asarray(mask)))
+
+    report = conformance.judge(types.SimpleNamespace(mean_pooling=reads_its_input), only=("mean_pooling",), **FEW)
+    assert report.passed
+    assert all(cell.gradient is None for cell in report.rows[0].cells.values())
+
+
+def test_allowed_errors_grow_with_epsilon_and_vanish_with_the_result():
+    by_width = ("float64", "float32", "float16", "bfloat16")
+    allowed = [tolerances.allowed_error(1.0, 2.0, 30, dtype) for dtype in by_width]
+    assert allowed == sorted(set(allowed))
+    assert tolerances.allowed_error(0.0, 0.0, 30, "float32") == 0
+
+
+def test_sizes_of_a_case_are_pairwise_different_where_axes_differ():
+    for row in variants.VARIANTS:
+        case = next(iter(cases.cases_of(row)))[0]
+        same = contract.unions(row.rules, case.values | case.options)
+        fixed = {a: s for a, s in case.sizes.items() if a not in same}
+        assert len(set(fixed.values())) == len(fixed), row.name
+
+
+def test_every_batch_has_full_scattered_and_empty_masks():
+    case = next(iter(cases.cases_of(variants.get("mean_pooling"))))[0]
+    counts = case.values["mask"].sum(-1)
+    assert counts.min() == 0 and counts.max() == case.sizes["L"] and len(set(counts.tolist())) >= 3

@@ -1,0 +1,183 @@
+"""Numbers for masks, the softmax, poolings and pairs that come from outside: printed ones, fractions, 40 decimals."""
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import chex
+import numpy as np
+import pytest
+from rounding import printed, rounded
+
+import attnpool_flax
+import attnpool_ref
+
+every_package = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+
+
+def assert_printed(actual, expected, terms=16):
+    """Six decimals, and on top of them what float32 may round."""
+    expected = np.asarray(expected, float)
+    chex.assert_shape(actual, expected.shape)
+    chex.assert_trees_all_close(np.asarray(actual), expected, atol=printed(6) + rounded(expected, terms), rtol=0)
+
+
+def assert_exact(package, actual, expected, terms=16):
+    """Exact numbers, to the rounding of the package's dtype for Python numbers."""
+    expected = np.array(expected).astype(float)
+    dtype = "float64" if package is attnpool_ref else "float32"
+    chex.assert_shape(actual, expected.shape)
+    chex.assert_trees_all_close(np.asarray(actual), expected, atol=rounded(expected, terms, dtype), rtol=0)
+
+
+def exact_softmax(scores):
+    """Softmax of decimals to 40 digits."""
+    with localcontext() as context:
+        context.prec = 40
+        exponentials = [Decimal(s).exp() for s in scores]
+        return [e / sum(exponentials) for e in exponentials]
+
+
+def column(*values):
+    return np.array(values, float)[:, None]
+
+
+@every_package
+def test_masked_softmax_of_d2l(package):
+    """Zhang et al., the notebook's own printed output: lengths 3 of (1, 2, 3, 4)."""
+    weights = package.masked_softmax(np.array([1.0, 2, 3, 4]), lengths=3)
+    assert_printed(weights, [0.090031, 0.244728, 0.665241, 0])
+    assert_exact(package, weights[:3], [float(w) for w in exact_softmax([1, 2, 3])])
+
+
+@every_package
+def test_masked_softmax_where_finite_stand_ins_lose(package):
+    """Real scores below -1e4, -1e6 and -1e9, and what the padding would have won with 0."""
+    for low in (-20000.0, -3e6, -5e9):
+        weights = package.masked_softmax(np.array([low, low, 0.0]), np.array([True, True, False]))
+        assert_exact(package, weights, [0.5, 0.5, 0])
+
+
+@every_package
+def test_a_score_of_zero_is_ordinary(package):
+    assert_printed(package.masked_softmax(np.array([3.0, 0.0])), [0.952574, 0.047426])
+
+
+@every_package
+def test_unit_vectors_of_pythagorean_triples(package):
+    x = np.array([[3.0, 4], [-5, 12], [8, 15], [0, 0]])
+    expected = [
+        [Fraction(3, 5), Fraction(4, 5)],
+        [Fraction(-5, 13), Fraction(12, 13)],
+        [Fraction(8, 17), Fraction(15, 17)],
+    ]
+    assert_exact(package, package.l2_normalize(x), [*expected, [0, 0]])
+    for size in (1e-30, 1e30):
+        assert_exact(package, package.l2_normalize(size * x), [*expected, [0, 0]])
+
+
+@every_package
+def test_means_as_fractions(package):
+    rows = [[Fraction(1, 2), Fraction(-7, 4)], [Fraction(3), Fraction(5, 8)], [Fraction(-2), Fraction(9)]]
+    x, mask = np.array(rows).astype(float), [True, False, True]
+    kept = [row for row, real in zip(rows, mask, strict=True) if real]
+    expected = [sum(values) / len(kept) for values in zip(*kept, strict=True)]
+    assert_exact(package, package.mean_pooling(x, np.array(mask)), expected)
+
+
+@every_package
+def test_largest_first_and_last_of_what_is_real(package):
+    x, mask = column(9, -3, -1, -2, 9), np.array([False, True, True, True, False])
+    assert_exact(package, package.max_pooling(x, mask), [-1])
+    assert_exact(package, package.first_pooling(x, mask), [-3])
+    assert_exact(package, package.last_pooling(x, mask), [-2])
+
+
+@every_package
+def test_weighted_mean_as_fractions(package):
+    weights, values, mask = [2, -1, 4, 100], [Fraction(1, 3), 6, Fraction(5, 2), 9], [True, True, True, False]
+    expected = sum(w * v for w, v in zip(weights[:3], values[:3], strict=True)) / Fraction(sum(weights[:3]))
+    x = np.array([float(v) for v in values])[:, None]
+    assert_exact(package, package.weighted_pooling(x, np.array(weights, float), np.array(mask)), [expected])
+
+
+@every_package
+def test_weights_that_sum_to_exactly_zero_give_an_empty_row(package):
+    assert_exact(package, package.weighted_pooling(column(1, 2), np.array([1.0, -1])), [0])
+
+
+@every_package
+def test_learned_query_with_layer_norm_and_kernels(package):
+    pooled, weights = package.attention_pooling(
+        np.array([[1.0, 2], [3, 4], [5, 6]]), np.array([True, True, False]), np.array([1.0, -1]),
+        query_kernel=np.diag([1.0, 0.5]), key_kernel=np.diag([1.0, 0.0]), normalize_query=True,
+        query_norm_scale=np.ones(2), query_norm_bias=np.zeros(2), epsilon=1e-12, return_weights=True,
+    )  # fmt: skip
+    assert_printed(weights, [0.195570, 0.804430, 0])
+    assert_printed(pooled, [2.608859, 3.608859])
+
+
+@every_package
+def test_pooling_without_a_query_by_its_definition(package):
+    """Tokens 0, 3 and a padded 7: the mean 3/2 is the query, scores are 0 and 9/2."""
+    _, weights = package.attention_pooling(column(0, 3, 7), np.array([True, True, False]), return_weights=True)
+    assert_exact(package, weights, [*(float(w) for w in exact_softmax([0, "4.5"])), 0])
+
+
+@every_package
+def test_scaled_dot_product_of_two_keys(package):
+    """Q = (1, 1), keys (1, 0) and (0, 3): scores 1/sqrt 2 and 3/sqrt 2, to 40 digits."""
+    with localcontext() as context:
+        context.prec = 40
+        low, high = exact_softmax([1 / Decimal(2).sqrt(), 3 / Decimal(2).sqrt()])
+    pooled, weights = package.dot_product_attention(
+        np.array([[1.0, 1]]), np.array([[1.0, 0], [0, 3]]), column(10, 20), return_weights=True
+    )
+    assert_exact(package, weights, [[float(low), float(high)]])
+    assert_exact(package, pooled, [[float(10 * low + 20 * high)]])
+
+
+@every_package
+def test_cross_pooling_of_two_tokens_and_one(package):
+    (x, y), (x_weights, y_weights) = package.cross_attention_pooling(column(1, 2), column(1), return_weights=True)
+    assert_printed(x, [1.731059])
+    assert_printed(x_weights, [0.268941, 0.731059])
+    assert_exact(package, y, [1])
+    assert_exact(package, y_weights, [1])
+
+
+@every_package
+@pytest.mark.parametrize(("count", "weight"), [(1, 0.525), (10, 0.731), (50, 0.993)])
+def test_cross_pooling_sharpens_with_the_other_sides_length(package, count, weight):
+    """Three decimals printed for tokens 1 and 1.1 against ones; the mean over the other side does not sharpen."""
+    x, y = column(1, 1.1), np.ones((count, 1))
+    _, (weights, _) = package.cross_attention_pooling(x, y, return_weights=True)
+    chex.assert_trees_all_close(float(weights[1]), weight, atol=printed(3) + rounded(1.0, count), rtol=0)
+    _, (weights, _) = package.cross_attention_pooling(x, y, reduction="mean", return_weights=True)
+    chex.assert_trees_all_close(float(weights[1]), 0.525, atol=printed(3) + rounded(1.0, count), rtol=0)
+
+
+@every_package
+@pytest.mark.parametrize("reduction", ["sum", "mean", "max"])
+def test_cross_pooling_against_nothing_is_the_mean(package, reduction):
+    x, y = package.cross_attention_pooling(
+        column(1, 4, 99), column(7), np.array([True, True, False]), np.array([False]), reduction=reduction
+    )
+    assert_exact(package, x, [Fraction(5, 2)])
+    assert_exact(package, y, [0])
+
+
+@every_package
+def test_cross_pooling_by_the_largest_score_scales_first(package):
+    """X = 1, 2 against y = -1, 3 with scale -1: products 1, -3 and 2, -6, so the largest are 1 and 2."""
+    _, (weights, _) = package.cross_attention_pooling(
+        column(1, 2), column(-1, 3), reduction="max", scale=-1.0, return_weights=True
+    )
+    assert_exact(package, weights, [float(w) for w in exact_softmax([1, 2])])
+
+
+@every_package
+def test_lengths_as_masks(package):
+    assert np.asarray(package.lengths_to_mask(np.array([[0, 1], [3, 2]]), 3)).tolist() == [
+        [[False, False, False], [True, False, False]],
+        [[True, True, True], [True, True, False]],
+    ]

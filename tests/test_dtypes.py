@@ -1,0 +1,116 @@
+"""The rules of dtype: what decides it, what never widens it, and that float32 means float32."""
+
+import itertools
+
+import chex
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import attnpool_flax
+import attnpool_ref
+
+PACKAGES = (attnpool_ref, attnpool_flax)
+FLOATS = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
+X = np.arange(40).reshape(2, 5, 4) % 7 - 3.0
+QUERY = np.arange(4) - 1.0
+every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+
+
+def joined(*dtypes):
+    """The rule in a second formulation: the smallest standard float that holds every value of all."""
+    return np.dtype(np.float64 if np.float64 in dtypes else dtypes[0] if len(set(dtypes)) == 1 else np.float32)
+
+
+@every_package
+@pytest.mark.parametrize(("data", "query"), list(itertools.product(FLOATS, FLOATS)))
+def test_data_and_parameters_decide_together(package, data, query):
+    with jax.enable_x64(True):
+        pooled, weights = package.attention_pooling(X.astype(data), None, QUERY.astype(query), return_weights=True)
+    assert pooled.dtype == weights.dtype == joined(data, query)
+
+
+@every_package
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_integers_numbers_bias_and_dropout_never_widen(package, dtype):
+    wide = np.zeros((5, 5), np.float64)
+    with jax.enable_x64(True):
+        result = package.dot_product_attention(
+            X.astype(dtype),
+            X.astype(dtype),
+            X.astype(np.int64),
+            bias=wide,
+            scale=np.float64(2),
+            dropout_multiplier=wide,
+        )
+    assert result.dtype == dtype
+
+
+def test_integers_alone_give_the_default_float():
+    whole = X.astype(int)
+    assert attnpool_ref.mean_pooling(whole).dtype == np.float64
+    assert attnpool_flax.mean_pooling(whole).dtype == jnp.float32
+    with jax.enable_x64(True):
+        assert attnpool_flax.mean_pooling(whole).dtype == jnp.float64
+
+
+def test_float64_needs_x64_in_jax():
+    chex.assert_type(attnpool_flax.mean_pooling(X), jnp.float32)
+
+
+@every_package
+def test_counts_are_exact_in_narrow_dtypes(package):
+    """2049 ones: float16 cannot count them, and a running sum in float16 stops at 2048."""
+    ones = np.ones((2049, 1), np.float16)
+    assert package.mean_pooling(ones).tolist() == [1.0]
+    big = np.full((2049, 1), 60000, np.float16)
+    assert package.mean_pooling(big).tolist() == [np.float16(60000)]
+
+
+@every_package
+def test_the_mean_that_serves_as_a_query_is_not_rounded(package):
+    """The mean is (1, 1/3): rounded to bfloat16 it would move the second weight by 4 percent, ten times its rounding."""
+    x = np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]).astype(ml_dtypes.bfloat16)
+    _, narrow = package.attention_pooling(x, scale=30.0, return_weights=True)
+    _, wide = attnpool_ref.attention_pooling(x.astype(np.float64), scale=30.0, return_weights=True)
+    assert np.array_equal(np.asarray(narrow).astype(np.float64), wide.astype(ml_dtypes.bfloat16).astype(np.float64))
+
+
+def dots(function, *args):
+    """Precisions of the products that a function compiles to."""
+    jaxpr = jax.make_jaxpr(function)(*args)
+    found = []
+
+    def visit(inner):
+        for equation in inner.eqns:
+            if equation.primitive.name == "dot_general":
+                found.append(equation.params["precision"])
+            for value in equation.params.values():
+                if hasattr(value, "jaxpr"):
+                    visit(value.jaxpr)
+
+    visit(jaxpr.jaxpr)
+    return found
+
+
+HIGHEST, DEFAULT, HIGH = jax.lax.Precision.HIGHEST, jax.lax.Precision.DEFAULT, jax.lax.Precision.HIGH
+
+
+def test_float32_products_are_full_unless_the_caller_says_otherwise():
+    x = X.astype(np.float32)
+    assert set(dots(attnpool_flax.attention_pooling, x)) == {(HIGHEST, HIGHEST)}
+    assert set(dots(lambda v: attnpool_flax.attention_pooling(v, precision="high"), x)) == {(HIGH, HIGH)}
+    with jax.default_matmul_precision("high"):
+        assert set(dots(attnpool_flax.attention_pooling, x)) == {(HIGH, HIGH)}
+
+
+def test_narrow_products_take_one_pass():
+    assert set(dots(attnpool_flax.attention_pooling, X.astype(ml_dtypes.bfloat16))) == {(DEFAULT, DEFAULT)}
+
+
+@every_package
+def test_float8_and_longer_floats_are_refused(package):
+    with pytest.raises((TypeError, ValueError), match=r"^mean_pooling: `x` has dtype float8_e4m3fn, needs "):
+        package.mean_pooling(X.astype(ml_dtypes.float8_e4m3fn))

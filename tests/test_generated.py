@@ -1,0 +1,28 @@
+"""What tools/ writes is what stands in the repository: the stubs and the page of variants."""
+
+import make_docs
+import make_stubs
+import pytest
+
+import attnpool_ref
+from attnpool_ref import variants
+
+REPAIR = "run `make docs` and commit what it writes"
+
+
+@pytest.mark.parametrize("package", make_stubs.LANGUAGES)
+def test_the_stub_follows_from_the_table_and_the_signatures(package):
+    assert make_stubs.path_of(package).read_text() == make_stubs.stub(package), REPAIR
+
+
+def test_the_page_of_variants_follows_from_the_table_and_the_docstrings():
+    assert make_docs.PATH.read_text() == make_docs.page(), REPAIR
+
+
+@pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
+def test_every_variant_has_its_place_on_the_page(row):
+    section = make_docs.PATH.read_text().split(f"\n### {row.name}\n")[1].split("\n### ")[0]
+    assert "```math" in section
+    assert ":math:" not in section
+    assert f"{row.name}(" in section.split("```pycon")[1]
+    assert getattr(attnpool_ref, row.name).__doc__.splitlines()[0].split("`")[0].strip() in section

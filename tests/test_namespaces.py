@@ -1,0 +1,146 @@
+"""Both packages offer what the table names: the same functions, in its order, with the same signatures and a docstring."""
+
+import inspect
+import re
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_ref import contract, variants
+
+NAMES = [row.name for row in variants.VARIANTS]
+PACKAGES = (attnpool_ref, attnpool_flax)
+
+every_row = pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
+every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+
+
+def public_functions(package):
+    return [name for name in package.__all__ if inspect.isfunction(getattr(package, name))]
+
+
+@every_package
+def test_the_functions_of_all_have_the_order_of_the_table(package):
+    assert public_functions(package) == NAMES
+
+
+@every_package
+def test_all_names_what_is_there_once(package):
+    assert len(set(package.__all__)) == len(package.__all__)
+    assert [name for name in package.__all__ if not hasattr(package, name)] == []
+
+
+def test_both_packages_have_one_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", attnpool_ref.__version__)
+    assert attnpool_flax.__version__ == attnpool_ref.__version__
+
+
+@every_row
+@every_package
+def test_a_function_stands_in_the_file_of_its_family(package, row):
+    function = inspect.unwrap(getattr(package, row.name))
+    assert function.__module__ == f"{package.__name__}.{row.family}"
+
+
+def test_the_table_keeps_a_family_together():
+    families = [row.family for row in variants.VARIANTS]
+    assert sorted(families, key=families.index) == families
+
+
+@every_row
+def test_the_signatures_are_the_same_but_for_precision(row):
+    definition = inspect.signature(getattr(attnpool_ref, row.name))
+    implementation = inspect.signature(getattr(attnpool_flax, row.name))
+    parameters = [p for p in implementation.parameters.values() if p.name != "precision"]
+    assert implementation.replace(parameters=parameters) == definition
+
+
+@every_row
+def test_a_jax_function_takes_a_precision_if_it_multiplies(row):
+    """`precision=None` comes last, by keyword alone, and only where a product of arrays needs it."""
+    function = getattr(attnpool_flax, row.name)
+    multiplies = any("dot_general" in str(jax.make_jaxpr(call)()) for call in calls_of(function, row))
+    parameters = list(inspect.signature(function).parameters.values())
+    assert ("precision" in [p.name for p in parameters]) == multiplies
+    if multiplies:
+        assert (parameters[-1].name, parameters[-1].default) == ("precision", None)
+        assert parameters[-1].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def calls_of(function, row):
+    """Calls with every argument that goes together, all axes of size 2; one call for each name of each option."""
+    excluded = {match[2] for rule in row.rules if (match := re.fullmatch(r"not (\w+) with (\w+)", rule))}
+    given = {}
+    for name, argument in contract.arguments_of(row.shapes).items():
+        if name not in excluded:
+            shape = (2,) * len(argument.shapes[0])
+            dtype = {"mask": bool, "bool": bool, "int": int}.get(argument.kind, np.float32)
+            given[name] = jnp.ones(shape, dtype)
+    choices = [{}]
+    for name, allowed in row.options.items():
+        values = allowed if isinstance(allowed, tuple) else {"flag": (True,), "axis": (-1,)}.get(allowed, (2,))
+        choices = [choice | {name: value} for choice in choices for value in values]
+    return [lambda choice=choice: function(**given, **choice) for choice in choices]
+
+
+@every_row
+def test_the_signature_and_the_row_name_the_same_arguments(row):
+    signature = set(inspect.signature(getattr(attnpool_ref, row.name)).parameters)
+    described = (
+        set(contract.arguments_of(row.shapes)) | set(row.options) | ({"return_weights"} if row.weights else set())
+    )
+    assert signature == described
+
+
+@every_row
+def test_an_argument_may_be_none_if_its_row_says_so(row):
+    parameters = inspect.signature(getattr(attnpool_ref, row.name)).parameters
+    for name, argument in contract.arguments_of(row.shapes).items():
+        assert (parameters[name].default is None) == argument.optional, name
+
+
+@every_row
+def test_the_source_of_a_row_is_listed(row):
+    assert row.source in variants.SOURCES
+
+
+@every_row
+def test_the_definition_is_documented_in_full(row):
+    function = getattr(attnpool_ref, row.name)
+    text = inspect.getdoc(function)
+    parts = (
+        r"\A\w[^\n]*\.\n",
+        r"^\.\. math:: ",
+        "^Args:\n",
+        "^Returns:\n",
+        "^Raises:\n  ValueError: ",
+        "^Source:\n",
+        "^>>> ",
+    )
+    found = [re.search(part, text, re.MULTILINE) for part in parts]
+    assert [part for part, match in zip(parts, found, strict=True) if match is None] == []
+    assert sorted(found, key=re.Match.start) == found
+    assert f"{row.name}(" in text[found[-1].start() :]
+    documented = re.findall(r"^  (\w+): ", text[found[2].end() : found[3].start()], re.MULTILINE)
+    assert documented == list(inspect.signature(function).parameters)
+
+
+@every_row
+def test_the_twin_says_whose_twin_it_is(row):
+    assert inspect.getdoc(getattr(attnpool_flax, row.name)).startswith(f"Twin of :func:`attnpool_ref.{row.name}`")
+
+
+def test_get_suggests_the_nearest_names():
+    with pytest.raises(ValueError, match="no variant is called 'mean_poling'; did you mean mean_pooling"):
+        variants.get("mean_poling")
+
+
+def test_the_calls_of_the_precision_test_reach_the_arithmetic():
+    """The calls that decide who multiplies are real calls: their result has the shape that the row states."""
+    row = variants.get("mean_pooling")
+    chex.assert_shape(calls_of(attnpool_flax.mean_pooling, row)[0](), (2, 2))

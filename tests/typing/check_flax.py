@@ -1,0 +1,31 @@
+"""What a type checker makes of attnpool_flax: read by `make lint`, never run."""
+
+from typing import assert_type
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import attnpool_flax as ap
+
+x = jnp.ones((2, 3, 4))
+y = np.ones((2, 5, 4), np.float32)
+asked: bool = bool(y.sum())
+
+assert_type(ap.lengths_to_mask(jnp.array([1, 2]), 3), jax.Array)
+assert_type(ap.mean_pooling(x), jax.Array)
+assert_type(ap.mean_pooling(y, y[..., 0] > 0), jax.Array)
+assert_type(ap.attention_pooling(x), jax.Array)
+assert_type(ap.attention_pooling(x, precision="highest"), jax.Array)
+assert_type(ap.attention_pooling(x, return_weights=True), tuple[jax.Array, jax.Array])
+assert_type(ap.attention_pooling(x, return_weights=asked), jax.Array | tuple[jax.Array, jax.Array])
+assert_type(ap.cross_attention_pooling(x, y), tuple[jax.Array, jax.Array])
+assert_type(
+    ap.cross_attention_pooling(x, y, return_weights=True),
+    tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]],
+)
+assert_type(ap.__version__, str)
+
+ap.mean_pooling([[1.0]])  # pyright: ignore[reportArgumentType]
+ap.cross_attention_pooling(x, y, reduction="median")  # pyright: ignore[reportArgumentType]
+ap.mean_pooling(x, maks=None)  # pyright: ignore[reportCallIssue]

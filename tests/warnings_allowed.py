@@ -1,0 +1,68 @@
+"""Warnings are errors; the exceptions are the rows of ``ALLOWED``, and each must still match something.
+
+A row that no warning matched in a full run fails that run: exceptions go when their reason goes.
+"""
+
+import re
+from dataclasses import dataclass
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A warning that is shown but is no error.
+
+    Attributes:
+      message: regular expression that matches the beginning of its text, without colons.
+      category: its class, by its full name where it is no builtin.
+      reason: why it is not ours to mend.
+      when: whether the row holds for these versions of Python and of the packages.
+    """
+
+    message: str
+    category: str
+    reason: str
+    when: bool = True
+
+
+ALLOWED: tuple[Allowed, ...] = ()
+
+
+class AllowedWarnings:
+    """The plugin that adds the rows to the filters and fails a full run that leaves one of them unused."""
+
+    def __init__(self, rows):
+        self.unused = [row for row in rows if row.when]
+
+    def pytest_configure(self, config):
+        for row in self.unused:  # "always", not "ignore": what is ignored is never reported to us
+            config.addinivalue_line("filterwarnings", f"always:{row.message}:{row.category}")
+
+    def pytest_warning_recorded(self, warning_message):
+        self.unused = [row for row in self.unused if not _matches(row, warning_message)]
+
+    def pytest_sessionfinish(self, session, exitstatus):
+        if self.unused and exitstatus == 0 and _is_full_run(session.config):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter, exitstatus, config):
+        if self.unused and _is_full_run(config):
+            terminalreporter.section("allowed warnings that no warning matched", red=True)
+            for row in self.unused:
+                terminalreporter.line(f"{row.category}: {row.message!r} ({row.reason})")
+
+
+def _matches(row, warning):
+    names = {f"{c.__module__}.{c.__qualname__}".removeprefix("builtins.") for c in warning.category.__mro__}
+    return row.category in names and re.match(row.message, str(warning.message), re.IGNORECASE)
+
+
+def _is_full_run(config):
+    """True on the process that reports, when nothing was selected: by path, keyword, marker, or from the last run."""
+    chosen = ("keyword", "markexpr", "deselect", "lf", "collectonly", "maxfail")
+    return (
+        not hasattr(config, "workerinput")
+        and config.args_source == pytest.Config.ArgsSource.TESTPATHS
+        and not any(config.getoption(name, None) for name in chosen)
+    )

@@ -1,0 +1,106 @@
+"""Writes ``docs/variants.md`` from the table and the docstrings."""
+
+import importlib
+import inspect
+import re
+import textwrap
+from itertools import groupby
+from pathlib import Path
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_ref import variants
+
+PATH = Path(__file__).resolve().parent.parent / "docs" / "variants.md"
+SECTIONS = ("Args", "Returns", "Raises", "Source")
+INTRODUCTION = """
+<!-- Written by tools/make_docs.py from the table and the docstrings (`make docs`), not by hand. -->
+
+# Variants
+
+Every function stands in both packages under the same name: `attnpool_ref` is the definition in NumPy,
+`attnpool_flax` the implementation in JAX, which adds `precision=` where it multiplies.
+[conventions.md](conventions.md) says what all of them promise about masks, dtypes and batch axes.
+""".strip()
+
+
+def page():
+    """The text of the page."""
+    parts = [INTRODUCTION]
+    for family, rows in groupby(variants.VARIANTS, key=lambda row: row.family):
+        module = importlib.import_module(f"attnpool_ref.{family}")
+        parts += [f"## {family}", inspect.getdoc(module), *map(_variant, rows)]
+    sources = "\n".join(f"* `{key}`: {text}" for key, text in variants.SOURCES.items())
+    return "\n\n".join([*parts, f"## Sources\n\n{sources}"]) + "\n"
+
+
+def _variant(row):
+    function = getattr(attnpool_ref, row.name)
+    body, sections, example = _parts(inspect.getdoc(function))
+    precision = "precision" in inspect.signature(getattr(attnpool_flax, row.name)).parameters
+    facts = [f"* shapes: `{_plain(row.shapes)}`"]
+    if row.weights:
+        facts.append(f"* `return_weights=True` adds: `{row.weights}`")
+    facts += [f"* `{key}`: {', '.join(f'`{v!r}`' for v in names)}" for key, names in _named_options(row)]
+    facts.append("* in JAX also: `precision=None`" if precision else "* in JAX: the same signature")
+    if row.module:
+        facts.append(f"* Flax module: `{row.module}`")
+    facts.append(f"* source: {_inline(sections['Source'])} `{row.source}`")
+    return "\n\n".join(
+        [
+            f"### {row.name}",
+            _blocks(body),
+            f"```python\n{row.name}{inspect.signature(function)}\n```",
+            "\n".join(facts),
+            "Arguments:\n\n" + _arguments(sections["Args"]),
+            f"Returns {_inline(sections['Returns'])}",
+            f"Raises {_inline(sections['Raises'])}",
+            f"```pycon\n{example}\n```",
+        ]
+    )
+
+
+def _named_options(row):
+    return [(key, allowed) for key, allowed in row.options.items() if isinstance(allowed, tuple)]
+
+
+def _parts(docstring):
+    """What stands before the sections, the sections by name, and the example."""
+    head, _, rest = docstring.partition("\nArgs:\n")
+    rest, _, example = ("Args:\n" + rest).partition("\n>>> ")
+    pieces = re.split(rf"^({'|'.join(SECTIONS)}):\n", rest, flags=re.MULTILINE)[1:]
+    sections = {name: textwrap.dedent(text).strip() for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
+    return head.strip(), sections, ">>> " + example.strip()
+
+
+def _blocks(body):
+    """The docstring's head in Markdown: displayed mathematics, then inline roles."""
+    return re.sub(
+        r"^\.\. math:: (.*(?:\n[ \t]+.*)*)",
+        lambda match: "```math\n" + re.sub(r"\s*\n\s*", "\n", match[1]) + "\n```",
+        _roles(body),
+        flags=re.MULTILINE,
+    )
+
+
+def _roles(text):
+    text = re.sub(r":math:`([^`]*)`", r"$\1$", text)
+    return re.sub(r":(?:func|mod|data|class):`([^`]*)`", r"`\1`", text).replace("``", "`")
+
+
+def _inline(text):
+    return _roles(re.sub(r"\s*\n\s*", " ", text))
+
+
+def _arguments(text):
+    entries = re.split(r"\n(?=\w+: )", text)
+    return "\n".join(f"* `{name}`: {_inline(rest)}" for name, _, rest in (entry.partition(": ") for entry in entries))
+
+
+def _plain(shapes):
+    """The shapes without the marks that only the checks read."""
+    return shapes.replace("?~", "?").replace(":int", "").replace(":bool", "")
+
+
+if __name__ == "__main__":
+    PATH.write_text(page())

@@ -1,0 +1,130 @@
+"""Writes the type stubs ``attnpool_ref/__init__.pyi`` and ``attnpool_flax/__init__.pyi``.
+
+A function's types follow from its row: what kind an argument is, which names an option takes, whether
+``return_weights`` changes the result. ``docs/decisions/0005-types-in-generated-stubs.md`` says why they stand apart.
+"""
+
+import importlib
+import inspect
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnpool_ref import contract, variants
+
+ROOT = Path(__file__).resolve().parent.parent
+FIRST_LINE = "# Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand."
+STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int"}
+
+
+@dataclass(frozen=True)
+class Language:
+    """How one package spells its arrays."""
+
+    header: str
+    result: str
+    mask_result: str
+
+
+LANGUAGES = {
+    "attnpool_ref": Language(
+        header="from typing import Any, Final, Literal, overload\n\n"
+        "import numpy as np\nfrom numpy.typing import ArrayLike, NDArray",
+        result="NDArray[Any]",
+        mask_result="NDArray[np.bool_]",
+    ),
+    "attnpool_flax": Language(
+        header="from typing import Final, Literal, Protocol, overload\n\n"
+        "import jax.typing\nfrom jax import Array\nfrom jax.lax import PrecisionLike",
+        result="Array",
+        mask_result="Array",
+    ),
+}
+HOLDERS = """class HoldsArray(Protocol):  # what a module's parameter is
+    def __jax_array__(self) -> Array: ...
+
+ArrayLike = jax.typing.ArrayLike | HoldsArray"""
+
+
+def stub(package):
+    """The text of a package's stub."""
+    namespace, language = importlib.import_module(package), LANGUAGES[package]
+    parts = [FIRST_LINE, language.header, "\n".join(_reexports(namespace))]
+    if package == "attnpool_flax":
+        parts.append(HOLDERS)
+    parts.append(f"__version__: Final[str]\n__all__ = {namespace.__all__!r}")
+    parts += [_function(row, inspect.signature(getattr(namespace, row.name)), language) for row in variants.VARIANTS]
+    return _formatted("\n\n".join(parts) + "\n")
+
+
+def _reexports(namespace):
+    """Imports of what the namespace offers besides functions: classes and submodules."""
+    for name in namespace.__all__:
+        value = getattr(namespace, name)
+        if inspect.isclass(value):
+            yield f"from {value.__module__} import {name} as {name}"
+        elif inspect.ismodule(value):
+            yield f"from {namespace.__name__} import {name} as {name}"
+
+
+def _function(row, signature, language):
+    pooled = _result(row.shapes.split("->")[1], language.mask_result if row.family == "masks" else language.result)
+    if not row.weights:
+        return _definition(row, signature, pooled)
+    both = f"tuple[{pooled}, {_result(row.weights, language.result)}]"
+    return "\n".join(
+        "@overload\n" + _definition(row, signature, result, annotation)
+        for annotation, result in (("Literal[False]", pooled), ("Literal[True]", both), ("bool", f"{pooled} | {both}"))
+    )
+
+
+def _definition(row, signature, result, weights_annotation="bool"):
+    parameters, keyword_only = [], False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            parameters.append("*")
+            keyword_only = True
+        text = f"{parameter.name}: {_annotation(row, parameter, weights_annotation)}"
+        # An overload that answers to True or to any bool has no default: without the argument it is not meant.
+        if parameter.default is not parameter.empty and not (
+            parameter.name == "return_weights" and weights_annotation != "Literal[False]"
+        ):
+            text += f" = {parameter.default!r}"
+        parameters.append(text)
+    return f"def {row.name}({', '.join(parameters)}) -> {result}: ..."
+
+
+def _annotation(row, parameter, weights_annotation):
+    if parameter.name == "return_weights":
+        return weights_annotation
+    if parameter.name == "precision":
+        return "PrecisionLike"
+    if parameter.name in row.options:
+        allowed = row.options[parameter.name]
+        return STATIC[allowed] if isinstance(allowed, str) else f"Literal[{', '.join(map(repr, allowed))}]"
+    argument = contract.arguments_of(row.shapes)[parameter.name]
+    return "ArrayLike | None" if argument.optional else "ArrayLike"
+
+
+def _result(shapes, array):
+    """``[..., d]`` is one array, ``([..., d], [..., e])`` a pair."""
+    count = shapes.count("[")
+    return array if count == 1 else f"tuple[{', '.join([array] * count)}]"
+
+
+def _formatted(text):
+    for command in (["check", "--select", "I", "--fix"], ["format"]):
+        whole = [sys.executable, "-m", "ruff", *command, "--quiet", "--stdin-filename", "__init__.pyi", "-"]
+        text = subprocess.run(whole, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return text
+
+
+def path_of(package):
+    """Where a package's stub stands."""
+    return ROOT / package / "__init__.pyi"
+
+
+if __name__ == "__main__":
+    for each in LANGUAGES:
+        path_of(each).write_text(stub(each))
