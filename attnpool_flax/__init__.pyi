@@ -21,18 +21,49 @@ __all__ = [
     "__version__",
     "lengths_to_mask",
     "masked_softmax",
+    "sparsemax",
+    "entmax15",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
+    "bilinear_score",
+    "cosine_score",
+    "additive_score",
+    "concat_score",
+    "tanh_sum_score",
+    "location_score",
+    "trilinear_score",
+    "gaussian_score",
     "attend",
     "dot_product_attention",
+    "additive_attention",
+    "tanh_sum_attention",
+    "location_attention",
+    "multi_head_attention",
+    "kernel_regression",
     "mean_pooling",
     "max_pooling",
     "first_pooling",
     "last_pooling",
     "weighted_pooling",
     "attention_pooling",
+    "multi_head_attention_pooling",
     "cross_attention_pooling",
+    "cross_attention_pooling_all_pairs",
+    "code_wise_attention",
+    "mask_attention",
+    "bidaf_attention",
+    "orthogonal_decomposition",
+    "linear_decomposition",
+    "rigid_decomposition",
+    "semantic_match",
+    "graph_decomposition",
+    "attention_triplet_loss",
+    "differential_context",
+    "relation_vector",
+    "relation_triplet_loss",
+    "field_attention_pooling",
+    "label_attention",
     "AttentionPool",
     "CrossAttentionPool",
     "WeightedPool",
@@ -43,18 +74,63 @@ def lengths_to_mask(lengths: ArrayLike, max_length: int) -> Array: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> Array: ...
+def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
+def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> Array: ...
 def dot_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
 def scaled_dot_score(
     query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None, precision: PrecisionLike = None
 ) -> Array: ...
+def bilinear_score(
+    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, precision: PrecisionLike = None
+) -> Array: ...
+def cosine_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
+def additive_score(
+    query: ArrayLike,
+    key: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    *,
+    bias: ArrayLike | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def concat_score(
+    query: ArrayLike,
+    key: ArrayLike,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    *,
+    bias: ArrayLike | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def tanh_sum_score(
+    query: ArrayLike,
+    key: ArrayLike,
+    kernel: ArrayLike,
+    *,
+    bias: ArrayLike | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def location_score(
+    query: ArrayLike,
+    state: ArrayLike,
+    kernel: ArrayLike,
+    *,
+    bias: ArrayLike | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def trilinear_score(
+    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, precision: PrecisionLike = None
+) -> Array: ...
+def gaussian_score(query: ArrayLike, key: ArrayLike, *, bandwidth: ArrayLike = 1.0) -> Array: ...
 @overload
 def attend(
     scores: ArrayLike,
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
-    normalizer: Literal["softmax"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     precision: PrecisionLike = None,
@@ -65,7 +141,7 @@ def attend(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
-    normalizer: Literal["softmax"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     precision: PrecisionLike = None,
@@ -76,7 +152,7 @@ def attend(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
-    normalizer: Literal["softmax"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     precision: PrecisionLike = None,
@@ -117,6 +193,222 @@ def dot_product_attention(
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def additive_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def additive_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def additive_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def tanh_sum_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def tanh_sum_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def tanh_sum_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def location_attention(
+    query: ArrayLike,
+    state: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    out_kernel: ArrayLike,
+    out_bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def location_attention(
+    query: ArrayLike,
+    state: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    out_kernel: ArrayLike,
+    out_bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def location_attention(
+    query: ArrayLike,
+    state: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    out_kernel: ArrayLike,
+    out_bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def multi_head_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def multi_head_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def multi_head_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def kernel_regression(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def kernel_regression(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def kernel_regression(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
+    bandwidth: ArrayLike = 1.0,
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
@@ -179,6 +471,60 @@ def attention_pooling(
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
+def multi_head_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def multi_head_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def multi_head_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
 def cross_attention_pooling(
     x: ArrayLike,
     y: ArrayLike,
@@ -220,3 +566,271 @@ def cross_attention_pooling(
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
+@overload
+def cross_attention_pooling_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean", "max"] = "sum",
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def cross_attention_pooling_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean", "max"] = "sum",
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
+@overload
+def cross_attention_pooling_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean", "max"] = "sum",
+    scale: ArrayLike = 1.0,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
+@overload
+def code_wise_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def code_wise_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def code_wise_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def mask_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def mask_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def mask_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def bidaf_attention(
+    context: ArrayLike,
+    query: ArrayLike,
+    kernel: ArrayLike,
+    context_mask: ArrayLike | None = None,
+    query_mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def bidaf_attention(
+    context: ArrayLike,
+    query: ArrayLike,
+    kernel: ArrayLike,
+    context_mask: ArrayLike | None = None,
+    query_mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, tuple[Array, Array]]: ...
+@overload
+def bidaf_attention(
+    context: ArrayLike,
+    query: ArrayLike,
+    kernel: ArrayLike,
+    context_mask: ArrayLike | None = None,
+    query_mask: ArrayLike | None = None,
+    *,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, tuple[Array, Array]]: ...
+def orthogonal_decomposition(
+    x: ArrayLike, reference: ArrayLike, *, precision: PrecisionLike = None
+) -> tuple[Array, Array]: ...
+def linear_decomposition(
+    x: ArrayLike, reference: ArrayLike, *, precision: PrecisionLike = None
+) -> tuple[Array, Array]: ...
+def rigid_decomposition(x: ArrayLike, reference: ArrayLike, *, atol: ArrayLike = 0.0) -> tuple[Array, Array]: ...
+def semantic_match(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    method: Literal["max", "global", "local"] = "max",
+    window: int = 1,
+    normalize: bool = True,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def graph_decomposition(
+    labels: ArrayLike, adjacency: ArrayLike, *, num_layers: int = 2, precision: PrecisionLike = None
+) -> Array: ...
+def attention_triplet_loss(
+    anchor: ArrayLike,
+    positive: ArrayLike,
+    negative: ArrayLike,
+    *,
+    margin: ArrayLike = 0.2,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def differential_context(
+    attention: ArrayLike,
+    supporting: ArrayLike,
+    opposing: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    mode: Literal["add", "mul"] = "add",
+    weight: ArrayLike = 1.0,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def relation_vector(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_kernel: ArrayLike,
+    y_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike,
+    *,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def relation_triplet_loss(
+    x: ArrayLike,
+    similar: ArrayLike,
+    dissimilar: ArrayLike,
+    x_kernel: ArrayLike,
+    y_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike,
+    *,
+    margin: ArrayLike,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def field_attention_pooling(
+    target: ArrayLike,
+    fields: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def field_attention_pooling(
+    target: ArrayLike,
+    fields: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def field_attention_pooling(
+    target: ArrayLike,
+    fields: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def label_attention(
+    labels: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def label_attention(
+    labels: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def label_attention(
+    labels: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...

@@ -9,34 +9,89 @@ __version__: Final[str]
 __all__ = [
     "lengths_to_mask",
     "masked_softmax",
+    "sparsemax",
+    "entmax15",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
+    "bilinear_score",
+    "cosine_score",
+    "additive_score",
+    "concat_score",
+    "tanh_sum_score",
+    "location_score",
+    "trilinear_score",
+    "gaussian_score",
     "attend",
     "dot_product_attention",
+    "additive_attention",
+    "tanh_sum_attention",
+    "location_attention",
+    "multi_head_attention",
+    "kernel_regression",
     "mean_pooling",
     "max_pooling",
     "first_pooling",
     "last_pooling",
     "weighted_pooling",
     "attention_pooling",
+    "multi_head_attention_pooling",
     "cross_attention_pooling",
+    "cross_attention_pooling_all_pairs",
+    "code_wise_attention",
+    "mask_attention",
+    "bidaf_attention",
+    "orthogonal_decomposition",
+    "linear_decomposition",
+    "rigid_decomposition",
+    "semantic_match",
+    "graph_decomposition",
+    "attention_triplet_loss",
+    "differential_context",
+    "relation_vector",
+    "relation_triplet_loss",
+    "field_attention_pooling",
+    "label_attention",
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> NDArray[np.bool_]: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> NDArray[Any]: ...
+def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
+def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> NDArray[Any]: ...
 def dot_score(query: ArrayLike, key: ArrayLike) -> NDArray[Any]: ...
 def scaled_dot_score(query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None) -> NDArray[Any]: ...
+def bilinear_score(query: ArrayLike, key: ArrayLike, kernel: ArrayLike) -> NDArray[Any]: ...
+def cosine_score(query: ArrayLike, key: ArrayLike) -> NDArray[Any]: ...
+def additive_score(
+    query: ArrayLike,
+    key: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    *,
+    bias: ArrayLike | None = None,
+) -> NDArray[Any]: ...
+def concat_score(
+    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, out_kernel: ArrayLike, *, bias: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def tanh_sum_score(
+    query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, bias: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def location_score(
+    query: ArrayLike, state: ArrayLike, kernel: ArrayLike, *, bias: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def trilinear_score(query: ArrayLike, key: ArrayLike, kernel: ArrayLike) -> NDArray[Any]: ...
+def gaussian_score(query: ArrayLike, key: ArrayLike, *, bandwidth: ArrayLike = 1.0) -> NDArray[Any]: ...
 @overload
 def attend(
     scores: ArrayLike,
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
-    normalizer: Literal["softmax"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -46,7 +101,7 @@ def attend(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
-    normalizer: Literal["softmax"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -56,7 +111,7 @@ def attend(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
-    normalizer: Literal["softmax"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -94,6 +149,207 @@ def dot_product_attention(
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def additive_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def additive_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def additive_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def tanh_sum_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def tanh_sum_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def tanh_sum_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    bias: ArrayLike | None = None,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def location_attention(
+    query: ArrayLike,
+    state: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    out_kernel: ArrayLike,
+    out_bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def location_attention(
+    query: ArrayLike,
+    state: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    out_kernel: ArrayLike,
+    out_bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def location_attention(
+    query: ArrayLike,
+    state: ArrayLike,
+    value: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    out_kernel: ArrayLike,
+    out_bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def multi_head_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def multi_head_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def multi_head_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def kernel_regression(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def kernel_regression(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
+    bandwidth: ArrayLike = 1.0,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def kernel_regression(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
+    bandwidth: ArrayLike = 1.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def mean_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> NDArray[Any]: ...
@@ -150,6 +406,57 @@ def attention_pooling(
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
+def multi_head_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def multi_head_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def multi_head_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
 def cross_attention_pooling(
     x: ArrayLike,
     y: ArrayLike,
@@ -190,3 +497,236 @@ def cross_attention_pooling(
 ) -> (
     tuple[NDArray[Any], NDArray[Any]] | tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
 ): ...
+@overload
+def cross_attention_pooling_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean", "max"] = "sum",
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[False] = False,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def cross_attention_pooling_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean", "max"] = "sum",
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[True],
+) -> tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]: ...
+@overload
+def cross_attention_pooling_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean", "max"] = "sum",
+    scale: ArrayLike = 1.0,
+    return_weights: bool,
+) -> (
+    tuple[NDArray[Any], NDArray[Any]] | tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
+): ...
+@overload
+def code_wise_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def code_wise_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def code_wise_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def mask_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def mask_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def mask_attention(
+    query: ArrayLike,
+    context: ArrayLike,
+    query_mask: ArrayLike | None = None,
+    context_mask: ArrayLike | None = None,
+    *,
+    scale: ArrayLike = 1.0,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def bidaf_attention(
+    context: ArrayLike,
+    query: ArrayLike,
+    kernel: ArrayLike,
+    context_mask: ArrayLike | None = None,
+    query_mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def bidaf_attention(
+    context: ArrayLike,
+    query: ArrayLike,
+    kernel: ArrayLike,
+    context_mask: ArrayLike | None = None,
+    query_mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]: ...
+@overload
+def bidaf_attention(
+    context: ArrayLike,
+    query: ArrayLike,
+    kernel: ArrayLike,
+    context_mask: ArrayLike | None = None,
+    query_mask: ArrayLike | None = None,
+    *,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]: ...
+def orthogonal_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def linear_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def rigid_decomposition(
+    x: ArrayLike, reference: ArrayLike, *, atol: ArrayLike = 0.0
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def semantic_match(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    method: Literal["max", "global", "local"] = "max",
+    window: int = 1,
+    normalize: bool = True,
+) -> NDArray[Any]: ...
+def graph_decomposition(labels: ArrayLike, adjacency: ArrayLike, *, num_layers: int = 2) -> NDArray[Any]: ...
+def attention_triplet_loss(
+    anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike, *, margin: ArrayLike = 0.2
+) -> NDArray[Any]: ...
+def differential_context(
+    attention: ArrayLike,
+    supporting: ArrayLike,
+    opposing: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    mode: Literal["add", "mul"] = "add",
+    weight: ArrayLike = 1.0,
+) -> NDArray[Any]: ...
+def relation_vector(
+    x: ArrayLike, y: ArrayLike, x_kernel: ArrayLike, y_kernel: ArrayLike, out_kernel: ArrayLike, bias: ArrayLike
+) -> NDArray[Any]: ...
+def relation_triplet_loss(
+    x: ArrayLike,
+    similar: ArrayLike,
+    dissimilar: ArrayLike,
+    x_kernel: ArrayLike,
+    y_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike,
+    *,
+    margin: ArrayLike,
+) -> NDArray[Any]: ...
+@overload
+def field_attention_pooling(
+    target: ArrayLike,
+    fields: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def field_attention_pooling(
+    target: ArrayLike,
+    fields: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def field_attention_pooling(
+    target: ArrayLike,
+    fields: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def label_attention(
+    labels: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def label_attention(
+    labels: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def label_attention(
+    labels: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
