@@ -18,7 +18,28 @@ from attnpool_flax.decomposition import (
     semantic_match,
 )
 from attnpool_flax.masks import lengths_to_mask
-from attnpool_flax.modules import AttentionPool, CrossAttentionPool, WeightedPool
+from attnpool_flax.modules import (
+    AdditiveAttention,
+    AdditiveScore,
+    AttentionPool,
+    BiDAFAttention,
+    BilinearScore,
+    CodeWiseAttention,
+    ConcatScore,
+    CrossAttentionPool,
+    FieldAttentionPool,
+    LabelAttention,
+    LocationAttention,
+    LocationScore,
+    MaskAttention,
+    MultiHeadAttention,
+    MultiHeadAttentionPool,
+    RelationVector,
+    TanhSumAttention,
+    TanhSumScore,
+    TrilinearScore,
+    WeightedPool,
+)
 from attnpool_flax.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
 from attnpool_flax.pairs import (
     bidaf_attention,
@@ -105,8 +126,25 @@ __all__ = [  # in the order of the table
     "relation_triplet_loss",
     "field_attention_pooling",
     "label_attention",
-    "AttentionPool",  # the modules, NNX; Linen's are attnpool_flax.linen
-    "CrossAttentionPool",
+    "BilinearScore",  # the modules, NNX; Linen's are attnpool_flax.linen
+    "AdditiveScore",
+    "ConcatScore",
+    "TanhSumScore",
+    "LocationScore",
+    "TrilinearScore",
+    "AdditiveAttention",
+    "TanhSumAttention",
+    "LocationAttention",
+    "MultiHeadAttention",
     "WeightedPool",
+    "AttentionPool",
+    "MultiHeadAttentionPool",
+    "CrossAttentionPool",
+    "CodeWiseAttention",
+    "MaskAttention",
+    "BiDAFAttention",
+    "RelationVector",
+    "FieldAttentionPool",
+    "LabelAttention",
     "linen",
 ]

@@ -7,9 +7,26 @@ from jax import Array
 from jax.lax import PrecisionLike
 
 from attnpool_flax import linen as linen
-from attnpool_flax.modules import AttentionPool as AttentionPool
-from attnpool_flax.modules import CrossAttentionPool as CrossAttentionPool
-from attnpool_flax.modules import WeightedPool as WeightedPool
+from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttention
+from attnpool_flax.modules.attention import LocationAttention as LocationAttention
+from attnpool_flax.modules.attention import MultiHeadAttention as MultiHeadAttention
+from attnpool_flax.modules.attention import TanhSumAttention as TanhSumAttention
+from attnpool_flax.modules.pairs import BiDAFAttention as BiDAFAttention
+from attnpool_flax.modules.pairs import CodeWiseAttention as CodeWiseAttention
+from attnpool_flax.modules.pairs import CrossAttentionPool as CrossAttentionPool
+from attnpool_flax.modules.pairs import MaskAttention as MaskAttention
+from attnpool_flax.modules.pooling import AttentionPool as AttentionPool
+from attnpool_flax.modules.pooling import MultiHeadAttentionPool as MultiHeadAttentionPool
+from attnpool_flax.modules.pooling import WeightedPool as WeightedPool
+from attnpool_flax.modules.relations import FieldAttentionPool as FieldAttentionPool
+from attnpool_flax.modules.relations import LabelAttention as LabelAttention
+from attnpool_flax.modules.relations import RelationVector as RelationVector
+from attnpool_flax.modules.scores import AdditiveScore as AdditiveScore
+from attnpool_flax.modules.scores import BilinearScore as BilinearScore
+from attnpool_flax.modules.scores import ConcatScore as ConcatScore
+from attnpool_flax.modules.scores import LocationScore as LocationScore
+from attnpool_flax.modules.scores import TanhSumScore as TanhSumScore
+from attnpool_flax.modules.scores import TrilinearScore as TrilinearScore
 
 class HoldsArray(Protocol):  # what a module's parameter is
     def __jax_array__(self) -> Array: ...
@@ -64,9 +81,26 @@ __all__ = [
     "relation_triplet_loss",
     "field_attention_pooling",
     "label_attention",
-    "AttentionPool",
-    "CrossAttentionPool",
+    "BilinearScore",
+    "AdditiveScore",
+    "ConcatScore",
+    "TanhSumScore",
+    "LocationScore",
+    "TrilinearScore",
+    "AdditiveAttention",
+    "TanhSumAttention",
+    "LocationAttention",
+    "MultiHeadAttention",
     "WeightedPool",
+    "AttentionPool",
+    "MultiHeadAttentionPool",
+    "CrossAttentionPool",
+    "CodeWiseAttention",
+    "MaskAttention",
+    "BiDAFAttention",
+    "RelationVector",
+    "FieldAttentionPool",
+    "LabelAttention",
     "linen",
 ]
 

@@ -7,8 +7,7 @@ checkpoint of an NNX module loads into the Linen module of the same name, and th
 import math
 import operator
 import re
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +24,9 @@ KERNEL_INIT = nnx.initializers.lecun_normal()
 QUERY_INIT = nnx.initializers.lecun_normal()
 """Learned queries, by default: of length 1 in expectation, whatever their width."""
 
+BIAS_INIT = nnx.initializers.zeros
+"""Biases, by default."""
+
 FIXED = {"ones": nnx.initializers.ones, "zeros": nnx.initializers.zeros}
 """Initialisers that no constructor offers to change."""
 
@@ -38,7 +40,7 @@ class Parameter:
     Attributes:
       name: the function's argument that it becomes.
       axes: its shape in the row's symbols; an axis with ``?`` is there if its size is given.
-      init: "kernel" or "query", which the constructor can replace, or a key of :data:`FIXED`.
+      init: "kernel", "bias" or "query", which the constructor can replace, or a key of :data:`FIXED`.
       over: the axes that are contracted with data: the initialiser's fan-in. All others are its fan-out, which is 1
         for a vector. Empty where the initialiser sees the shape as it is.
       when: the constructor argument without which the module has no such parameter.
@@ -57,7 +59,7 @@ class Owner:
 
     Attributes:
       function: the function whose arguments its parameters are.
-      sizes: for each symbol in ``axes`` the constructor argument that says its size.
+      sizes: for each symbol in ``axes`` the constructor argument, or the module's attribute, that says its size.
       parameters: in the order in which they are created.
     """
 
@@ -66,30 +68,126 @@ class Owner:
     parameters: tuple[Parameter, ...]
 
 
+def _kernel(name, *axes, over=None, when=""):
+    """A kernel (in, out), whose first axis is contracted unless ``over`` says otherwise."""
+    return Parameter(name, axes, "kernel", over or axes[:1], when)
+
+
+def _bias(name, *axes):
+    return Parameter(name, axes, "bias", when="use_bias")
+
+
+_HIDDEN = {"d": "query_features", "e": "key_features", "h": "hidden_features"}
+_ADDITIVE = (
+    _kernel("query_kernel", "d", "h"),
+    _kernel("key_kernel", "e", "h"),
+    _kernel("out_kernel", "h"),
+    _bias("bias", "h"),
+)
+_TANH_SUM = (_kernel("kernel", "d+e", "h"), _bias("bias", "h"))
+_HEADS = {"H": "num_heads", "c": "head_features", "c'": "head_features", "o": "out_features"}
+
+
+def _multi_head(query, key, value):
+    """The kernels and biases of heads over inputs of these widths."""
+    return (
+        _kernel("query_kernel", query, "H", "c"),
+        _kernel("key_kernel", key, "H", "c"),
+        _kernel("value_kernel", value, "H", "c'"),
+        _kernel("out_kernel", "H", "c'", "o", over=("H", "c'")),
+        _bias("query_bias", "H", "c"),
+        _bias("key_bias", "H", "c"),
+        _bias("value_bias", "H", "c'"),
+        _bias("out_bias", "o"),
+    )
+
+
 OWNERS = {
-    "WeightedPool": Owner(
-        "weighted_pooling",
-        {"L": "num_slots"},
-        (Parameter("weights", ("L",), "ones"),),
+    "BilinearScore": Owner(
+        "bilinear_score",
+        {"d": "query_features", "e": "key_features"},
+        (_kernel("kernel", "d", "e"),),
     ),
+    "AdditiveScore": Owner("additive_score", _HIDDEN, _ADDITIVE),
+    "ConcatScore": Owner(
+        "concat_score",
+        _HIDDEN,
+        (_kernel("kernel", "d+e", "h"), _kernel("out_kernel", "h"), _bias("bias", "h")),
+    ),
+    "TanhSumScore": Owner("tanh_sum_score", _HIDDEN, _TANH_SUM),
+    "LocationScore": Owner(
+        "location_score",
+        {"d": "query_features", "e": "state_features", "m": "num_slots"},
+        (_kernel("kernel", "d+e", "m"), _bias("bias", "m")),
+    ),
+    "TrilinearScore": Owner("trilinear_score", {"d": "in_features"}, (_kernel("kernel", "3d"),)),
+    "AdditiveAttention": Owner("additive_attention", _HIDDEN, _ADDITIVE),
+    "TanhSumAttention": Owner("tanh_sum_attention", _HIDDEN, _TANH_SUM),
+    "LocationAttention": Owner(
+        "location_attention",
+        {
+            "d": "query_features",
+            "e": "state_features",
+            "v": "value_features",
+            "m": "num_slots",
+            "o": "out_features",
+        },
+        (
+            _kernel("kernel", "d+e", "m"),
+            _bias("bias", "m"),
+            _kernel("out_kernel", "d+v", "o"),
+            _bias("out_bias", "o"),
+        ),
+    ),
+    "MultiHeadAttention": Owner(
+        "multi_head_attention",
+        {"d": "query_features", "e": "key_features", "v": "value_features"} | _HEADS,
+        _multi_head("d", "e", "v"),
+    ),
+    "WeightedPool": Owner("weighted_pooling", {"L": "num_slots"}, (Parameter("weights", ("L",), "ones"),)),
     "AttentionPool": Owner(
         "attention_pooling",
         {"d": "in_features", "c": "qk_features"},
         (
             Parameter("query", ("d",), "query", over=("d",)),
-            Parameter("query_kernel", ("d", "c"), "kernel", over=("d",), when="qk_features"),
-            Parameter("key_kernel", ("d", "c"), "kernel", over=("d",), when="qk_features"),
+            _kernel("query_kernel", "d", "c", when="qk_features"),
+            _kernel("key_kernel", "d", "c", when="qk_features"),
             Parameter("query_norm_scale", ("d",), "ones", when="normalize_query"),
             Parameter("query_norm_bias", ("d",), "zeros", when="normalize_query"),
         ),
     ),
+    "MultiHeadAttentionPool": Owner(
+        "multi_head_attention_pooling",
+        {"d": "in_features", "n": "num_queries"} | _HEADS,
+        (Parameter("query", ("n", "d"), "query", over=("d",)), *_multi_head("d", "d", "d")),
+    ),
     "CrossAttentionPool": Owner(
         "cross_attention_pooling",
         {"d": "x_features", "e": "y_features", "c": "qk_features"},
+        (_kernel("x_kernel", "d", "c", when="x_features"), _kernel("y_kernel", "e", "c", when="y_features")),
+    ),
+    "CodeWiseAttention": Owner("code_wise_attention", {}, ()),
+    "MaskAttention": Owner("mask_attention", {}, ()),
+    "BiDAFAttention": Owner("bidaf_attention", {"d": "in_features"}, (_kernel("kernel", "3d"),)),
+    "RelationVector": Owner(
+        "relation_vector",
+        {"f": "in_features", "h": "hidden_features", "o": "out_features"},
         (
-            Parameter("x_kernel", ("d", "c"), "kernel", over=("d",), when="x_features"),
-            Parameter("y_kernel", ("e", "c"), "kernel", over=("e",), when="y_features"),
+            _kernel("x_kernel", "f", "h"),
+            _kernel("y_kernel", "f", "h"),
+            _kernel("out_kernel", "h", "o"),
+            _bias("bias", "h"),
         ),
+    ),
+    "FieldAttentionPool": Owner(
+        "field_attention_pooling",
+        {"d": "target_features", "e": "field_features", "J": "num_fields"},
+        (_kernel("kernel", "J?", "d+e", over=("d+e",)), _bias("bias", "J?")),
+    ),
+    "LabelAttention": Owner(
+        "label_attention",
+        {"d": "in_features", "c": "qk_features", "v": "out_features"},
+        (_kernel("query_kernel", "d", "c"), _kernel("key_kernel", "d", "c"), _kernel("value_kernel", "d", "v")),
     ),
 }
 """The modules by name, in the order of their functions' rows."""
@@ -97,15 +195,23 @@ OWNERS = {
 
 @dataclass(frozen=True)
 class Shaped:
-    """A parameter of one module whose sizes are known; ``shape`` is None if the module does not have it."""
+    """A parameter of one module whose sizes are known.
+
+    Attributes:
+      parameter: its entry of the table.
+      axes: those of its axes that are there.
+      shape: their sizes.
+      owned: False if the module was told to go without, and its function takes zeros instead.
+    """
 
     parameter: Parameter
     axes: tuple[str, ...]
-    shape: tuple[int, ...] | None
+    shape: tuple[int, ...]
+    owned: bool
 
 
-def shaped_parameters(module: str, given: Mapping[str, Any]) -> Iterator[Shaped]:
-    """Yields what a module owns.
+def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped | None]:
+    """What a module owns, by name; None for what its function does not need.
 
     Args:
       module: a key of :data:`OWNERS`.
@@ -114,15 +220,18 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> Iterator[Shaped]
     Raises:
       ValueError: a size that a parameter needs is None or no integer of at least 1.
     """
-    owner = OWNERS[module]
+    owner, shaped = OWNERS[module], {}
+    arguments = contract.arguments_of(variants.get(owner.function).shapes)
     for parameter in owner.parameters:
-        if parameter.when and (given[parameter.when] is None or given[parameter.when] is False):
-            yield Shaped(parameter, (), None)
+        owned = not parameter.when or (given[parameter.when] is not None and given[parameter.when] is not False)
+        if not owned and arguments[parameter.name].optional:
+            shaped[parameter.name] = None
             continue
-        axes = tuple(
-            axis.rstrip("?") for axis in parameter.axes if axis[-1] != "?" or given[owner.sizes[axis[:-1]]] is not None
-        )
-        yield Shaped(parameter, axes, tuple(_size(module, parameter, axis, given) for axis in axes))
+        there = [axis for axis in parameter.axes if axis[-1] != "?" or given[owner.sizes[axis[:-1]]] is not None]
+        axes = tuple(axis.rstrip("?") for axis in there)
+        shape = tuple(_size(module, parameter, axis, given) for axis in axes)
+        shaped[parameter.name] = Shaped(parameter, axes, shape, owned)
+    return shaped
 
 
 def _size(module, parameter, axis, given):
@@ -130,35 +239,63 @@ def _size(module, parameter, axis, given):
     owner, total = OWNERS[module], 0
     for number, symbol in _TERM.findall(axis):
         argument = owner.sizes[symbol]
-        value = given[argument]
-        if value is None:
+        if given[argument] is None:
             raise ValueError(
                 f"{module}: `{parameter.name}` [{', '.join(parameter.axes)}] needs `{argument}`, which is None"
             )
-        least = int(symbol in contract.FEATURES and f"{symbol} may be 0" not in variants.get(owner.function).rules)
-        try:
-            size = operator.index(value)
-        except TypeError:
-            size = -1
-        if isinstance(value, bool) or size < least:
-            raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at least {least}")
-        total += int(number or 1) * size
+        may_be_0 = symbol not in contract.FEATURES or f"{symbol} may be 0" in variants.get(owner.function).rules
+        total += int(number or 1) * checked_size(module, argument, given[argument], 0 if may_be_0 else 1)
     return total
 
 
-def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, int]:
+def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
+    """``value`` as an int; refuses what is no integer or too small."""
+    try:
+        size = operator.index(value)
+    except TypeError:
+        size = least - 1
+    if isinstance(value, bool) or size < least:
+        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at least {least}")
+    return size
+
+
+def head_features(module: str, num_heads: int, qkv_features: int) -> int:
+    """The width of one head."""
+    heads = checked_size(module, "num_heads", num_heads)
+    width = checked_size(module, "qkv_features", qkv_features)
+    if width % heads:
+        raise ValueError(f"{module}: `qkv_features` is {width}, needs a multiple of `num_heads`, {heads}")
+    return width // heads
+
+
+def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Reads sizes off the data, by the names of the constructor's arguments; refuses what the function refuses."""
     owner = OWNERS[module]
-    arguments, found = contract.arguments_of(variants.get(owner.function).shapes), {}
+    _, sizes = _read(owner.function, data)
+    return {owner.sizes[symbol]: size for symbol, size in sizes.items() if symbol in owner.sizes}
+
+
+def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape of the dropout multiplier, one number for each weight."""
+    owner = OWNERS[module]
+    batch, sizes = _read(owner.function, data)
+    known = {symbol: given[argument] for symbol, argument in owner.sizes.items() if argument in given}
+    target = contract.arguments_of(variants.get(owner.function).shapes)["dropout_multiplier"].shapes[0]
+    return contract.full_shape(target, batch, known | sizes)
+
+
+def _read(function, data):
+    """The batch axes that some of the data have, and the size of each axis that the row names."""
+    arguments, batch, sizes = contract.arguments_of(variants.get(function).shapes), (), {}
     for key, value in data.items():
-        contract.refuse_non_numeric(owner.function, key, value)
+        contract.refuse_non_numeric(function, key, value)
         axes = [axis for axis in arguments[key].shapes[0] if axis != "..."]
-        if value.ndim < len(axes):
-            raise ValueError(f"{owner.function}: `{key}` has shape {value.shape}, needs {arguments[key]}")
-        for axis, size in zip(axes, value.shape[value.ndim - len(axes) :], strict=True):
-            if axis in owner.sizes:
-                found[owner.sizes[axis]] = size
-    return found
+        rank = value.ndim - len(axes)
+        if rank < 0:
+            raise ValueError(f"{function}: `{key}` has shape {tuple(value.shape)}, needs {arguments[key]}")
+        batch = max(batch, tuple(value.shape[:rank]), key=len)
+        sizes |= dict(zip(axes, value.shape[rank:], strict=True))
+    return batch, sizes
 
 
 def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
@@ -166,10 +303,10 @@ def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
 
     What partitioning wraps around a value (a Linen box, an NNX variable's metadata) stays around it.
     """
-    axes, over, shape = shaped.axes, shaped.parameter.over, typing.cast("tuple[int, ...]", shaped.shape)
+    axes, over = shaped.axes, shaped.parameter.over
     if not over:
-        return init(key, shape, dtype)
-    sizes = dict(zip(axes, shape, strict=True))
+        return init(key, shaped.shape, dtype)
+    sizes = dict(zip(axes, shaped.shape, strict=True))
     order = [*over, *(axis for axis in axes if axis not in over)]
     fan_in, fan_out = (math.prod(sizes[axis] for axis in part) for part in (over, order[len(over) :]))
 

@@ -150,6 +150,7 @@ VARIANTS = (
         shapes="query[..., n, d] key[..., m, d] -> [..., n, m]",
         source="wang2016",
         equation="s_ij = q_i . k_j / (|q_i| |k_j|), and 0 for a zero vector",
+        norms=True,
     ),
     Variant(
         "additive_score",
@@ -398,6 +399,7 @@ VARIANTS = (
         shapes="x[..., d] reference[..., d] -> ([..., d], [..., d])",
         source="wang2016",
         equation="similar = (x . r / r . r) r, dissimilar = x - similar, r the reference",
+        norms=True,
     ),
     Variant(
         "linear_decomposition",
@@ -405,6 +407,7 @@ VARIANTS = (
         shapes="x[..., d] reference[..., d] -> ([..., d], [..., d])",
         source="wang2016",
         equation="similar = cos(x, reference) x, dissimilar = x - similar",
+        norms=True,
     ),
     Variant(
         "rigid_decomposition",
@@ -421,6 +424,8 @@ VARIANTS = (
         equation="o_i = y_k, k = argmax_j a_ij, or sum_j a_ij y_j / sum_j a_ij over all j or those near k; "
         "a_ij = cos(x_i, y_j)",
         options={"method": ("max", "global", "local"), "window": "count", "normalize": "flag"},
+        norms=True,
+        ordered="method=local",
     ),
     Variant(
         "graph_decomposition",
@@ -429,6 +434,7 @@ VARIANTS = (
         source="yue2021",
         equation="l_i <- l_i - mean over neighbours j of (l_i . l_j / l_j . l_j) l_j, num_layers times",
         options={"num_layers": "count"},
+        norms=True,
     ),
     # relations
     Variant(
@@ -446,6 +452,7 @@ VARIANTS = (
         equation="s + weight d or s * (weight d), d = r+ - r-, r+ = proj_s(s+) + proj_s(s-), "
         "r- = (s+ - proj_s(s+)) + (s- - proj_s(s-))",
         options={"mode": ("add", "mul")},
+        norms=True,
     ),
     Variant(
         "relation_vector",

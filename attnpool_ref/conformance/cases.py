@@ -316,9 +316,10 @@ def padding(case, key):
     return found
 
 
-def place_of(axis, axes, rank):
+def places_of(axis, axes, rank):
     """Where a named axis stands in an array of this rank; "..." among its axes stands for the batch axes."""
-    return axes.index(axis) + (rank - len(axes) if "..." in axes else 0)
+    shift = rank - len(axes) if "..." in axes else 0
+    return [shift + i for i, a in enumerate(axes) if a == axis]
 
 
 def take(case, title, axis, positions):
@@ -326,8 +327,8 @@ def take(case, title, axis, positions):
     values = {}
     for key, own in case.axes.items():
         value = case.values[key]
-        if axis in own:
-            value = np.take(value, positions, place_of(axis, own, value.ndim))
+        for place in places_of(axis, own, value.ndim):
+            value = np.take(value, positions, place)
         values[key] = value
     sizes = case.sizes | {axis: len(positions)}
     return replace(case, title=f"{case.title}, {title}", values=case.values | values, sizes=sizes)
@@ -337,13 +338,13 @@ def append(case, axis, count):
     """The case with ``count`` padded positions at the end of a masked axis, filled with other numbers."""
     rng, values = case.rng(f" append {axis}"), {}
     for key, own in case.axes.items():
-        if axis in own:
-            value = case.values[key]
-            place = place_of(axis, own, value.ndim)
+        value = case.values[key]
+        for place in places_of(axis, own, value.ndim):
             more = 10 * rng.standard_normal((*value.shape[:place], count, *value.shape[place + 1 :])).astype(np.float32)
             if case.arguments()[key].kind == "mask":
                 more = np.zeros(more.shape)
-            values[key] = np.concatenate([value, more.astype(value.dtype)], place)
+            value = np.concatenate([value, more.astype(value.dtype)], place)
+        values[key] = value
     title = f"{case.title}, {count} padded positions more along {axis}"
     sizes = case.sizes | {axis: case.sizes[axis] + count}
     return replace(case, title=title, values=case.values | values, sizes=sizes)

@@ -466,9 +466,9 @@ def _along(axis, positions):
     """A view that takes positions along a named axis, where an output has it."""
 
     def view(output, axes):
-        if axis not in axes:
-            return output
-        return np.take(output, positions, drawing.place_of(axis, axes, output.ndim))
+        for place in drawing.places_of(axis, axes, output.ndim):
+            output = np.take(output, positions, place)
+        return output
 
     return view
 
@@ -533,8 +533,8 @@ def _real_along(case, axis):
     for name in case.given("mask"):
         own = case.axes[name]
         if axis in own:
-            mask, place = case.values[name], drawing.place_of(axis, own, case.values[name].ndim)
-            real |= np.any(mask, tuple(i for i in range(mask.ndim) if i != place))
+            mask, places = case.values[name], drawing.places_of(axis, own, case.values[name].ndim)
+            real |= np.any(mask, tuple(i for i in range(mask.ndim) if i not in places))
     return real
 
 

@@ -192,11 +192,11 @@ def _judge_dtype(report, subject, shapes, gradients, laws, first):
         else:
             run.hazard("extreme scores" if kind == "extreme" else "shapes", found)
         if kind == "extreme":
-            if gradients and case.given("data"):
+            if gradients and case.given("data", "parameter"):
                 run.hazard("finite gradients", run(lambda s, c, w=weights: checks.finite_gradients(s, c, w)))
             continue
         run.hazard("empty rows", run(lambda s, c, w=weights: checks.empty_rows(s, c, w)))
-        if gradients and case.given("data") and (kind == "main" or case.title.endswith(GRADIENT_SHAPES)):
+        if gradients and case.given("data", "parameter") and (kind == "main" or case.title.endswith(GRADIENT_SHAPES)):
             try:
                 found = run(lambda s, c, w=weights: checks.gradient(s, c, w))
             except NotImplementedError:

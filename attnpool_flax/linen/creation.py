@@ -1,0 +1,45 @@
+"""How a Linen module comes by what the table says that it owns, and passes it on."""
+
+import dataclasses
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+from attnpool_flax.parameters import FIXED, cast, check_rate, initialize, multiplier_shape, shaped_parameters
+
+
+def values(module, name, sizes, **initializers):
+    """The parameters by name, created on the first call, as the function takes them.
+
+    Args:
+      module: the module, whose sizes and options are fields.
+      name: its key in the table; a subclass has its parent's.
+      sizes: what was read off the data, or follows from it.
+      **initializers: by the kinds that the table names.
+    """
+    passed = {}
+    for key, shaped in shaped_parameters(name, _fields(module) | sizes).items():
+        if shaped is None:
+            passed[key] = None
+        elif shaped.owned:
+            init = (FIXED | initializers)[shaped.parameter.init]
+            passed[key] = cast(module.param(key, initialize, shaped, init, module.param_dtype), module.dtype)
+        else:  # the function needs one, and gets zeros
+            passed[key] = jnp.zeros(shaped.shape, module.dtype or module.param_dtype)
+    return passed
+
+
+def _fields(module):
+    return {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}
+
+
+def multiplier(module, name, deterministic, **data):
+    """What :class:`flax.linen.Dropout` makes of ones: 0 or 1 / (1 - rate). None where nothing is dropped.
+
+    Initialisation drops nothing unless it is told to, so that it needs no key for it.
+    """
+    check_rate(name, module.dropout_rate)
+    if not module.dropout_rate or deterministic or (deterministic is None and module.is_initializing()):
+        return None
+    ones = jnp.ones(multiplier_shape(name, data, _fields(module)))
+    return nn.Dropout(module.dropout_rate)(ones, deterministic=deterministic)

@@ -1,0 +1,190 @@
+"""Pairs of sequences. For Linen models."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.linen.creation import values
+from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
+from attnpool_flax.parameters import KERNEL_INIT, cast, read_sizes
+
+
+class CrossAttentionPool(nn.Module):
+    """Parameters of :func:`attnpool_flax.cross_attention_pooling`.
+
+    Owns nothing, unless ``qk_features`` adds ``x_kernel`` [d, c] and ``y_kernel`` [e, c].
+
+    Attributes:
+      x_features: d; given without ``y_features``, x alone is projected. Nobody else needs to give it.
+      y_features: e; given without ``x_features``, y alone is projected. Nobody else needs to give it.
+      qk_features: c, the width in which they meet; if one side alone is projected, the width of the other.
+      reduction: "sum", "mean" or "max" of a token's scores over the other side.
+      scale: a number by which the products are multiplied first.
+      dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
+      param_dtype: the dtype of the kernels.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+    """
+
+    x_features: int | None = None
+    y_features: int | None = None
+    qk_features: int | None = None
+    reduction: str = "sum"
+    scale: float = 1.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: Initializer = KERNEL_INIT
+
+    @nn.compact
+    def __call__(self, x, y, x_mask=None, y_mask=None, *, return_weights=False):
+        """Pools two sequences, each by how well its tokens suit the other.
+
+        Args:
+          x: [..., L, d] tokens.
+          y: [..., T, e] tokens.
+          x_mask: bool, broadcastable to [..., L], True = real.
+          y_mask: bool, broadcastable to [..., T], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
+        """
+        unnamed = self.x_features is None and self.y_features is None
+        sizes = read_sizes("CrossAttentionPool", {"x": x, "y": y}) if unnamed and self.qk_features is not None else {}
+        parameters = values(self, "CrossAttentionPool", sizes, kernel=self.kernel_init)
+        return cross_attention_pooling(
+            cast(x, self.dtype),
+            cast(y, self.dtype),
+            x_mask=x_mask,
+            y_mask=y_mask,
+            reduction=self.reduction,
+            scale=self.scale,
+            return_weights=return_weights,
+            precision=self.precision,
+            **parameters,
+        )
+
+
+class CodeWiseAttention(nn.Module):
+    """Parameters of :func:`attnpool_flax.code_wise_attention`.
+
+    Owns nothing: it holds the configuration alone.
+
+    Attributes:
+      scale: a number by which the products are multiplied.
+      dtype: the dtype to which the data are cast first; None lets them decide.
+      precision: of the products; None is full float32.
+    """
+
+    scale: float = 1.0
+    dtype: Dtype | None = None
+    precision: PrecisionLike = None
+
+    @nn.compact
+    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+        """Pools the context by each token's best score.
+
+        Args:
+          query: [..., k, d] tokens, often a shared [k, d].
+          context: [..., n, d] tokens.
+          query_mask: bool, broadcastable to [..., k], True = real.
+          context_mask: bool, broadcastable to [..., n], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., d], and with ``return_weights`` the weights [..., n].
+        """
+        return code_wise_attention(
+            cast(query, self.dtype),
+            cast(context, self.dtype),
+            query_mask=query_mask,
+            context_mask=context_mask,
+            scale=self.scale,
+            return_weights=return_weights,
+            precision=self.precision,
+        )
+
+
+class MaskAttention(nn.Module):
+    """Parameters of :func:`attnpool_flax.mask_attention`.
+
+    Owns nothing: it holds the configuration alone.
+
+    Attributes:
+      scale: a number by which the products are multiplied.
+      dtype: the dtype to which the data are cast first; None lets them decide.
+      precision: of the products; None is full float32.
+    """
+
+    scale: float = 1.0
+    dtype: Dtype | None = None
+    precision: PrecisionLike = None
+
+    @nn.compact
+    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+        """Chooses softly among the query's tokens, for each token of the context.
+
+        Args:
+          query: [..., k, d] tokens, often a shared [k, d].
+          context: [..., n, d] tokens.
+          query_mask: bool, broadcastable to [..., k], True = real.
+          context_mask: bool, broadcastable to [..., n], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, d], and with ``return_weights`` the weights [..., n, k].
+        """
+        return mask_attention(
+            cast(query, self.dtype),
+            cast(context, self.dtype),
+            query_mask=query_mask,
+            context_mask=context_mask,
+            scale=self.scale,
+            return_weights=return_weights,
+            precision=self.precision,
+        )
+
+
+class BiDAFAttention(nn.Module):
+    """Parameters of :func:`attnpool_flax.bidaf_attention`.
+
+    Owns ``kernel`` [3d], over the context, the query and their product.
+
+    Attributes:
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+    """
+
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: Initializer = KERNEL_INIT
+
+    @nn.compact
+    def __call__(self, context, query, context_mask=None, query_mask=None, *, return_weights=False):
+        """Puts beside each context token what the query says about it.
+
+        Args:
+          context: [..., T, d] tokens.
+          query: [..., J, d] tokens.
+          context_mask: bool, broadcastable to [..., T], True = real.
+          query_mask: bool, broadcastable to [..., J], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., T, 4d], and with ``return_weights`` the weights ([..., T, J], [..., T]).
+        """
+        sizes = read_sizes("BiDAFAttention", {"context": context, "query": query})
+        parameters = values(self, "BiDAFAttention", sizes, kernel=self.kernel_init)
+        return bidaf_attention(
+            cast(context, self.dtype),
+            cast(query, self.dtype),
+            context_mask=context_mask,
+            query_mask=query_mask,
+            return_weights=return_weights,
+            precision=self.precision,
+            **parameters,
+        )

@@ -1,0 +1,163 @@
+"""Pooling with parameters of its own. For Linen models."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.linen.creation import multiplier, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features, read_sizes
+from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
+
+
+class WeightedPool(nn.Module):
+    """Parameters of :func:`attnpool_flax.weighted_pooling`.
+
+    Owns ``weights`` [L], one for each slot, which start at ones.
+
+    Attributes:
+      dtype: the dtype to which tokens and weights are cast first; None lets them decide.
+      param_dtype: the dtype of the weights.
+      precision: of the products; None is full float32.
+    """
+
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+
+    @nn.compact
+    def __call__(self, x, mask=None):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+
+        Returns:
+          [..., d].
+        """
+        parameters = values(self, "WeightedPool", read_sizes("WeightedPool", {"x": x}))
+        return weighted_pooling(cast(x, self.dtype), mask=mask, precision=self.precision, **parameters)
+
+
+class AttentionPool(nn.Module):
+    """Parameters of :func:`attnpool_flax.attention_pooling`.
+
+    Owns ``query`` [d]; with ``qk_features`` also ``query_kernel`` [d, c] and ``key_kernel`` [d, c]; with
+    ``normalize_query`` also ``query_norm_scale`` [d] and ``query_norm_bias`` [d], which start at ones and zeros.
+
+    Attributes:
+      qk_features: c, the width in which query and tokens meet; None compares them as they are.
+      normalize_query: apply layer normalisation to the query, before its kernel.
+      epsilon: of the layer normalisation.
+      scale: a number in place of 1/sqrt(c); c is d without kernels.
+      dropout_rate: of the attention weights, in [0, 1].
+      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      query_init: initialiser of the query, which sees the shape [d, 1].
+    """
+
+    qk_features: int | None = None
+    normalize_query: bool = False
+    epsilon: float = 1e-6
+    scale: float | None = None
+    dropout_rate: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: Initializer = KERNEL_INIT
+    query_init: Initializer = QUERY_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, deterministic=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
+          return_weights: also return the weights, as they are before dropout.
+
+        Returns:
+          [..., d], and with ``return_weights`` the weights [..., L].
+        """
+        sizes = read_sizes("AttentionPool", {"x": x})
+        parameters = values(self, "AttentionPool", sizes, kernel=self.kernel_init, query=self.query_init)
+        return attention_pooling(
+            cast(x, self.dtype),
+            mask=mask,
+            normalize_query=self.normalize_query,
+            epsilon=self.epsilon,
+            scale=self.scale,
+            dropout_multiplier=multiplier(self, "AttentionPool", deterministic, x=x),
+            return_weights=return_weights,
+            precision=self.precision,
+            **parameters,
+        )
+
+
+class MultiHeadAttentionPool(nn.Module):
+    """Parameters of :func:`attnpool_flax.multi_head_attention_pooling`.
+
+    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, o] and, unless ``use_bias`` is False, ``query_bias`` [H, c], ``key_bias`` [H, c],
+    ``value_bias`` [H, c], ``out_bias`` [o].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries.
+      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      out_features: o, the width of the result; None is that of the tokens.
+      use_bias: whether there are biases.
+      dropout_rate: of the attention weights, in [0, 1].
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [d, n].
+    """
+
+    num_heads: int
+    num_queries: int = 1
+    qkv_features: int | None = None
+    out_features: int | None = None
+    use_bias: bool = True
+    dropout_rate: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+    query_init: Initializer = QUERY_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, deterministic=None, return_weights=False):
+        """Pools tokens, once for each learned query.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
+          return_weights: also return the weights, as they are before dropout.
+
+        Returns:
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+        """
+        sizes = read_sizes("MultiHeadAttentionPool", {"x": x})
+        width = sizes["in_features"]
+        sizes["out_features"] = width if self.out_features is None else self.out_features
+        qkv_features = width if self.qkv_features is None else self.qkv_features
+        sizes["head_features"] = head_features("MultiHeadAttentionPool", self.num_heads, qkv_features)
+        parameters = values(
+            self, "MultiHeadAttentionPool", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init
+        )
+        return multi_head_attention_pooling(
+            cast(x, self.dtype),
+            mask=mask,
+            dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, x=x),
+            return_weights=return_weights,
+            precision=self.precision,
+            **parameters,
+        )

@@ -1,0 +1,144 @@
+"""Relations between examples, fields and labels. For Linen models."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.linen.creation import values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
+from attnpool_flax.relations import field_attention_pooling, label_attention, relation_vector
+
+
+class RelationVector(nn.Module):
+    """Parameters of :func:`attnpool_flax.relation_vector`.
+
+    Owns ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel`` [h, o] and, unless ``use_bias`` is False, ``bias``
+    [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same parameters.
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      out_features: o, the width of the result; None is that of the examples.
+      use_bias: whether there is a bias; without, it is 0.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+    """
+
+    hidden_features: int
+    out_features: int | None = None
+    use_bias: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+
+    @nn.compact
+    def __call__(self, x, y):
+        """Relates each example to another one.
+
+        Args:
+          x: [..., f] examples.
+          y: [..., f] examples.
+
+        Returns:
+          [..., o].
+        """
+        sizes = read_sizes("RelationVector", {"x": x, "y": y})
+        sizes["out_features"] = sizes["in_features"] if self.out_features is None else self.out_features
+        parameters = values(self, "RelationVector", sizes, kernel=self.kernel_init, bias=self.bias_init)
+        return relation_vector(cast(x, self.dtype), cast(y, self.dtype), precision=self.precision, **parameters)
+
+
+class FieldAttentionPool(nn.Module):
+    """Parameters of :func:`attnpool_flax.field_attention_pooling`.
+
+    Owns ``kernel`` [J, d+e] and, unless ``use_bias`` is False, ``bias`` [J], one for each field; without
+    ``num_fields`` one for all: ``kernel`` [d+e], ``bias`` [].
+
+    Attributes:
+      num_fields: J, the number of fields, each with a kernel of its own; None shares one kernel.
+      use_bias: whether there is a bias; without, it is 0.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+    """
+
+    num_fields: int | None = None
+    use_bias: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+
+    @nn.compact
+    def __call__(self, target, fields, mask=None, *, return_weights=False):
+        """Pools the fields beside the target.
+
+        Args:
+          target: [..., d] vectors.
+          fields: [..., J, e] vectors.
+          mask: bool, broadcastable to [..., J], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., d+e], and with ``return_weights`` the weights [..., J].
+        """
+        sizes = read_sizes("FieldAttentionPool", {"target": target, "fields": fields})
+        sizes["num_fields"] = self.num_fields  # whether the kernel is shared cannot be read off the fields
+        parameters = values(self, "FieldAttentionPool", sizes, kernel=self.kernel_init, bias=self.bias_init)
+        return field_attention_pooling(
+            cast(target, self.dtype),
+            cast(fields, self.dtype),
+            mask=mask,
+            return_weights=return_weights,
+            precision=self.precision,
+            **parameters,
+        )
+
+
+class LabelAttention(nn.Module):
+    """Parameters of :func:`attnpool_flax.label_attention`.
+
+    Owns ``query_kernel`` [d, c], ``key_kernel`` [d, c] and ``value_kernel`` [d, v].
+
+    Attributes:
+      qk_features: c, the width in which labels meet; None is theirs.
+      out_features: v, the width of the result; None is that of the labels.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+    """
+
+    qk_features: int | None = None
+    out_features: int | None = None
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: Initializer = KERNEL_INIT
+
+    @nn.compact
+    def __call__(self, labels, mask=None, *, return_weights=False):
+        """Lets labels attend to each other.
+
+        Args:
+          labels: [..., M, d] vectors.
+          mask: bool, broadcastable to [..., M], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., M, v], and with ``return_weights`` the weights [..., M, M].
+        """
+        sizes = read_sizes("LabelAttention", {"labels": labels})
+        sizes["qk_features"] = sizes["in_features"] if self.qk_features is None else self.qk_features
+        sizes["out_features"] = sizes["in_features"] if self.out_features is None else self.out_features
+        parameters = values(self, "LabelAttention", sizes, kernel=self.kernel_init)
+        return label_attention(
+            cast(labels, self.dtype), mask=mask, return_weights=return_weights, precision=self.precision, **parameters
+        )

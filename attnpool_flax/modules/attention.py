@@ -1,0 +1,330 @@
+"""Attention with parameters of its own."""
+
+import jax.numpy as jnp
+from flax import nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
+from attnpool_flax.modules.creation import create, create_dropout, multiplier, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features
+
+
+class AdditiveAttention(nnx.Module):
+    """Parameters of :func:`attnpool_flax.additive_attention`.
+
+    Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+
+    Args:
+      query_features: d, the width of the queries.
+      key_features: e, the width of the keys.
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dropout_rate: of the attention weights, in [0, 1].
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+    """
+
+    query_kernel: nnx.Param
+    key_kernel: nnx.Param
+    out_kernel: nnx.Param
+    bias: nnx.Param | None
+    dropout: nnx.Dropout | None
+
+    def __init__(
+        self,
+        query_features: int,
+        key_features: int,
+        hidden_features: int,
+        *,
+        use_bias: bool = False,
+        dropout_rate: float = 0.0,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.query_features = query_features
+        self.key_features = key_features
+        self.hidden_features = hidden_features
+        self.use_bias = use_bias
+        self.dropout_rate = dropout_rate
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "AdditiveAttention", rngs, kernel=kernel_init, bias=bias_init)
+        self.dropout = create_dropout("AdditiveAttention", dropout_rate, rngs)
+
+    def __call__(self, query, key, value, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+        """Attends.
+
+        Args:
+          query: [..., n, d] queries.
+          key: [..., m, e] keys.
+          value: [..., m, v] values.
+          mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+          deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
+          rngs: what draws the dropout, in place of the module's own stream.
+          return_weights: also return the weights, as they are before dropout.
+
+        Returns:
+          [..., n, v], and with ``return_weights`` the weights [..., n, m].
+        """
+        return additive_attention(
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            cast(value, self.dtype),
+            mask=mask,
+            dropout_multiplier=multiplier(
+                self, "AdditiveAttention", deterministic, rngs, query=query, key=key, value=value
+            ),
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "AdditiveAttention"),
+        )
+
+
+class TanhSumAttention(nnx.Module):
+    """Parameters of :func:`attnpool_flax.tanh_sum_attention`.
+
+    Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
+
+    Args:
+      query_features: d, the width of the queries.
+      key_features: e, the width of the keys.
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+    """
+
+    kernel: nnx.Param
+    bias: nnx.Param | None
+
+    def __init__(
+        self,
+        query_features: int,
+        key_features: int,
+        hidden_features: int,
+        *,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.query_features = query_features
+        self.key_features = key_features
+        self.hidden_features = hidden_features
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "TanhSumAttention", rngs, kernel=kernel_init, bias=bias_init)
+
+    def __call__(self, query, key, value, mask=None, *, return_weights=False):
+        """Attends.
+
+        Args:
+          query: [..., n, d] queries.
+          key: [..., m, e] keys.
+          value: [..., m, v] values.
+          mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, v], and with ``return_weights`` the weights [..., n, m].
+        """
+        return tanh_sum_attention(
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            cast(value, self.dtype),
+            mask=mask,
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "TanhSumAttention"),
+        )
+
+
+class LocationAttention(nnx.Module):
+    """Parameters of :func:`attnpool_flax.location_attention`.
+
+    Owns ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless ``use_bias`` is False, ``bias`` [m] and ``out_bias``
+    [o].
+
+    Args:
+      query_features: d, the width of the queries.
+      state_features: e, the width of the states.
+      value_features: v, the width of the values.
+      num_slots: m, the number of slots.
+      out_features: o, the width of the result.
+      use_bias: whether there are biases; without, they are 0.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+    """
+
+    kernel: nnx.Param
+    bias: nnx.Param | None
+    out_kernel: nnx.Param
+    out_bias: nnx.Param | None
+
+    def __init__(
+        self,
+        query_features: int,
+        state_features: int,
+        value_features: int,
+        num_slots: int,
+        out_features: int,
+        *,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.query_features = query_features
+        self.state_features = state_features
+        self.value_features = value_features
+        self.num_slots = num_slots
+        self.out_features = out_features
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "LocationAttention", rngs, kernel=kernel_init, bias=bias_init)
+
+    def __call__(self, query, state, value, mask=None, *, return_weights=False):
+        """Attends to slots and combines each query with what it found.
+
+        Args:
+          query: [..., n, d] queries.
+          state: [..., n, e] one vector beside each query.
+          value: [..., m, v] what stands in the slots.
+          mask: bool, broadcastable to [..., m], True = this slot is real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, o], and with ``return_weights`` the weights [..., n, m].
+        """
+        return location_attention(
+            cast(query, self.dtype),
+            cast(state, self.dtype),
+            cast(value, self.dtype),
+            mask=mask,
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "LocationAttention"),
+        )
+
+
+class MultiHeadAttention(nnx.Module):
+    """Parameters of :func:`attnpool_flax.multi_head_attention`.
+
+    Owns ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c], ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o]
+    and, unless ``use_bias`` is False, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias``
+    [o]: the layouts of Flax's own attention.
+
+    Args:
+      num_heads: H, the number of heads.
+      query_features: d, the width of the queries.
+      key_features: e, the width of the keys; None is that of the queries.
+      value_features: v, the width of the values; None is that of the keys.
+      qkv_features: H·c, the width of all heads together; None is that of the queries.
+      out_features: o, the width of the result; None is that of the queries.
+      use_bias: whether there are biases.
+      dropout_rate: of the attention weights, in [0, 1].
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+    """
+
+    query_kernel: nnx.Param
+    key_kernel: nnx.Param
+    value_kernel: nnx.Param
+    out_kernel: nnx.Param
+    query_bias: nnx.Param | None
+    key_bias: nnx.Param | None
+    value_bias: nnx.Param | None
+    out_bias: nnx.Param | None
+    dropout: nnx.Dropout | None
+
+    def __init__(
+        self,
+        num_heads: int,
+        query_features: int,
+        key_features: int | None = None,
+        value_features: int | None = None,
+        *,
+        qkv_features: int | None = None,
+        out_features: int | None = None,
+        use_bias: bool = True,
+        dropout_rate: float = 0.0,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.num_heads = num_heads
+        self.query_features = query_features
+        self.key_features = query_features if key_features is None else key_features
+        self.value_features = self.key_features if value_features is None else value_features
+        self.qkv_features = query_features if qkv_features is None else qkv_features
+        self.out_features = query_features if out_features is None else out_features
+        self.head_features = head_features("MultiHeadAttention", num_heads, self.qkv_features)
+        self.use_bias = use_bias
+        self.dropout_rate = dropout_rate
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "MultiHeadAttention", rngs, kernel=kernel_init, bias=bias_init)
+        self.dropout = create_dropout("MultiHeadAttention", dropout_rate, rngs)
+
+    def __call__(self, query, key, value, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+        """Attends with several heads.
+
+        Args:
+          query: [..., n, d] queries.
+          key: [..., m, e] keys.
+          value: [..., m, v] values.
+          mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key.
+          deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
+          rngs: what draws the dropout, in place of the module's own stream.
+          return_weights: also return the weights, as they are before dropout.
+
+        Returns:
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, m].
+        """
+        return multi_head_attention(
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            cast(value, self.dtype),
+            mask=mask,
+            dropout_multiplier=multiplier(
+                self, "MultiHeadAttention", deterministic, rngs, query=query, key=key, value=value
+            ),
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "MultiHeadAttention"),
+        )

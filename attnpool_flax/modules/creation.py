@@ -1,0 +1,54 @@
+"""How an NNX module comes by what the table says that it owns, and passes it on."""
+
+import jax.numpy as jnp
+from flax import nnx
+
+from attnpool_flax.parameters import FIXED, cast, check_rate, initialize, multiplier_shape, shaped_parameters
+
+
+def create(module, name, rngs, **initializers):
+    """Gives a module its parameters; those that it does not have are None.
+
+    Args:
+      module: the module, whose sizes and options are attributes.
+      name: its key in the table; a subclass has its parent's.
+      rngs: where keys come from; may be None if no parameter is drawn.
+      **initializers: by the kinds that the table names.
+    """
+    for key, shaped in shaped_parameters(name, vars(module)).items():
+        setattr(module, key, nnx.data(None))
+        if shaped is None or not shaped.owned:
+            continue
+        kind, random = shaped.parameter.init, None
+        if kind not in FIXED:
+            if rngs is None:
+                raise ValueError(f"{name}: `{key}` needs `rngs`")
+            random = rngs.params()
+        setattr(module, key, nnx.Param(initialize(random, shaped, (FIXED | initializers)[kind], module.param_dtype)))
+
+
+def values(module, name):
+    """The parameters by name, as the function takes them: zeros for one that it needs and the module does not own."""
+    passed = {}
+    for key, shaped in shaped_parameters(name, vars(module)).items():
+        if shaped is None:
+            passed[key] = None
+        elif shaped.owned:
+            passed[key] = cast(getattr(module, key)[...], module.dtype)
+        else:
+            passed[key] = jnp.zeros(shaped.shape, module.dtype or module.param_dtype)
+    return passed
+
+
+def create_dropout(name, rate, rngs):
+    """Flax's own layer, with a stream of its own; None where there is nothing to drop."""
+    check_rate(name, rate)
+    return nnx.Dropout(rate, rngs=rngs) if rate else nnx.data(None)
+
+
+def multiplier(module, name, deterministic, rngs, **data):
+    """What :class:`flax.nnx.Dropout` makes of ones: 0 or 1 / (1 - rate). None where nothing is dropped."""
+    dropout = module.dropout
+    if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
+        return None
+    return dropout(jnp.ones(multiplier_shape(name, data, vars(module))), deterministic=deterministic, rngs=rngs)

@@ -1,0 +1,234 @@
+"""Pairs of sequences."""
+
+import jax.numpy as jnp
+from flax import nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.modules.creation import create, values
+from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
+from attnpool_flax.parameters import KERNEL_INIT, cast
+
+
+class CrossAttentionPool(nnx.Module):
+    """Parameters of :func:`attnpool_flax.cross_attention_pooling`.
+
+    Owns nothing and needs no ``rngs``, unless ``qk_features`` adds ``x_kernel`` [d, c], ``y_kernel`` [e, c] or both.
+
+    Args:
+      x_features: d, the width of x, if x is projected.
+      y_features: e, the width of y, if y is projected.
+      qk_features: c, the width in which they meet; if one side alone is projected, the width of the other.
+      reduction: "sum", "mean" or "max" of a token's scores over the other side.
+      scale: a number by which the products are multiplied first.
+      dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
+      param_dtype: the dtype of the kernels.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      rngs: "params" for the kernels.
+    """
+
+    x_kernel: nnx.Param | None
+    y_kernel: nnx.Param | None
+
+    def __init__(
+        self,
+        *,
+        x_features: int | None = None,
+        y_features: int | None = None,
+        qk_features: int | None = None,
+        reduction: str = "sum",
+        scale: float = 1.0,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        rngs: nnx.Rngs | None = None,
+    ):
+        if qk_features is not None and x_features is None and y_features is None:
+            raise ValueError("CrossAttentionPool: `qk_features` needs `x_features`, `y_features` or both")
+        self.x_features = x_features
+        self.y_features = y_features
+        self.qk_features = qk_features
+        self.reduction = reduction
+        self.scale = scale
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "CrossAttentionPool", rngs, kernel=kernel_init)
+
+    def __call__(self, x, y, x_mask=None, y_mask=None, *, return_weights=False):
+        """Pools two sequences, each by how well its tokens suit the other.
+
+        Args:
+          x: [..., L, d] tokens.
+          y: [..., T, e] tokens.
+          x_mask: bool, broadcastable to [..., L], True = real.
+          y_mask: bool, broadcastable to [..., T], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
+        """
+        return cross_attention_pooling(
+            cast(x, self.dtype),
+            cast(y, self.dtype),
+            x_mask=x_mask,
+            y_mask=y_mask,
+            reduction=self.reduction,
+            scale=self.scale,
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "CrossAttentionPool"),
+        )
+
+
+class CodeWiseAttention(nnx.Module):
+    """Parameters of :func:`attnpool_flax.code_wise_attention`.
+
+    Owns nothing: it holds the configuration alone.
+
+    Args:
+      scale: a number by which the products are multiplied.
+      dtype: the dtype to which the data are cast first; None lets them decide.
+      precision: of the products; None is full float32.
+      rngs: not used; taken so that all modules are built alike.
+    """
+
+    def __init__(
+        self,
+        *,
+        scale: float = 1.0,
+        dtype: Dtype | None = None,
+        precision: PrecisionLike = None,
+        rngs: nnx.Rngs | None = None,
+    ):
+        self.scale = scale
+        self.dtype = dtype
+        self.precision = precision
+
+    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+        """Pools the context by each token's best score.
+
+        Args:
+          query: [..., k, d] tokens, often a shared [k, d].
+          context: [..., n, d] tokens.
+          query_mask: bool, broadcastable to [..., k], True = real.
+          context_mask: bool, broadcastable to [..., n], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., d], and with ``return_weights`` the weights [..., n].
+        """
+        return code_wise_attention(
+            cast(query, self.dtype),
+            cast(context, self.dtype),
+            query_mask=query_mask,
+            context_mask=context_mask,
+            scale=self.scale,
+            return_weights=return_weights,
+            precision=self.precision,
+        )
+
+
+class MaskAttention(nnx.Module):
+    """Parameters of :func:`attnpool_flax.mask_attention`.
+
+    Owns nothing: it holds the configuration alone.
+
+    Args:
+      scale: a number by which the products are multiplied.
+      dtype: the dtype to which the data are cast first; None lets them decide.
+      precision: of the products; None is full float32.
+      rngs: not used; taken so that all modules are built alike.
+    """
+
+    def __init__(
+        self,
+        *,
+        scale: float = 1.0,
+        dtype: Dtype | None = None,
+        precision: PrecisionLike = None,
+        rngs: nnx.Rngs | None = None,
+    ):
+        self.scale = scale
+        self.dtype = dtype
+        self.precision = precision
+
+    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+        """Chooses softly among the query's tokens, for each token of the context.
+
+        Args:
+          query: [..., k, d] tokens, often a shared [k, d].
+          context: [..., n, d] tokens.
+          query_mask: bool, broadcastable to [..., k], True = real.
+          context_mask: bool, broadcastable to [..., n], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, d], and with ``return_weights`` the weights [..., n, k].
+        """
+        return mask_attention(
+            cast(query, self.dtype),
+            cast(context, self.dtype),
+            query_mask=query_mask,
+            context_mask=context_mask,
+            scale=self.scale,
+            return_weights=return_weights,
+            precision=self.precision,
+        )
+
+
+class BiDAFAttention(nnx.Module):
+    """Parameters of :func:`attnpool_flax.bidaf_attention`.
+
+    Owns ``kernel`` [3d], over the context, the query and their product.
+
+    Args:
+      in_features: d, the width of context and query.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      rngs: "params" for the parameters.
+    """
+
+    kernel: nnx.Param
+
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "BiDAFAttention", rngs, kernel=kernel_init)
+
+    def __call__(self, context, query, context_mask=None, query_mask=None, *, return_weights=False):
+        """Puts beside each context token what the query says about it.
+
+        Args:
+          context: [..., T, d] tokens.
+          query: [..., J, d] tokens.
+          context_mask: bool, broadcastable to [..., T], True = real.
+          query_mask: bool, broadcastable to [..., J], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., T, 4d], and with ``return_weights`` the weights ([..., T, J], [..., T]).
+        """
+        return bidaf_attention(
+            cast(context, self.dtype),
+            cast(query, self.dtype),
+            context_mask=context_mask,
+            query_mask=query_mask,
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "BiDAFAttention"),
+        )

@@ -1,0 +1,226 @@
+"""Pooling with parameters of its own."""
+
+import jax.numpy as jnp
+from flax import nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.modules.creation import create, create_dropout, multiplier, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features
+from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
+
+
+class WeightedPool(nnx.Module):
+    """Parameters of :func:`attnpool_flax.weighted_pooling`.
+
+    Owns ``weights`` [L], one for each slot, which start at ones.
+
+    Args:
+      num_slots: L, the length of every sequence, padding included.
+      dtype: the dtype to which tokens and weights are cast first; None lets them decide.
+      param_dtype: the dtype of the weights.
+      precision: of the products; None is full float32.
+      rngs: not used, as ones need no randomness; taken so that all modules are built alike.
+    """
+
+    weights: nnx.Param
+
+    def __init__(
+        self,
+        num_slots: int,
+        *,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        rngs: nnx.Rngs | None = None,
+    ):
+        self.num_slots = num_slots
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "WeightedPool", rngs)
+
+    def __call__(self, x, mask=None):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+
+        Returns:
+          [..., d].
+        """
+        return weighted_pooling(
+            cast(x, self.dtype), mask=mask, precision=self.precision, **values(self, "WeightedPool")
+        )
+
+
+class AttentionPool(nnx.Module):
+    """Parameters of :func:`attnpool_flax.attention_pooling`.
+
+    Owns ``query`` [d]; with ``qk_features`` also ``query_kernel`` [d, c] and ``key_kernel`` [d, c]; with
+    ``normalize_query`` also ``query_norm_scale`` [d] and ``query_norm_bias`` [d], which start at ones and zeros.
+
+    Args:
+      in_features: d, the width of the tokens and of the query.
+      qk_features: c, the width in which query and tokens meet; None compares them as they are.
+      normalize_query: apply layer normalisation to the query, before its kernel.
+      epsilon: of the layer normalisation.
+      scale: a number in place of 1/sqrt(c); c is d without kernels.
+      dropout_rate: of the attention weights, in [0, 1].
+      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      query_init: initialiser of the query, which sees the shape [d, 1].
+      rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+    """
+
+    query: nnx.Param
+    query_kernel: nnx.Param | None
+    key_kernel: nnx.Param | None
+    query_norm_scale: nnx.Param | None
+    query_norm_bias: nnx.Param | None
+    dropout: nnx.Dropout | None
+
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        qk_features: int | None = None,
+        normalize_query: bool = False,
+        epsilon: float = 1e-6,
+        scale: float | None = None,
+        dropout_rate: float = 0.0,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        query_init: Initializer = QUERY_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.qk_features = qk_features
+        self.normalize_query = normalize_query
+        self.epsilon = epsilon
+        self.scale = scale
+        self.dropout_rate = dropout_rate
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "AttentionPool", rngs, kernel=kernel_init, query=query_init)
+        self.dropout = create_dropout("AttentionPool", dropout_rate, rngs)
+
+    def __call__(self, x, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
+          rngs: what draws the dropout, in place of the module's own stream.
+          return_weights: also return the weights, as they are before dropout.
+
+        Returns:
+          [..., d], and with ``return_weights`` the weights [..., L].
+        """
+        return attention_pooling(
+            cast(x, self.dtype),
+            mask=mask,
+            normalize_query=self.normalize_query,
+            epsilon=self.epsilon,
+            scale=self.scale,
+            dropout_multiplier=multiplier(self, "AttentionPool", deterministic, rngs, x=x),
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "AttentionPool"),
+        )
+
+
+class MultiHeadAttentionPool(nnx.Module):
+    """Parameters of :func:`attnpool_flax.multi_head_attention_pooling`.
+
+    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, o] and, unless ``use_bias`` is False, ``query_bias`` [H, c], ``key_bias`` [H, c],
+    ``value_bias`` [H, c], ``out_bias`` [o].
+
+    Args:
+      num_heads: H, the number of heads.
+      in_features: d, the width of the tokens and of the queries.
+      num_queries: n, the number of learned queries.
+      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      out_features: o, the width of the result; None is that of the tokens.
+      use_bias: whether there are biases.
+      dropout_rate: of the attention weights, in [0, 1].
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [d, n].
+      rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+    """
+
+    query: nnx.Param
+    query_kernel: nnx.Param
+    key_kernel: nnx.Param
+    value_kernel: nnx.Param
+    out_kernel: nnx.Param
+    query_bias: nnx.Param | None
+    key_bias: nnx.Param | None
+    value_bias: nnx.Param | None
+    out_bias: nnx.Param | None
+    dropout: nnx.Dropout | None
+
+    def __init__(
+        self,
+        num_heads: int,
+        in_features: int,
+        *,
+        num_queries: int = 1,
+        qkv_features: int | None = None,
+        out_features: int | None = None,
+        use_bias: bool = True,
+        dropout_rate: float = 0.0,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        query_init: Initializer = QUERY_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.num_heads = num_heads
+        self.in_features = in_features
+        self.num_queries = num_queries
+        self.qkv_features = in_features if qkv_features is None else qkv_features
+        self.out_features = in_features if out_features is None else out_features
+        self.head_features = head_features("MultiHeadAttentionPool", num_heads, self.qkv_features)
+        self.use_bias = use_bias
+        self.dropout_rate = dropout_rate
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "MultiHeadAttentionPool", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+        self.dropout = create_dropout("MultiHeadAttentionPool", dropout_rate, rngs)
+
+    def __call__(self, x, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+        """Pools tokens, once for each learned query.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
+          rngs: what draws the dropout, in place of the module's own stream.
+          return_weights: also return the weights, as they are before dropout.
+
+        Returns:
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+        """
+        return multi_head_attention_pooling(
+            cast(x, self.dtype),
+            mask=mask,
+            dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, rngs, x=x),
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "MultiHeadAttentionPool"),
+        )

@@ -1,0 +1,198 @@
+"""Relations between examples, fields and labels."""
+
+import jax.numpy as jnp
+from flax import nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.modules.creation import create, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.relations import field_attention_pooling, label_attention, relation_vector
+
+
+class RelationVector(nnx.Module):
+    """Parameters of :func:`attnpool_flax.relation_vector`.
+
+    Owns ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel`` [h, o] and, unless ``use_bias`` is False, ``bias``
+    [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same parameters.
+
+    Args:
+      in_features: f, the width of both examples.
+      hidden_features: h, the width of the hidden layer.
+      out_features: o, the width of the result; None is that of the examples.
+      use_bias: whether there is a bias; without, it is 0.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+    """
+
+    x_kernel: nnx.Param
+    y_kernel: nnx.Param
+    out_kernel: nnx.Param
+    bias: nnx.Param | None
+
+    def __init__(
+        self,
+        in_features: int,
+        hidden_features: int,
+        *,
+        out_features: int | None = None,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.hidden_features = hidden_features
+        self.out_features = in_features if out_features is None else out_features
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "RelationVector", rngs, kernel=kernel_init, bias=bias_init)
+
+    def __call__(self, x, y):
+        """Relates each example to another one.
+
+        Args:
+          x: [..., f] examples.
+          y: [..., f] examples.
+
+        Returns:
+          [..., o].
+        """
+        return relation_vector(
+            cast(x, self.dtype), cast(y, self.dtype), precision=self.precision, **values(self, "RelationVector")
+        )
+
+
+class FieldAttentionPool(nnx.Module):
+    """Parameters of :func:`attnpool_flax.field_attention_pooling`.
+
+    Owns ``kernel`` [J, d+e] and, unless ``use_bias`` is False, ``bias`` [J], one for each field; without
+    ``num_fields`` one for all: ``kernel`` [d+e], ``bias`` [].
+
+    Args:
+      target_features: d, the width of the target; may be 0.
+      field_features: e, the width of the fields.
+      num_fields: J, the number of fields, each with a kernel of its own; None shares one kernel.
+      use_bias: whether there is a bias; without, it is 0.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+    """
+
+    kernel: nnx.Param
+    bias: nnx.Param | None
+
+    def __init__(
+        self,
+        target_features: int,
+        field_features: int,
+        num_fields: int | None = None,
+        *,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.target_features = target_features
+        self.field_features = field_features
+        self.num_fields = num_fields
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "FieldAttentionPool", rngs, kernel=kernel_init, bias=bias_init)
+
+    def __call__(self, target, fields, mask=None, *, return_weights=False):
+        """Pools the fields beside the target.
+
+        Args:
+          target: [..., d] vectors.
+          fields: [..., J, e] vectors.
+          mask: bool, broadcastable to [..., J], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., d+e], and with ``return_weights`` the weights [..., J].
+        """
+        return field_attention_pooling(
+            cast(target, self.dtype),
+            cast(fields, self.dtype),
+            mask=mask,
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "FieldAttentionPool"),
+        )
+
+
+class LabelAttention(nnx.Module):
+    """Parameters of :func:`attnpool_flax.label_attention`.
+
+    Owns ``query_kernel`` [d, c], ``key_kernel`` [d, c] and ``value_kernel`` [d, v].
+
+    Args:
+      in_features: d, the width of the labels.
+      qk_features: c, the width in which labels meet; None is theirs.
+      out_features: v, the width of the result; None is that of the labels.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      rngs: "params" for the parameters.
+    """
+
+    query_kernel: nnx.Param
+    key_kernel: nnx.Param
+    value_kernel: nnx.Param
+
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        qk_features: int | None = None,
+        out_features: int | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.qk_features = in_features if qk_features is None else qk_features
+        self.out_features = in_features if out_features is None else out_features
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "LabelAttention", rngs, kernel=kernel_init)
+
+    def __call__(self, labels, mask=None, *, return_weights=False):
+        """Lets labels attend to each other.
+
+        Args:
+          labels: [..., M, d] vectors.
+          mask: bool, broadcastable to [..., M], True = real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., M, v], and with ``return_weights`` the weights [..., M, M].
+        """
+        return label_attention(
+            cast(labels, self.dtype),
+            mask=mask,
+            return_weights=return_weights,
+            precision=self.precision,
+            **values(self, "LabelAttention"),
+        )

@@ -1,0 +1,352 @@
+"""Scores with parameters of their own."""
+
+import jax.numpy as jnp
+from flax import nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.modules.creation import create, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.scores import (
+    additive_score,
+    bilinear_score,
+    concat_score,
+    location_score,
+    tanh_sum_score,
+    trilinear_score,
+)
+
+
+class BilinearScore(nnx.Module):
+    """Parameters of :func:`attnpool_flax.bilinear_score`.
+
+    Owns ``kernel`` [d, e].
+
+    Args:
+      query_features: d, the width of the queries.
+      key_features: e, the width of the keys.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      rngs: "params" for the parameters.
+    """
+
+    kernel: nnx.Param
+
+    def __init__(
+        self,
+        query_features: int,
+        key_features: int,
+        *,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.query_features = query_features
+        self.key_features = key_features
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "BilinearScore", rngs, kernel=kernel_init)
+
+    def __call__(self, query, key):
+        """Scores each pair.
+
+        Args:
+          query: [..., n, d] queries.
+          key: [..., m, e] keys.
+
+        Returns:
+          [..., n, m] scores.
+        """
+        return bilinear_score(
+            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "BilinearScore")
+        )
+
+
+class AdditiveScore(nnx.Module):
+    """Parameters of :func:`attnpool_flax.additive_score`.
+
+    Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+
+    Args:
+      query_features: d, the width of the queries.
+      key_features: e, the width of the keys.
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+    """
+
+    query_kernel: nnx.Param
+    key_kernel: nnx.Param
+    out_kernel: nnx.Param
+    bias: nnx.Param | None
+
+    def __init__(
+        self,
+        query_features: int,
+        key_features: int,
+        hidden_features: int,
+        *,
+        use_bias: bool = False,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.query_features = query_features
+        self.key_features = key_features
+        self.hidden_features = hidden_features
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "AdditiveScore", rngs, kernel=kernel_init, bias=bias_init)
+
+    def __call__(self, query, key):
+        """Scores each pair.
+
+        Args:
+          query: [..., n, d] queries.
+          key: [..., m, e] keys.
+
+        Returns:
+          [..., n, m] scores.
+        """
+        return additive_score(
+            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "AdditiveScore")
+        )
+
+
+class ConcatScore(nnx.Module):
+    """Parameters of :func:`attnpool_flax.concat_score`.
+
+    Owns ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+
+    Args:
+      query_features: d, the width of the queries.
+      key_features: e, the width of the keys.
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+    """
+
+    kernel: nnx.Param
+    out_kernel: nnx.Param
+    bias: nnx.Param | None
+
+    def __init__(
+        self,
+        query_features: int,
+        key_features: int,
+        hidden_features: int,
+        *,
+        use_bias: bool = False,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.query_features = query_features
+        self.key_features = key_features
+        self.hidden_features = hidden_features
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "ConcatScore", rngs, kernel=kernel_init, bias=bias_init)
+
+    def __call__(self, query, key):
+        """Scores each pair.
+
+        Args:
+          query: [..., n, d] queries.
+          key: [..., m, e] keys.
+
+        Returns:
+          [..., n, m] scores.
+        """
+        return concat_score(
+            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "ConcatScore")
+        )
+
+
+class TanhSumScore(nnx.Module):
+    """Parameters of :func:`attnpool_flax.tanh_sum_score`.
+
+    Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
+
+    Args:
+      query_features: d, the width of the queries.
+      key_features: e, the width of the keys.
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+    """
+
+    kernel: nnx.Param
+    bias: nnx.Param | None
+
+    def __init__(
+        self,
+        query_features: int,
+        key_features: int,
+        hidden_features: int,
+        *,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.query_features = query_features
+        self.key_features = key_features
+        self.hidden_features = hidden_features
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "TanhSumScore", rngs, kernel=kernel_init, bias=bias_init)
+
+    def __call__(self, query, key):
+        """Scores each pair.
+
+        Args:
+          query: [..., n, d] queries.
+          key: [..., m, e] keys.
+
+        Returns:
+          [..., n, m] scores.
+        """
+        return tanh_sum_score(
+            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "TanhSumScore")
+        )
+
+
+class LocationScore(nnx.Module):
+    """Parameters of :func:`attnpool_flax.location_score`.
+
+    Owns ``kernel`` [d+e, m] and, unless ``use_bias`` is False, ``bias`` [m].
+
+    Args:
+      query_features: d, the width of the queries.
+      state_features: e, the width of the states.
+      num_slots: m, the number of slots.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+    """
+
+    kernel: nnx.Param
+    bias: nnx.Param | None
+
+    def __init__(
+        self,
+        query_features: int,
+        state_features: int,
+        num_slots: int,
+        *,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.query_features = query_features
+        self.state_features = state_features
+        self.num_slots = num_slots
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "LocationScore", rngs, kernel=kernel_init, bias=bias_init)
+
+    def __call__(self, query, state):
+        """Scores each slot.
+
+        Args:
+          query: [..., n, d] queries.
+          state: [..., n, e] one vector beside each query.
+
+        Returns:
+          [..., n, m] scores, one for each slot.
+        """
+        return location_score(
+            cast(query, self.dtype), cast(state, self.dtype), precision=self.precision, **values(self, "LocationScore")
+        )
+
+
+class TrilinearScore(nnx.Module):
+    """Parameters of :func:`attnpool_flax.trilinear_score`.
+
+    Owns ``kernel`` [3d], over the query, the key and their product.
+
+    Args:
+      in_features: d, the width of queries and keys.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      rngs: "params" for the parameters.
+    """
+
+    kernel: nnx.Param
+
+    def __init__(
+        self,
+        in_features: int,
+        *,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        create(self, "TrilinearScore", rngs, kernel=kernel_init)
+
+    def __call__(self, query, key):
+        """Scores each pair.
+
+        Args:
+          query: [..., n, d] queries.
+          key: [..., m, d] keys.
+
+        Returns:
+          [..., n, m] scores.
+        """
+        return trilinear_score(
+            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "TrilinearScore")
+        )
