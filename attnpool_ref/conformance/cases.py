@@ -224,6 +224,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=()):
         axes[key] = tuple(a for a in own if a != "..." or key not in shared)
         shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (_size(a, known),)))
         values[key] = _values(key, argument, axes[key], shape, rng, index, known, len(batch))
+        if row.norms and argument.kind == "data":
+            values[key] = np.float32(values[key] + 1).astype(np.float64)  # clear of cosines that cancel in a sum
     if "lengths" in arguments and present["lengths"] and "max_length" in options:
         values["lengths"] = np.asarray(values["lengths"] % (options["max_length"] + 1))
     used = {t for own in axes.values() for a in own for t in re.findall(r"[A-Za-z]\w*'?", a)}
