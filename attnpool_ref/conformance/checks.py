@@ -255,9 +255,13 @@ def gradient(subject, case, return_weights=False):
 
     def objective(arrays):
         outputs = oracle_outputs(subject, values | arrays, case, return_weights)
-        terms = [c * o for c, o in zip(cotangents, outputs, strict=True)]
-        return float(sum(map(np.sum, terms))), float(sum(np.sum(np.abs(t)) for t in terms))
+        return float(sum(np.sum(c * o) for c, o in zip(cotangents, outputs, strict=True)))
 
+    # What cancels in a derivative does so among terms as large as the objective's own.
+    total = float(sum(np.sum(np.abs(c * w)) for c, w in zip(cotangents, exact, strict=True))) + sum(
+        moves * float(np.sum(np.abs(c)))
+        for moves, c in zip(subject.sensitivities(case, return_weights), cotangents, strict=True)
+    )
     finding = Finding(check, case)
     for key, value in floats.items():
         g = found[key].astype(np.float64)
@@ -267,18 +271,18 @@ def gradient(subject, case, return_weights=False):
         if pad is not None and np.any(g[pad] != 0):
             return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {_brief(g)}, not 0 at padding")
         direction = rng.standard_normal(value.shape)
-        want, doubt = tolerances.directional_derivative(objective, floats, key, direction)
+        want, doubt = tolerances.directional_derivative(objective, floats, key, direction, total)
         got = float(np.sum(g * direction))
         size = float(np.sum(np.abs(g * direction))) + abs(want)
         moved = tolerances.sensitivity(
             lambda arrays, key=key, direction=direction: [
-                np.asarray(tolerances.directional_derivative(objective, arrays, key, direction)[0])
+                np.asarray(tolerances.directional_derivative(objective, arrays, key, direction, total)[0])
             ],
             floats,
             rng,
         )[0]
         allowed = doubt + tolerances.allowed_error(
-            size, moved, case.terms(), subject.dtype, subject.adapter.reduced_products()
+            size, moved + total, case.terms(), subject.dtype, subject.adapter.reduced_products()
         )
         unit = tolerances.EPSILON[subject.dtype] * (size or 1)
         finding = _worse(
