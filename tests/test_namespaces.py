@@ -73,12 +73,14 @@ def test_a_jax_function_takes_a_precision_if_it_multiplies(row):
 
 
 def calls_of(function, row):
-    """Calls with every argument that goes together, all axes of size 2; one call for each name of each option."""
+    """Calls with every argument that goes together, all axes of size 2 or sums of them; one call for each name of each option."""
     excluded = {match[2] for rule in row.rules if (match := re.fullmatch(r"not (\w+) with (\w+)", rule))}
     given = {}
     for name, argument in contract.arguments_of(row.shapes).items():
         if name not in excluded:
-            shape = (2,) * len(argument.shapes[0])
+            shape = [
+                sum(2 * int(n or 1) for n in re.findall(r"(\d*)[A-Za-z.]+'?", axis)) for axis in argument.shapes[0]
+            ]
             dtype = {"mask": bool, "bool": bool, "int": int}.get(argument.kind, np.float32)
             given[name] = jnp.ones(shape, dtype)
     choices = [{}]
