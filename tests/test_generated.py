@@ -1,5 +1,8 @@
-"""What tools/ writes is what stands in the repository: the stubs and the page of variants."""
+"""What tools/ writes is what stands in the repository: the stubs, the page of variants and the page of mistakes."""
 
+import re
+
+import bugs
 import make_docs
 import make_stubs
 import pytest
@@ -19,10 +22,24 @@ def test_the_page_of_variants_follows_from_the_table_and_the_docstrings():
     assert make_docs.PATH.read_text() == make_docs.page(), REPAIR
 
 
+def test_the_page_of_mistakes_follows_from_their_table():
+    assert make_docs.BUGS_PATH.read_text() == make_docs.bugs_page(), REPAIR
+
+
+@pytest.mark.parametrize("bug", bugs.BUGS, ids=lambda bug: bug.name)
+def test_every_mistake_has_one_line_on_the_page_with_all_that_its_row_says(bug):
+    start = f"* {bug.name}: " if bug.kind == bugs.NOTE else f"| {bug.name} | "
+    (line,) = [line for line in make_docs.BUGS_PATH.read_text().splitlines() if line.startswith(start)]
+    assert all(part in line for part in (bug.what, bug.call, bug.reason, *bug.given.split("; "), *bug.now.split()))
+
+
 @pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
 def test_every_variant_has_its_place_on_the_page(row):
     section = make_docs.PATH.read_text().split(f"\n### {row.name}\n")[1].split("\n### ")[0]
     assert "```math" in section
+    assert "\n* shapes: `" in section
+    assert re.search(rf"^\* source: .*`{row.source}`$", section, re.MULTILINE)
+    assert (f"\n* Flax module: `{row.module}`" in section) == bool(row.module)
     assert ":math:" not in section
     assert f"{row.name}(" in section.split("```pycon")[1]
     assert getattr(attnpool_ref, row.name).__doc__.splitlines()[0].split("`")[0].strip() in section

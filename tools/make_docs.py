@@ -1,4 +1,4 @@
-"""Writes ``docs/variants.md`` from the table and the docstrings."""
+"""Writes ``docs/variants.md`` from the table and the docstrings, ``docs/bugs.md`` from the table of mistakes."""
 
 import importlib
 import inspect
@@ -7,11 +7,14 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
+import bugs
+
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import variants
 
-PATH = Path(__file__).resolve().parent.parent / "docs" / "variants.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PATH, BUGS_PATH = DOCS / "variants.md", DOCS / "bugs.md"
 SECTIONS = ("Args", "Returns", "Raises", "Source")
 INTRODUCTION = """
 <!-- Written by tools/make_docs.py from the table and the docstrings (`make docs`), not by hand. -->
@@ -23,6 +26,18 @@ Every function stands in both packages under the same name: `attnpool_ref` is th
 [conventions.md](conventions.md) says what all of them promise about masks, dtypes and batch axes.
 """.strip()
 
+BUGS_INTRODUCTION = """
+<!-- Written by tools/make_docs.py from tools/bugs.py (`make docs`), not by hand. -->
+
+# Mistakes in the notebooks
+
+What the five notebooks that attnpool began with, and the public code behind them, get wrong: the smallest input, their
+number, and the right one with the call that gives it, in `attnpool_ref` and `attnpool_flax` alike. Every row is run by the
+tests: {number} wrong numbers and {error} errors, and {note} notes, where there is nothing to run. A letter after an id tells
+several demonstrations of one mistake apart. Results are written flat, `np` is NumPy, and what stands in padding is
+arbitrary. [variants.md](variants.md) says what each function computes.
+""".strip()
+
 
 def page():
     """The text of the page."""
@@ -32,6 +47,39 @@ def page():
         parts += [f"## {family}", inspect.getdoc(module), *map(_variant, rows)]
     sources = "\n".join(f"* `{key}`: {text}" for key, text in variants.SOURCES.items())
     return "\n\n".join([*parts, f"## Sources\n\n{sources}"]) + "\n"
+
+
+def bugs_page():
+    """The text of the page of mistakes."""
+    kinds = [bug.kind for bug in bugs.BUGS]
+    counts = {"number": kinds.count(bugs.WRONG), "error": kinds.count(bugs.ERROR), "note": kinds.count(bugs.NOTE)}
+    parts = [BUGS_INTRODUCTION.format(**counts)]
+    for title, origin, rows in bugs.SECTIONS:
+        shown = [_bug(bug) for bug in rows if bug.kind != bugs.NOTE]
+        notes = [f"* {bug.name}: {bug.what} {bug.reason}" for bug in rows if bug.kind == bugs.NOTE]
+        table = [
+            "| id | what goes wrong | smallest input | theirs | right | with attnpool |",
+            "|" + " --- |" * 6,
+            *shown,
+        ]
+        parts += [f"## {title}", origin, "\n".join(table)]
+        if notes:
+            parts += ["Notes, with nothing to run:", "\n".join(notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _bug(bug):
+    given = "<br>".join(f"`{statement}`" for statement in bug.given.split("; ") if statement)
+    was = bug.was if bug.kind == bugs.ERROR else _flat(bug.was)
+    now = "refused" if bug.refuses else _flat(bug.now)
+    cells = [bug.name, bug.what, given, was, now, f"`{bug.call}`"]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _flat(printed):
+    """Printed numbers as a vector, and one number as it is."""
+    numbers = printed.split()
+    return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
 
 
 def _variant(row):
@@ -104,3 +152,4 @@ def _plain(shapes):
 
 if __name__ == "__main__":
     PATH.write_text(page())
+    BUGS_PATH.write_text(bugs_page())

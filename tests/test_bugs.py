@@ -1,0 +1,129 @@
+"""Every mistake of the notebooks: their formula gives their number, both packages give the right one."""
+
+import re
+
+import bugs
+import chex
+import numpy as np
+import pytest
+from rounding import printed, rounded
+
+import attnpool_flax
+import attnpool_ref
+
+PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+TERMS = 64  # no sum in the table has more
+
+IDS = {
+    *(f"T-{i}" for i in range(1, 9)),
+    *(f"S0-{i}" for i in range(1, 10)),
+    *(f"S0-S{i}" for i in range(1, 7)),
+    *(f"S1-{i}" for i in range(1, 12)),
+    *(f"S2-{i}" for i in range(1, 6)),
+    *(f"S2-R{i}" for i in range(1, 6)),
+    *(f"S3-{i}" for i in range(1, 10)),
+    *(f"S3-N{i}" for i in range(1, 6)),
+    "S3-H1",
+    *(f"S4-{i}" for i in range(1, 12)),
+    *(f"S4-T{i}" for i in range(1, 3)),
+    *(f"S4-B{i}" for i in range(1, 4)),
+    *(f"S4-L{i}" for i in range(1, 7)),
+    *(f"S4-C{i}" for i in range(1, 9)),
+    *(f"S4-M{i}" for i in range(1, 5)),
+}
+
+
+def rows(*kinds, **having):
+    """Parametrises over the rows of these kinds that have, or have not, these fields."""
+    chosen = [b for b in bugs.BUGS if b.kind in kinds and all(bool(getattr(b, k)) == v for k, v in having.items())]
+    return pytest.mark.parametrize("bug", chosen, ids=lambda bug: bug.name)
+
+
+def numbers(text):
+    """The printed numbers, and how far from each a result may be: half a unit of its last place."""
+    return np.array([float(word) for word in text.split()]), np.array([half_a_unit(word) for word in text.split()])
+
+
+def half_a_unit(word):
+    mantissa, _, exponent = word.partition("e")
+    decimals = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    return printed(decimals) if "." in word or exponent else 0.0
+
+
+def flat(result):
+    if isinstance(result, list):
+        result = np.stack([np.asarray(part) for part in result])
+    return np.ravel(np.asarray(result))
+
+
+def allowed(text, result, dtype="float64"):
+    """What printing and rounding may take from the result."""
+    expected, units = numbers(text)
+    name = next((n for n in ("float16", "float32") if n in (str(getattr(result, "dtype", "")), dtype)), "float64")
+    return units + rounded(np.nan_to_num(expected), TERMS, name)
+
+
+def is_printed(text, result, dtype="float64"):
+    expected, _ = numbers(text)
+    chex.assert_shape(flat(result), expected.shape)
+    near = np.abs(flat(result).astype(float) - expected) <= allowed(text, result, dtype)
+    return bool(np.all(near | (np.isnan(flat(result).astype(float)) & np.isnan(expected))))
+
+
+def test_every_mistake_has_its_row():
+    assert {bug.name.rstrip("abcd") for bug in bugs.BUGS} == IDS
+    assert len({bug.name for bug in bugs.BUGS}) == len(bugs.BUGS)
+    assert {bug.kind for bug in bugs.BUGS} == {bugs.WRONG, bugs.ERROR, bugs.NOTE}
+
+
+@rows(bugs.WRONG)
+def test_the_notebooks_formula_gives_the_notebooks_number(bug):
+    result = bug.wrong()
+    assert is_printed(bug.was, result), result
+
+
+@PACKAGES
+@rows(bugs.WRONG, bugs.ERROR, refuses=False)
+def test_attnpool_gives_the_right_number(bug, package):
+    result = bug.right(package)
+    assert is_printed(bug.now, result, "float64" if package is attnpool_ref else "float32"), result
+
+
+@PACKAGES
+@rows(bugs.WRONG, refuses=True)
+def test_attnpool_refuses_what_can_only_be_a_mistake(bug, package):
+    with pytest.raises(ValueError, match=re.escape(bug.refuses)):
+        bug.right(package)
+
+
+@PACKAGES
+@rows(bugs.WRONG, refuses=False)
+def test_the_two_numbers_differ_by_more_than_their_rounding(bug, package):
+    was, now = flat(bug.wrong()).astype(float), flat(bug.right(package)).astype(float)
+    if was.shape == now.shape:
+        gap = np.abs(was - now) - np.maximum(allowed(bug.was, was), allowed(bug.now, bug.right(package), "float32"))
+        assert np.any((gap > 0) | (np.isnan(was) != np.isnan(now)))
+
+
+@rows(bugs.ERROR, code=True)
+def test_the_notebooks_formula_fails(bug):
+    with pytest.raises(bug.raises):
+        bug.wrong()
+
+
+@rows(bugs.ERROR)
+def test_an_error_says_how_the_source_fails(bug):
+    assert bug.was
+    assert bool(bug.code) == bool(bug.raises)
+
+
+@rows(bugs.NOTE)
+def test_a_note_says_why_there_is_nothing_to_run(bug):
+    assert bug.reason.endswith(".")
+    assert not (bug.given or bug.code or bug.call or bug.was or bug.now)
+
+
+def test_reading_printed_numbers():
+    values, units = numbers("1 0.25 1.5000e-06 nan 2e-9")
+    np.testing.assert_array_equal(values, [1, 0.25, 1.5e-6, np.nan, 2e-9])
+    np.testing.assert_array_equal(units, [0, printed(2), printed(10), 0, printed(9)])
