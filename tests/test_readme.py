@@ -1,4 +1,4 @@
-"""The README is true: every code block runs and prints what it says, every line of its table means what it says."""
+"""The README and the pages are true: every code block runs and prints what it says, every line means what it says."""
 
 import re
 import subprocess
@@ -14,12 +14,25 @@ from flax import linen as nn
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref.variants import BY_NAME
+from attnpool_ref.variants import BY_NAME, SOURCES
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-PYTHON = [text for language, text in BLOCKS if language == "python"]
+
+
+def blocks(page):
+    """The code blocks of a page, each with its language."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def python_blocks(page):
+    return [text for language, text in blocks(page) if language == "python"]
+
+
+BLOCKS, PYTHON = blocks(README), python_blocks(README)
+GENERATED = {"variants.md", "bugs.md"}  # their lines are run from what they are written from
+PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in GENERATED]
+RECIPES = re.split(r"^## ", (ROOT / "docs" / "recipes.md").read_text(), flags=re.MULTILINE)[1:]
 SHELL = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 (OWN_FILE,) = [text for text in PYTHON if text.startswith("# my_pooling.py\n")]
 ROWS = [
@@ -48,12 +61,59 @@ def test_every_block_is_of_a_language_that_is_tested():
     assert README.count("\n```") == 2 * len(BLOCKS)
 
 
-@pytest.mark.parametrize("text", PYTHON, ids=block_id)
-def test_a_block_runs_and_prints_what_it_says(text, own_file, capsys):
+def assert_prints_what_it_says(text, capsys):
     expected = re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE)
     assert len(expected) == len(re.findall(r"^ *print\(", text, re.MULTILINE))
     exec(compile(text, "README.md", "exec"), {"__name__": "readme"})
     assert capsys.readouterr().out.splitlines() == expected
+
+
+@pytest.mark.parametrize("text", PYTHON, ids=block_id)
+def test_a_block_runs_and_prints_what_it_says(text, own_file, capsys):
+    assert_prints_what_it_says(text, capsys)
+
+
+@pytest.mark.parametrize("package", ["attnpool_ref", "attnpool_flax"])
+@pytest.mark.parametrize("text", [text for path in PAGES for text in python_blocks(path.read_text())], ids=block_id)
+def test_a_block_of_a_page_prints_the_same_with_both_packages(text, package, capsys):
+    assert "from attnpool_ref import" in text
+    with jax.numpy_rank_promotion("allow"):  # the reader's own arithmetic, which no test configures
+        assert_prints_what_it_says(text.replace("attnpool_ref", package), capsys)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.splitlines()[0])
+def test_a_recipe_stands_beside_its_source_and_calls_what_it_imports(recipe):
+    (text,) = python_blocks(recipe)
+    imported = set(re.findall(r"\w+", re.search(r"from attnpool_ref import (.*)", text)[1]))
+    assert imported <= set(BY_NAME)
+    assert all(text.count(name) > 1 for name in imported)
+    assert re.search(r"^Source: ", recipe, re.MULTILINE)
+    assert set(re.findall(r"\(`(\w+\d*)`\)", recipe)) <= set(SOURCES)
+    assert re.search(r"\(`\w+`\)", recipe)
+
+
+def test_every_recipe_has_its_section():
+    first_words = [recipe.split(":")[0] for recipe in RECIPES]
+    assert first_words == [
+        *("DVQA", "CTM", "MIAN", "MIAN", "NeurJudge"),
+        *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l"),
+    ]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: path.name)
+def test_the_links_of_a_page_lead_somewhere(path):
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)]+)\)", prose):
+        page, _, heading = target.partition("#")
+        file = path.parent / page if page else path
+        assert page.startswith("https://") or file.exists(), target
+        assert not heading or heading in headings(file.read_text()), target
+
+
+def headings(page):
+    """What a link to a heading of the page may say after #."""
+    titles = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 @pytest.mark.parametrize("line", SHELL)
@@ -218,8 +278,5 @@ def test_the_poolings_that_the_readme_recommends_exist():
 
 
 def test_the_links_of_the_readme_lead_somewhere():
-    headings = {
-        re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^## (.*)$", README, re.MULTILINE)
-    }
     for target in re.findall(r"\]\(([^)]+)\)", README):
-        assert target[1:] in headings if target.startswith("#") else (ROOT / target).exists(), target
+        assert target[1:] in headings(README) if target.startswith("#") else (ROOT / target).exists(), target
