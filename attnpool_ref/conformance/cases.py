@@ -26,7 +26,8 @@ SHAPES = ("no batch", "batch (2, 3)", "batch of 1", "empty batch", "length 1", "
 ANY_RANK = ("...", "n", "m")
 """The axes of an array that may have any rank, drawn as rows of rows."""
 
-NUMBERS = {"scale": 0.75, "epsilon": 0.125, "bandwidth": 1.5, "margin": 0.5, "weight": 0.75, "atol": 0.125}
+NUMBERS = {"scale": 0.75, "epsilon": 0.125, "bandwidth": 4.0, "margin": 0.5, "weight": 0.75, "atol": 2.5}
+"""A bandwidth and a tolerance that about half of the vectors that are drawn lie within."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Case:
       axes: for each array that is not None its axes by name, batch axes as "...".
       batch: the batch axes.
       sizes: the size of each named axis.
+      exact: the data are small integers, so that every sum of their products is exact in every dtype.
     """
 
     row: Variant
@@ -50,6 +52,7 @@ class Case:
     axes: dict
     batch: tuple
     sizes: dict
+    exact: bool = False
 
     def arguments(self):
         """The argument descriptions of the row."""
@@ -94,16 +97,19 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
       row: the row.
       accepts: (name, options) -> bool, whether the candidate takes these arguments at all; None takes everything.
       shapes: names of the other shapes that the smallest and the fullest call are drawn in.
-      partial: also the calls that leave some arguments away.
+      partial: also the calls that leave some arguments away, and ties and edges.
 
     Yields:
-      (case, kind): kind is "main" for the mixed batch, "shape" for another shape of it, "extreme" for extreme scores.
+      (case, kind): kind is "main" for the mixed batch, "shape" for another shape of it, "extreme" for extreme scores,
+      "exact" for ties and edges.
     """
     for title, names, options in configurations(row):
         if (accepts is not None and not accepts(names, options)) or (title.startswith("with") and not partial):
             continue
         main = draw(row, title, names, options, BATCH)
         yield main, "main"
+        if partial and not title.startswith("with") and main.given("data"):
+            yield _exact(main), "exact"
         if title in ("smallest", "fullest"):
             yield from ((case, "extreme") for case in _extremes(main))
             yield from ((case, "shape") for case in _shapes(row, title, names, options, shapes))
@@ -185,7 +191,7 @@ def _extremes(main):
             yield main.with_values(f"vectors of {size:g}", **{k: size * values[k] for k in data})
         for key in data:
             some = values[key].copy()
-            some[..., :1, :] = 0
+            some[..., ::2, :] = 0
             yield main.with_values(f"zero vectors in `{key}`", **{key: some})
     if "scores" in values:
         scores = values["scores"]
@@ -197,6 +203,25 @@ def _extremes(main):
     elif values.get("scale") is not None:
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
         yield main.with_values("scores below -1e9", **low, scale=np.float64(-1e10))
+    elif main.given("parameter") and main.given("mask"):
+        low = {k: np.abs(values[k]) for k in main.given("data")}
+        yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
+    if not main.row.norms and "scores" not in values and main.given("data"):
+        yield main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
+
+
+def _exact(main):
+    """Small integers, at most one in a vector, and numbers of 1: ties, zeros and edges are met exactly.
+
+    A sum of products has a single term, whatever its order, and is what it is in every dtype.
+    """
+    rng, values = main.rng(" exact"), {}
+    for key in main.given("data"):
+        shape = main.values[key].shape
+        place, number = rng.integers(0, shape[-1], shape[:-1]), rng.choice([-1.0, 0.0, 1.0, 2.0], shape[:-1])
+        values[key] = np.where(np.arange(shape[-1]) == place[..., None], number[..., None], 0)
+    values |= {key: np.float64(1) for key in main.given("number")}
+    return replace(main.with_values("small integers", **values), exact=True)
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -208,7 +233,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=()):
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = contract.arguments_of(row.shapes)
     present = {k: (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
-    keys = any("m" in own or own == ("...",) for a in arguments.values() for own in a.shapes)
+    keys = any({"m", "L"} & set(own) or own == ("...",) for a in arguments.values() for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
     same = contract.unions(row.rules, {k: True if p else None for k, p in present.items()} | options)
     known = known | {axis: known[root] for axis, root in same.items()}

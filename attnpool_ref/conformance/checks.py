@@ -99,9 +99,10 @@ class Subject:
         key = (case.title, return_weights, "sensitivity")
         if key not in self._cache:
             values = self.values(case)
+            rounded = self.floats(case, ("parameter",)) if case.exact else self.floats(case)
             self._cache[key] = tolerances.sensitivity(
                 lambda moved: oracle_outputs(self, values | moved, case, return_weights),
-                {k: v for k, v in self.floats(case).items() if np.size(v)},
+                {k: v for k, v in rounded.items() if np.size(v)},
                 case.rng(" sensitivity"),
             )
         return self._cache[key]

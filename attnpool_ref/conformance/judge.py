@@ -37,6 +37,7 @@ HAZARDS = (
     "NaN at a real token",
     "return_weights",
     "extreme scores",
+    "ties and edges",
     "finite gradients",
     "inputs unchanged",
     "shapes",
@@ -55,6 +56,7 @@ def judge(
     shapes=drawing.SHAPES,
     gradients=True,
     laws=True,
+    partial=True,
 ):
     """Judges a namespace against the oracle.
 
@@ -68,6 +70,7 @@ def judge(
       shapes: names of the shapes (``cases.SHAPES``) that the first dtype is judged on beside the mixed batch.
       gradients: judge gradients as well, where the candidate's arrays have them.
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
+      partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
 
     Returns:
       A :class:`~attnpool_ref.conformance.report.Report`.
@@ -86,7 +89,7 @@ def judge(
         if function is None:
             steps.take(row.name, len(dtypes))
             return _missing(row, strict or bool(only))
-        return _judge_row(row, function, dtypes, steps, shapes, gradients, laws)
+        return _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial)
 
     # Compiling leaves Python's lock: two rows at a time take little more than half of the time.
     with ThreadPoolExecutor(min(len(rows), os.cpu_count() or 1, 4)) as pool:
@@ -120,13 +123,14 @@ def _missing(row, fails):
     return report, None
 
 
-def _judge_row(row, function, dtypes, steps, shapes, gradients, laws):
+def _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial):
     """(report, adapter) of one row in all dtypes."""
     report = RowReport(row.name, hazards=dict.fromkeys(HAZARDS, NOT_APPLICABLE))
     adapter, began, exact = _adapter(row, function), time.perf_counter(), {}
     for dtype in dtypes:
         subject = checks.Subject(row, function, adapter, dtype, exact)
-        _judge_dtype(report, subject, shapes, gradients, laws, first=dtype == dtypes[0])
+        first = dtype == dtypes[0]
+        _judge_dtype(report, subject, shapes if first else (), gradients, laws and first, partial and first)
         steps.take(f"{row.name} {dtype}")
     report.seconds = time.perf_counter() - began
     if report.failures:
@@ -136,7 +140,7 @@ def _judge_row(row, function, dtypes, steps, shapes, gradients, laws):
     return report, adapter
 
 
-def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradients=True, laws=True):
+def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradients=True, laws=True, partial=True):
     """Asserts that one function is the row called ``name``; for one's own tests.
 
     Args:
@@ -146,13 +150,16 @@ def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradien
       shapes: as in :func:`judge`.
       gradients: as in :func:`judge`.
       laws: as in :func:`judge`.
+      partial: as in :func:`judge`.
 
     Raises:
       AssertionError: with the smallest failing case, as code.
       ValueError: no row has such a name.
     """
     candidate = types.SimpleNamespace(**{name: function})
-    report = judge(candidate, only=(name,), dtypes=dtypes, shapes=shapes, gradients=gradients, laws=laws)
+    report = judge(
+        candidate, only=(name,), dtypes=dtypes, shapes=shapes, gradients=gradients, laws=laws, partial=partial
+    )
     failure = report.smallest_failure
     if failure is not None:
         raise AssertionError(f"{name}, {failure.check} ({failure.dtype}): {failure.message}\n\n{failure.snippet}")
@@ -170,14 +177,14 @@ def _adapter(row, function):
     return adapter_for(function, (convert, kwargs))
 
 
-def _judge_dtype(report, subject, shapes, gradients, laws, first):
-    """The cases of a row in one dtype: all in the first one; what depends on shapes alone is not seen again."""
+def _judge_dtype(report, subject, shapes, gradients, laws, partial):
+    """The cases of a row in one dtype."""
     row, adapter = subject.row, subject.adapter
     cell = report.cells[subject.dtype] = Cell()
     if not adapter.supports(subject.dtype):
         return
     gradients = gradients and adapter.gradient is not None
-    for case, kind in drawing.cases_of(row, subject.accepts, shapes if first else (), partial=first):
+    for case, kind in drawing.cases_of(row, subject.accepts, shapes, partial):
         if kind == "extreme" and subject.dtype == "float16":
             continue  # 1e10 is inf there
         names = case.given(*KINDS)
@@ -190,8 +197,8 @@ def _judge_dtype(report, subject, shapes, gradients, laws, first):
         if kind == "main":
             cell.forward = _worst(cell.forward, found)
         else:
-            run.hazard("extreme scores" if kind == "extreme" else "shapes", found)
-        if kind == "extreme":
+            run.hazard(HAZARD_OF[kind], found)
+        if kind in ("extreme", "exact"):
             if gradients and case.given("data", "parameter"):
                 run.hazard("finite gradients", run(lambda s, c, w=weights: checks.finite_gradients(s, c, w)))
             continue
@@ -210,13 +217,16 @@ def _judge_dtype(report, subject, shapes, gradients, laws, first):
                     f"{poison} in padding",
                     run(lambda s, c, p=poison, w=weights, g=gradients: checks.poison_in_padding(s, c, p, w, g)),
                 )
-        if laws and first:
+        if laws:
             for hazard, judged in _laws(weights, kind).items():
                 run.hazard(hazard, run(judged))
 
 
 GRADIENT_SHAPES = ("length 0", "shared")
 """Other shapes than the mixed batch whose gradient is judged: where there is nothing, and where examples add up."""
+
+HAZARD_OF = {"extreme": "extreme scores", "exact": "ties and edges", "shape": "shapes"}
+"""What the report calls the kinds of cases beside the main ones."""
 
 KINDS = ("data", "parameter", "mask", "stretch", "number", "int", "bool")
 
@@ -262,7 +272,7 @@ class _Runner:
         if found is not None and found.message:
             known = {(f.check, f.dtype) for f in self.report.failures}
             if (found.check, self.subject.dtype) not in known:
-                small = snippets.shrink(self.case, lambda case: bool(getattr(self._try(judged, case), "message", "")))
+                small = snippets.shrink(self.case, lambda case: self._fails_alike(judged, case, found.check))
                 found_small = self._try(judged, small)
                 self.report.failures.append(
                     Failure(
@@ -275,6 +285,15 @@ class _Runner:
                     )
                 )
         return found
+
+    def _fails_alike(self, judged, case, check):
+        """Whether a smaller case, which its row must take, fails in the same check."""
+        try:
+            self.subject.exact(case)
+        except ValueError:
+            return False  # a rule ties an axis that was cut to one that was not
+        found = self._try(judged, case)
+        return found is not None and bool(found.message) and found.check == check
 
     def _try(self, judged, case):
         try:

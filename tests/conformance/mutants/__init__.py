@@ -1,0 +1,11 @@
+"""Known mistakes, each of which its own row's checks must reject.
+
+Most are found in notebooks and libraries. Each is a NumPy function with the signature of its row, as close to the
+right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this folder fails when one survives.
+"""
+
+from conformance.mutants import attention, decomposition, masks, normalizers, pairs, pooling, relations, scores
+
+FAMILIES = (masks, normalizers, scores, attention, pooling, pairs, decomposition, relations)
+
+MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}

@@ -1,0 +1,187 @@
+"""Mistakes in normalisers."""
+
+import numpy as np
+from conformance.mutants.mistakes import Mistakes
+
+import attnpool_ref as ref
+
+MUTANTS = Mistakes()
+
+
+def _softmax(scores, axis=-1, epsilon=0.0):
+    exponentials = np.exp(scores - np.max(scores, axis, keepdims=True, initial=-1e38))
+    return exponentials / (np.sum(exponentials, axis, keepdims=True) + np.asarray(epsilon, scores.dtype))
+
+
+def _full(scores, mask, lengths=None, axis=-1):
+    """The mask of the scores' shape, whether it came as mask or as lengths."""
+    if lengths is not None:
+        mask = ref.lengths_to_mask(lengths, scores.shape[axis])
+        mask = mask.reshape(mask.shape[:-1] + (1,) * (scores.ndim - mask.ndim) + mask.shape[-1:])
+        mask = np.moveaxis(np.broadcast_to(mask, np.moveaxis(scores, axis, -1).shape), -1, axis)
+    return np.broadcast_to(True if mask is None else mask, scores.shape)
+
+
+@MUTANTS.plain("masked_softmax", "softmax: uniform when nothing is real")
+def softmax_uniform_when_nothing_is_real(scores, mask=None, *, lengths=None, axis=-1):
+    real = _full(scores, mask, lengths, axis)
+    return _softmax(np.where(real, scores, np.finfo(scores.dtype).min), axis)
+
+
+@MUTANTS.plain("masked_softmax", "softmax: -1e4 added to padding")
+def softmax_additive_minus_1e4(scores, mask=None, *, lengths=None, axis=-1):
+    real = _full(scores, mask, lengths, axis)
+    return np.where(np.any(real, axis, keepdims=True), _softmax(scores + np.where(real, 0, -1e4).astype("f"), axis), 0)
+
+
+@MUTANTS.plain("masked_softmax", "softmax: -1e6 for padding")
+def softmax_fill_of_minus_1e6(scores, mask=None, *, lengths=None, axis=-1):
+    real = _full(scores, mask, lengths, axis)
+    filled = np.where(real, scores, np.asarray(-1e6, scores.dtype))
+    return np.where(np.any(real, axis, keepdims=True), _softmax(filled, axis), 0).astype(scores.dtype)
+
+
+@MUTANTS.plain("masked_softmax", "softmax: an epsilon in the denominator")
+def softmax_epsilon_in_the_denominator(scores, mask=None, *, lengths=None, axis=-1):
+    real = _full(scores, mask, lengths, axis)
+    weights = _softmax(np.where(real, scores, -np.inf).astype(scores.dtype), axis, 10e-5)
+    return np.where(real, weights, 0)
+
+
+@MUTANTS.plain("masked_softmax", "softmax: a score of 0 is padding")
+def softmax_score_zero_is_padding(scores, mask=None, *, lengths=None, axis=-1):
+    return ref.masked_softmax(scores, _full(scores, mask, lengths, axis) & (scores != 0), axis=axis)
+
+
+@MUTANTS.plain("masked_softmax", "softmax: scores multiplied by the mask")
+def softmax_multiplies_the_scores_by_the_mask(scores, mask=None, *, lengths=None, axis=-1):
+    return _softmax(scores * _full(scores, mask, lengths, axis).astype(scores.dtype), axis)
+
+
+@MUTANTS.plain("masked_softmax", "softmax: the maximum not subtracted")
+def softmax_without_the_maximum(scores, mask=None, *, lengths=None, axis=-1):
+    exponentials = np.exp(scores) * _full(scores, mask, lengths, axis)
+    total = np.sum(exponentials, axis, keepdims=True)
+    return exponentials / np.where(total == 0, 1, total)
+
+
+@MUTANTS.plain("masked_softmax", "softmax: always over the last axis")
+def softmax_always_over_the_last_axis(scores, mask=None, *, lengths=None, axis=-1):
+    return ref.masked_softmax(scores, _full(scores, mask, lengths, axis))
+
+
+@MUTANTS.plain("masked_softmax", "softmax: writes into the scores")
+def softmax_writes_into_the_scores(scores, mask=None, *, lengths=None, axis=-1):
+    real = _full(scores, mask, lengths, axis)
+    weights = ref.masked_softmax(scores, real, axis=axis)
+    scores[~real] = -1e6
+    return weights
+
+
+@MUTANTS.of("sparsemax", "sparsemax: padding is a score of 0")
+def sparsemax_padding_is_a_score(a):
+    return a.mask * ref.sparsemax(np.where(a.mask, a.scores, 0), axis=a.axis)
+
+
+@MUTANTS.of("sparsemax", "sparsemax: masked after the threshold")
+def sparsemax_masked_afterwards(a):
+    return np.where(a.mask, a.oracle(mask=None), 0)
+
+
+@MUTANTS.of("sparsemax", "sparsemax: the threshold of all real scores")
+def sparsemax_threshold_of_everything(a):
+    count = np.maximum(np.sum(a.mask, a.axis, keepdims=True), 1)
+    threshold = (np.sum(np.where(a.mask, a.scores, 0), a.axis, keepdims=True) - 1) / count
+    return np.where(a.mask, np.maximum(a.scores - threshold, 0), 0)
+
+
+@MUTANTS.of("sparsemax", "sparsemax: cut at 0 and divided by the sum")
+def sparsemax_cut_and_rescaled(a):
+    cut = np.where(a.mask, np.maximum(a.scores, 0), 0)
+    total = np.sum(cut, a.axis, keepdims=True)
+    return cut / np.where(total == 0, 1, total)
+
+
+@MUTANTS.of("sparsemax", "sparsemax: the largest score not subtracted")
+def sparsemax_without_the_largest(a):
+    scores = np.moveaxis(np.where(a.mask, a.scores, -np.inf), a.axis, -1)
+    ordered = np.sort(scores, -1)[..., ::-1]
+    thresholds = (np.cumsum(ordered, -1) - 1) / np.arange(1, ordered.shape[-1] + 1)
+    threshold = np.max(thresholds, -1, keepdims=True, initial=-np.inf)
+    return np.moveaxis(np.where(threshold == -np.inf, 0, np.maximum(scores - threshold, 0)), -1, a.axis)
+
+
+@MUTANTS.of("sparsemax", "sparsemax: always over the last axis")
+def sparsemax_always_over_the_last_axis(a):
+    return a.oracle(axis=-1)
+
+
+@MUTANTS.of("entmax15", "entmax: the scores not halved")
+def entmax_scores_not_halved(a):
+    return a.oracle(scores=2 * a.scores)
+
+
+@MUTANTS.of("entmax15", "entmax: not squared")
+def entmax_not_squared(a):
+    return ref.sparsemax(a.scores / 2, a.mask, axis=a.axis)
+
+
+@MUTANTS.of("entmax15", "entmax: masked after the threshold")
+def entmax_masked_afterwards(a):
+    return np.where(a.mask, a.oracle(mask=None), 0)
+
+
+@MUTANTS.of("entmax15", "entmax: padding is a score of 0")
+def entmax_padding_is_a_score(a):
+    return a.mask * ref.entmax15(np.where(a.mask, a.scores, 0), axis=a.axis)
+
+
+@MUTANTS.of("entmax15", "entmax: always over the last axis")
+def entmax_always_over_the_last_axis(a):
+    return a.oracle(axis=-1)
+
+
+@MUTANTS.of("entmax15", "entmax: ten bisections for the threshold")
+def entmax_by_few_bisections(a):
+    scores = np.where(a.mask, a.scores, -np.inf) / 2
+    top = np.max(scores, a.axis, keepdims=True, initial=-np.inf)
+    below = scores - np.where(top == -np.inf, 0, top)
+    low, high = np.full(top.shape, -1.0), np.zeros(top.shape)
+    for _ in range(10):
+        middle = (low + high) / 2
+        enough = np.sum(np.maximum(below - middle, 0) ** 2, a.axis, keepdims=True) >= 1
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    return np.maximum(below - low, 0) ** 2
+
+
+@MUTANTS.plain("l2_normalize", "normalize: an epsilon under the norm")
+def normalize_epsilon_under_the_norm(x, *, axis=-1):
+    return x / np.sqrt(np.sum(x * x, axis, keepdims=True) + np.float32(1e-12))
+
+
+@MUTANTS.plain("l2_normalize", "normalize: the zero vector is NaN")
+def normalize_zero_vector_is_nan(x, *, axis=-1):
+    largest = np.max(np.abs(x), axis, keepdims=True, initial=0)
+    return (x / largest) / np.sqrt(np.sum((x / largest) ** 2, axis, keepdims=True))
+
+
+@MUTANTS.plain("l2_normalize", "normalize: squares overflow")
+def normalize_squares_overflow(x, *, axis=-1):
+    norm = np.sqrt(np.sum(x * x, axis, keepdims=True))
+    return x / np.where(norm == 0, 1, norm)
+
+
+@MUTANTS.plain("l2_normalize", "normalize: divided by the sum")
+def normalize_by_the_sum(x, *, axis=-1):
+    return x / np.sum(x, axis, keepdims=True)
+
+
+@MUTANTS.plain("l2_normalize", "normalize: a floor of 1e-12 under the norm")
+def normalize_with_a_floor(x, *, axis=-1):
+    norm = np.sqrt(np.sum(x.astype(np.float64) ** 2, axis, keepdims=True))
+    return (x / np.maximum(norm, 1e-12)).astype(x.dtype)
+
+
+@MUTANTS.of("l2_normalize", "normalize: always over the last axis")
+def normalize_always_over_the_last_axis(a):
+    return a.oracle(axis=-1)
