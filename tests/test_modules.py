@@ -24,6 +24,8 @@ from attnpool_flax.parameters import OWNERS, multiplier_shape
 from attnpool_ref import contract, variants
 from attnpool_ref.conformance import tolerances
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 
 @dataclass(frozen=True)
 class Case:

@@ -12,6 +12,8 @@ import attnpool_flax
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases, checks
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 BATCH = 4  # divides among the devices of tests/conftest.py
 
 

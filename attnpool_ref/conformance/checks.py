@@ -263,25 +263,23 @@ def gradient(subject, case, return_weights=False):
         moves * float(np.sum(np.abs(c)))
         for moves, c in zip(subject.sensitivities(case, return_weights), cotangents, strict=True)
     )
+    directions = {key: rng.standard_normal(value.shape) for key, value in floats.items()}
+    moved = tolerances.sensitivity(
+        lambda arrays: [np.asarray(tolerances.directional_derivative(objective, arrays, directions, total)[0])],
+        floats,
+        rng,
+    )[0]
     finding = Finding(check, case)
-    for key, value in floats.items():
+    for key, direction in directions.items():
         g = found[key].astype(np.float64)
         if not np.all(np.isfinite(g)):
             return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {_brief(g)}")
         pad = drawing.padding(case, key)
         if pad is not None and np.any(g[pad] != 0):
             return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {_brief(g)}, not 0 at padding")
-        direction = rng.standard_normal(value.shape)
-        want, doubt = tolerances.directional_derivative(objective, floats, key, direction, total)
+        want, doubt = tolerances.directional_derivative(objective, floats, {key: direction}, total)
         got = float(np.sum(g * direction))
         size = float(np.sum(np.abs(g * direction))) + abs(want)
-        moved = tolerances.sensitivity(
-            lambda arrays, key=key, direction=direction: [
-                np.asarray(tolerances.directional_derivative(objective, arrays, key, direction, total)[0])
-            ],
-            floats,
-            rng,
-        )[0]
         allowed = doubt + tolerances.allowed_error(
             size, moved + total, case.terms(), subject.dtype, subject.adapter.reduced_products()
         )

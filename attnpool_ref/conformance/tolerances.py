@@ -74,14 +74,13 @@ STEP = 2.0**-10
 """Step of the central differences; their error after two extrapolations is of the order of its sixth power."""
 
 
-def directional_derivative(function, arrays, key, direction, total):
-    """Central differences of a scalar function along one argument, Richardson-extrapolated.
+def directional_derivative(function, arrays, directions, total):
+    """Central differences of a scalar function along some of its arguments, Richardson-extrapolated.
 
     Args:
       function: from a dict of arrays to a number.
       arrays: the arguments.
-      key: which of them moves.
-      direction: where it moves to, of its shape.
+      directions: for each argument that moves where it moves to, of its shape.
       total: the magnitude of the terms that the function adds up, which is what its rounding goes by.
 
     Returns:
@@ -89,8 +88,8 @@ def directional_derivative(function, arrays, key, direction, total):
     """
 
     def difference(step):
-        ahead = function(arrays | {key: arrays[key] + step * direction})
-        behind = function(arrays | {key: arrays[key] - step * direction})
+        ahead = function(arrays | {key: arrays[key] + step * moves for key, moves in directions.items()})
+        behind = function(arrays | {key: arrays[key] - step * moves for key, moves in directions.items()})
         return (ahead - behind) / (2 * step)
 
     coarse, middle, fine = (difference(STEP / 2**level) for level in range(3))
