@@ -5,8 +5,9 @@ import jax
 import numpy as np
 
 import attnpool_ref
-from attnpool_ref.conformance import checks, tolerances
+from attnpool_ref.conformance import tolerances
 from attnpool_ref.conformance.adapters import JaxArrays
+from attnpool_ref.conformance.subject import Subject, arrange, flatten
 
 
 def arguments_of(case, function):
@@ -14,15 +15,15 @@ def arguments_of(case, function):
     arrays = {k: v.astype(np.float32) if v.dtype.kind == "f" else v for k, v in case.values.items() if v is not None}
 
     def call(arrays):
-        args, kwargs = checks.arrange(getattr(attnpool_ref, case.row.name), arrays | case.options)
-        return checks.flatten(function(*args, **kwargs))
+        args, kwargs = arrange(getattr(attnpool_ref, case.row.name), arrays | case.options)
+        return flatten(function(*args, **kwargs))
 
     return arrays, call
 
 
 def assert_agree(case, got, want):
     """Asserts that two lists of float32 results of one case agree to rounding."""
-    subject = checks.Subject(case.row, getattr(attnpool_ref, case.row.name), JaxArrays(), "float32")
+    subject = Subject(case.row, getattr(attnpool_ref, case.row.name), JaxArrays(), "float32")
     sensitive = subject.sensitivities(case, False)
     chex.assert_equal(len(got), len(want))
     for i, (a, b) in enumerate(zip(got, want, strict=True)):

@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec
 
 import attnpool_flax
 from attnpool_ref import variants
-from attnpool_ref.conformance import cases, checks
+from attnpool_ref.conformance import cases, hazards
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -114,7 +114,7 @@ def test_a_users_jit_traces_once_a_shape():
 
 @pytest.mark.parametrize(("row", "case"), KINDS, **ids)
 def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(row, case):
-    poisoned = checks.poisoned(case, np.nan)
+    poisoned = hazards.poisoned(case, np.nan)
     if poisoned is None:
         assert not case.given("mask"), "a row with a mask has padding to poison"
         return

@@ -10,8 +10,10 @@ import numpy as np
 
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import checks, snippets
+from attnpool_ref.conformance import hazards, snippets
 from attnpool_ref.conformance.adapters import NumpyArrays, adapter_for
+from attnpool_ref.conformance.agreement import Finding, agreement, finite_gradients, gradient
+from attnpool_ref.conformance.laws import appending, deleting, permuting, shifting, siding
 from attnpool_ref.conformance.report import (
     FAILED,
     HELD,
@@ -22,12 +24,13 @@ from attnpool_ref.conformance.report import (
     Report,
     RowReport,
 )
+from attnpool_ref.conformance.subject import Subject
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 HAZARDS = (
     "empty rows",
-    *(f"{name} in padding" for name in checks.POISONS),
+    *(f"{name} in padding" for name in hazards.POISONS),
     "padding amount",
     "padding side",
     "deleting is masking",
@@ -128,7 +131,7 @@ def _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial):
     report = RowReport(row.name, hazards=dict.fromkeys(HAZARDS, NOT_APPLICABLE))
     adapter, began, exact = _adapter(row, function), time.perf_counter(), {}
     for dtype in dtypes:
-        subject = checks.Subject(row, function, adapter, dtype, exact)
+        subject = Subject(row, function, adapter, dtype, exact)
         first = dtype == dtypes[0]
         _judge_dtype(report, subject, shapes if first else (), gradients, laws and first, partial and first)
         steps.take(f"{row.name} {dtype}")
@@ -170,7 +173,7 @@ def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradien
 def _adapter(row, function):
     """The adapter of the array family that the function returns."""
     case = next(iter(drawing.cases_of(row)))[0]
-    subject = checks.Subject(row, function, NumpyArrays(), "float32")
+    subject = Subject(row, function, NumpyArrays(), "float32")
     args, kwargs = subject.call_arguments(case, False)
     convert = [np.float32(a) if getattr(a, "dtype", None) == np.float64 else a for a in args]
     kwargs = {k: np.float32(v) if getattr(v, "dtype", None) == np.float64 else v for k, v in kwargs.items()}
@@ -190,7 +193,7 @@ def _judge_dtype(report, subject, shapes, gradients, laws, partial):
         names = case.given(*KINDS)
         weights = bool(row.weights) and subject.accepts(names, case.options, return_weights=True)
         run = _Runner(report, subject, case)
-        found = run(lambda s, c, w=weights: checks.agreement(s, c, w))
+        found = run(lambda s, c, w=weights: agreement(s, c, w))
         if found is None:
             continue
         report.cases += 1
@@ -200,22 +203,22 @@ def _judge_dtype(report, subject, shapes, gradients, laws, partial):
             run.hazard(HAZARD_OF[kind], found)
         if kind in ("extreme", "exact"):
             if gradients and case.given("data", "parameter"):
-                run.hazard("finite gradients", run(lambda s, c, w=weights: checks.finite_gradients(s, c, w)))
+                run.hazard("finite gradients", run(lambda s, c, w=weights: finite_gradients(s, c, w)))
             continue
-        run.hazard("empty rows", run(lambda s, c, w=weights: checks.empty_rows(s, c, w)))
+        run.hazard("empty rows", run(lambda s, c, w=weights: hazards.empty_rows(s, c, w)))
         if gradients and case.given("data", "parameter") and (kind == "main" or case.title.endswith(GRADIENT_SHAPES)):
             try:
-                found = run(lambda s, c, w=weights: checks.gradient(s, c, w))
+                found = run(lambda s, c, w=weights: gradient(s, c, w))
             except NotImplementedError:
                 gradients = False
                 found = None
             if found is not None:
                 cell.gradient = _worst(cell.gradient, found)
         if kind == "main" and drawing.masked_axes(case):
-            for poison in checks.POISONS:
+            for poison in hazards.POISONS:
                 run.hazard(
                     f"{poison} in padding",
-                    run(lambda s, c, p=poison, w=weights, g=gradients: checks.poison_in_padding(s, c, p, w, g)),
+                    run(lambda s, c, p=poison, w=weights, g=gradients: hazards.poison_in_padding(s, c, p, w, g)),
                 )
         if laws:
             for hazard, judged in _laws(weights, kind).items():
@@ -235,18 +238,18 @@ def _laws(weights, kind):
     """The checks of one case; laws that bring a shape of their own, and so a compilation, run where they say most."""
     if kind == "shape":
         return {
-            "padding side": lambda s, c: checks.siding(s, c, weights),
-            "deleting is masking": lambda s, c: checks.deleting(s, c, weights),
+            "padding side": lambda s, c: siding(s, c, weights),
+            "deleting is masking": lambda s, c: deleting(s, c, weights),
         }
-    laws = {
-        "padding amount": lambda s, c: checks.appending(s, c, weights),
-        "permuting": lambda s, c: checks.permuting(s, c, weights),
-        "shifting the scores": lambda s, c: checks.shifting(s, c, weights),
-        "batch mates": checks.batch_mates,
-        "NaN at a real token": checks.nan_stays_in_its_example,
-        "inputs unchanged": checks.inputs_unchanged,
+    found = {
+        "padding amount": lambda s, c: appending(s, c, weights),
+        "permuting": lambda s, c: permuting(s, c, weights),
+        "shifting the scores": lambda s, c: shifting(s, c, weights),
+        "batch mates": hazards.batch_mates,
+        "NaN at a real token": hazards.nan_stays_in_its_example,
+        "inputs unchanged": hazards.inputs_unchanged,
     }
-    return laws | ({"return_weights": checks.weights_change_nothing} if weights else {})
+    return found | ({"return_weights": hazards.weights_change_nothing} if weights else {})
 
 
 def _worst(measure, finding):
@@ -301,7 +304,7 @@ class _Runner:
         except NotImplementedError:
             raise
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
-            return checks.Finding("raises", case, np.inf, 0, f"{type(error).__name__}: {error}")
+            return Finding("raises", case, np.inf, 0, f"{type(error).__name__}: {error}")
 
     def hazard(self, name, found):
         """Notes a hazard: failed once is failed, n/a until something was judged."""

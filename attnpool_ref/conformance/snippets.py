@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import checks
 
 
 def shrink(case, fails):
@@ -48,7 +48,7 @@ def reproduce(subject, finding):
     case, name = finding.case, subject.row.name
     args, kwargs = subject.call_arguments(case, False)
     kwargs = subject._leave_defaults(kwargs)
-    keys = [k for k in checks.contract.signature_of(subject.oracle).parameters][: len(args)]
+    keys = [k for k in contract.signature_of(subject.oracle).parameters][: len(args)]
     jax = subject.adapter.name == "jax"
     narrow = subject.dtype == "bfloat16"
     lines = ["import numpy as np", "import attnpool_ref"]

@@ -10,8 +10,10 @@ from conformance.mutants.mistakes import Mistakes
 
 import attnpool_ref
 from attnpool_ref import conformance, variants
-from attnpool_ref.conformance import cases, checks
+from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.adapters import NumpyArrays
+from attnpool_ref.conformance.agreement import agreement
+from attnpool_ref.conformance.subject import Subject
 
 ALL = [(row, mistake) for row, mistakes in MUTANTS.items() for mistake in mistakes]
 
@@ -26,12 +28,12 @@ def is_rejected(name, function):
     A function that breaks down proves nothing: a mistake gives a wrong answer.
     """
     row = variants.get(name)
-    subject = checks.Subject(row, function, NumpyArrays(), "float32", EXACT[name])
+    subject = Subject(row, function, NumpyArrays(), "float32", EXACT[name])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a mistake may divide by 0 as it likes
         for case, _ in cases.cases_of(row, shapes=("no batch",)):
             with contextlib.suppress(Exception):
-                if checks.agreement(subject, case, bool(row.weights)).message:
+                if agreement(subject, case, bool(row.weights)).message:
                     return True
         report = conformance.judge(types.SimpleNamespace(**{name: function}), only=(name,), dtypes=("float32",))
         return any(failure.check != "raises" for failure in report.rows[0].failures)
