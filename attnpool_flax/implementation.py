@@ -92,9 +92,14 @@ def _as_array(value):
 def _result_dtype(decided):
     if decided is None:
         return np.dtype(jnp.result_type(float))
-    if decided == np.float64 and not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+    if decided == np.float64 and not _setting("jax_enable_x64"):
         return np.dtype(np.float32)
     return decided
+
+
+def _setting(name):
+    """What JAX's configuration says here and now, contexts included."""
+    return getattr(jax.config, name)
 
 
 def _computing(dtype):
@@ -103,8 +108,7 @@ def _computing(dtype):
 
 def _precision(precision, dtype):
     """The caller's own choice, else full float32 products; narrow inputs are exact in one pass."""
-    default = jax.config.jax_default_matmul_precision  # pyright: ignore[reportAttributeAccessIssue]
-    if precision is not None or default is not None:
+    if precision is not None or _setting("jax_default_matmul_precision") is not None:
         return precision
     return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
 

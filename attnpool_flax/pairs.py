@@ -194,9 +194,10 @@ def mask_attention(
     return keep_real(chosen, context_mask)
 
 
-def _choose(row, query, query_mask, precision, bias=0):
+def _choose(row, query, query_mask, precision, bias=None):
     """One row's average [..., d] of the query under its weights [..., k]; then these, then its scores."""
-    scores = jnp.einsum("...d,...kd->...k", row, query, precision=precision) + bias
+    scores = jnp.einsum("...d,...kd->...k", row, query, precision=precision)
+    scores = scores if bias is None else scores + bias
     weights = softmax(scores, query_mask)
     return jnp.einsum("...k,...kd->...d", weights, query, precision=precision), weights, scores
 

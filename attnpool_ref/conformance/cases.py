@@ -335,10 +335,9 @@ def padding(case, key):
         kept = [a for a in axes if a in own]
         if "..." not in case.axes[key] and "..." in case.axes[name]:
             continue  # shared: padding for one example is real for another
-        index = [slice(None)] * (real.ndim - len(kept))
-        for a in own:
-            index.append(slice(None) if a in kept else None)
-        here = np.broadcast_to(~real[tuple(index)], value.shape)
+        lead = real.ndim - len(kept)
+        spread = np.expand_dims(~real, tuple(lead + i for i, a in enumerate(own) if a not in kept))
+        here = np.broadcast_to(spread, value.shape)
         found = here if found is None else found | here
     return found
 

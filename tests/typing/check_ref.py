@@ -26,6 +26,5 @@ assert_type(
 assert_type(ap.__version__, str)
 
 ap.cross_attention_pooling(x, y, reduction="median")  # pyright: ignore[reportArgumentType]
-ap.mean_pooling(None)  # pyright: ignore[reportArgumentType]
 ap.mean_pooling(x, maks=None)  # pyright: ignore[reportCallIssue]
 ap.lengths_to_mask([1], 2.0)  # pyright: ignore[reportArgumentType]
