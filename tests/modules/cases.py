@@ -1,0 +1,555 @@
+"""The ways to build and call a module, in NNX and in Linen, and what the tests of modules share."""
+
+import inspect
+import zlib
+from dataclasses import dataclass, field
+
+import chex
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_flax import linen
+from attnpool_flax.parameters import OWNERS
+from attnpool_ref import variants
+from attnpool_ref.conformance import tolerances
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to build a module and to call it.
+
+    Attributes:
+      title: what is special about it.
+      module: its name.
+      sizes: the sizes that NNX is given.
+      data: the shapes of the arrays, in the order of the call; a batch has three examples.
+      owns: the shape of each parameter.
+      fans: the fan-in of each parameter that is drawn.
+      options: what the constructors and the function are given alike.
+      switches: what the constructors alone are given.
+      linen_sizes: the sizes that Linen is given.
+      masks: the shapes of the masks.
+      padding: for each array the mask that says which of its tokens are real, and the axis over which a token is
+        seen if any row of the mask sees it.
+      zeros: the shapes of the arguments that are zeros instead of parameters.
+      maps: whether the result passes an affine map, so that an empty row need not be 0.
+    """
+
+    title: str
+    module: str
+    sizes: dict
+    data: dict
+    owns: dict
+    fans: dict = field(default_factory=dict)
+    options: dict = field(default_factory=dict)
+    switches: dict = field(default_factory=dict)
+    linen_sizes: dict = field(default_factory=dict)
+    masks: dict = field(default_factory=dict)
+    padding: dict = field(default_factory=dict)
+    zeros: dict = field(default_factory=dict)
+    maps: bool = False
+
+    def __str__(self):
+        return f"{self.module}-{self.title}" if self.title else self.module
+
+    @property
+    def function(self):
+        return getattr(attnpool_flax, OWNERS[self.module].function)
+
+    @property
+    def row(self):
+        return variants.get(OWNERS[self.module].function)
+
+    @property
+    def drops(self):
+        return "dropout_multiplier" in inspect.signature(self.function).parameters
+
+    def rng(self):
+        return np.random.default_rng(zlib.crc32(str(self).encode()))
+
+    def draw(self, dtype=np.float32):
+        """Data and masks; each mask has a full, a partial and an empty example."""
+        rng = self.rng()
+        data = {key: rng.standard_normal(shape).astype(dtype) for key, shape in self.data.items()}
+        masks = {key: rng.random(shape) < 0.6 for key, shape in self.masks.items()}
+        for mask in masks.values():
+            mask[0], mask[1], mask[1, ..., 1], mask[2] = True, False, True, False
+        return data, masks
+
+    def parameters(self, dtype=np.float32):
+        rng = self.rng()
+        return {key: 1 + rng.standard_normal(shape).astype(dtype) / 4 for key, shape in self.owns.items()}
+
+    def arguments(self, data):
+        """The data in the order of the call, which JAX's transformations of a dict do not keep."""
+        return [data[key] for key in self.data]
+
+    def expected(self, data, masks, parameters, **more):
+        dtype = next(iter(data.values())).dtype
+        zeros = {key: np.zeros(shape, dtype) for key, shape in self.zeros.items()}
+        return self.function(**data, **masks, **parameters, **zeros, **self.options, **more)
+
+
+X, Y = {"x": (3, 5, 4)}, {"y": (3, 7, 6)}
+PAIR = {"query": (3, 2, 4), "key": (3, 5, 6)}
+ATTENDED = PAIR | {"value": (3, 5, 7)}
+SLOTS = {"query": (3, 2, 4), "state": (3, 2, 6), "value": (3, 5, 7)}
+OVER_X = {"masks": {"mask": (3, 5)}, "padding": {"x": ("mask", None)}}
+OVER_BOTH = {"masks": {"x_mask": (3, 5), "y_mask": (3, 7)}, "padding": {"x": ("x_mask", None), "y": ("y_mask", None)}}
+OVER_PAIRS = {
+    "masks": {"mask": (3, 2, 5)},
+    "padding": {"query": ("mask", -1), "key": ("mask", -2), "value": ("mask", -2)},
+}
+OVER_SLOTS = {"masks": {"mask": (3, 5)}, "padding": {"value": ("mask", None)}}
+OVER_QUERY_AND_CONTEXT = {
+    "masks": {"query_mask": (3, 6), "context_mask": (3, 5)},
+    "padding": {"query": ("query_mask", None), "context": ("context_mask", None)},
+}
+OVER_FIELDS = {"masks": {"mask": (3, 5)}, "padding": {"fields": ("mask", None)}}
+HIDDEN = {"query_features": 4, "key_features": 6, "hidden_features": 8}
+WITH_BIAS = {"switches": {"use_bias": True}}
+WITHOUT_BIAS = {"switches": {"use_bias": False}}
+ADDITIVE = {"query_kernel": (4, 8), "key_kernel": (6, 8), "out_kernel": (8,)}
+ADDITIVE_FANS = {"query_kernel": 4, "key_kernel": 6, "out_kernel": 8}
+LOCATION = {"query_features": 4, "state_features": 6, "value_features": 7, "num_slots": 5, "out_features": 9}
+HEADS = {"num_heads": 2, "qkv_features": 6, "out_features": 9}
+HEAD_BIASES = {"query_bias": (2, 3), "key_bias": (2, 3), "value_bias": (2, 3), "out_bias": (9,)}
+
+CASES = [
+    Case(
+        "",
+        "BilinearScore",
+        sizes={"query_features": 4, "key_features": 6},
+        data=PAIR,
+        owns={"kernel": (4, 6)},
+        fans={"kernel": 4},
+    ),
+    Case("", "AdditiveScore", HIDDEN, PAIR, ADDITIVE, ADDITIVE_FANS, linen_sizes={"hidden_features": 8}),
+    Case(
+        "with a bias",
+        "AdditiveScore",
+        HIDDEN,
+        PAIR,
+        ADDITIVE | {"bias": (8,)},
+        ADDITIVE_FANS,
+        linen_sizes={"hidden_features": 8},
+        **WITH_BIAS,
+    ),
+    Case(
+        "with a bias",
+        "ConcatScore",
+        HIDDEN,
+        PAIR,
+        owns={"kernel": (10, 8), "out_kernel": (8,), "bias": (8,)},
+        fans={"kernel": 10, "out_kernel": 8},
+        linen_sizes={"hidden_features": 8},
+        **WITH_BIAS,
+    ),
+    Case(
+        "",
+        "TanhSumScore",
+        HIDDEN,
+        PAIR,
+        owns={"kernel": (10, 8), "bias": (8,)},
+        fans={"kernel": 10},
+        linen_sizes={"hidden_features": 8},
+    ),
+    Case(
+        "",
+        "LocationScore",
+        sizes={"query_features": 4, "state_features": 6, "num_slots": 5},
+        data={"query": (3, 2, 4), "state": (3, 2, 6)},
+        owns={"kernel": (10, 5), "bias": (5,)},
+        fans={"kernel": 10},
+        linen_sizes={"num_slots": 5},
+    ),
+    Case(
+        "",
+        "TrilinearScore",
+        sizes={"in_features": 4},
+        data={"query": (3, 2, 4), "key": (3, 5, 4)},
+        owns={"kernel": (12,)},
+        fans={"kernel": 12},
+    ),
+    Case(
+        "",
+        "AdditiveAttention",
+        HIDDEN,
+        ATTENDED,
+        ADDITIVE,
+        ADDITIVE_FANS,
+        linen_sizes={"hidden_features": 8},
+        **OVER_PAIRS,
+    ),
+    Case(
+        "",
+        "TanhSumAttention",
+        HIDDEN,
+        ATTENDED,
+        owns={"kernel": (10, 8), "bias": (8,)},
+        fans={"kernel": 10},
+        linen_sizes={"hidden_features": 8},
+        **OVER_PAIRS,
+    ),
+    Case(
+        "without a bias",
+        "TanhSumAttention",
+        HIDDEN,
+        ATTENDED,
+        owns={"kernel": (10, 8)},
+        fans={"kernel": 10},
+        linen_sizes={"hidden_features": 8},
+        **OVER_PAIRS,
+        **WITHOUT_BIAS,
+    ),
+    Case(
+        "",
+        "LocationAttention",
+        LOCATION,
+        SLOTS,
+        owns={"kernel": (10, 5), "bias": (5,), "out_kernel": (11, 9), "out_bias": (9,)},
+        fans={"kernel": 10, "out_kernel": 11},
+        linen_sizes={"out_features": 9},
+        maps=True,
+        **OVER_SLOTS,
+    ),
+    Case(
+        "without biases",
+        "LocationAttention",
+        LOCATION,
+        SLOTS,
+        owns={"kernel": (10, 5), "out_kernel": (11, 9)},
+        fans={"kernel": 10, "out_kernel": 11},
+        zeros={"bias": (5,), "out_bias": (9,)},
+        linen_sizes={"out_features": 9},
+        maps=True,
+        **OVER_SLOTS,
+        **WITHOUT_BIAS,
+    ),
+    Case(
+        "",
+        "MultiHeadAttention",
+        sizes={"query_features": 4, "key_features": 6, "value_features": 7} | HEADS,
+        data=ATTENDED,
+        owns={"query_kernel": (4, 2, 3), "key_kernel": (6, 2, 3), "value_kernel": (7, 2, 3), "out_kernel": (2, 3, 9)}
+        | HEAD_BIASES,
+        fans={"query_kernel": 4, "key_kernel": 6, "value_kernel": 7, "out_kernel": 6},
+        linen_sizes=HEADS,
+        maps=True,
+        **OVER_PAIRS,
+    ),
+    Case(
+        "of one width, without biases",
+        "MultiHeadAttention",
+        sizes={"num_heads": 2, "query_features": 4},
+        data={"query": (3, 2, 4), "key": (3, 5, 4), "value": (3, 5, 4)},
+        owns={"query_kernel": (4, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2), "out_kernel": (2, 2, 4)},
+        fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 4},
+        linen_sizes={"num_heads": 2},
+        **OVER_PAIRS,
+        **WITHOUT_BIAS,
+    ),
+    Case("", "WeightedPool", sizes={"num_slots": 5}, data=X, owns={"weights": (5,)}, **OVER_X),
+    Case("", "AttentionPool", sizes={"in_features": 4}, data=X, owns={"query": (4,)}, fans={"query": 4}, **OVER_X),
+    Case(
+        "kernels and norm",
+        "AttentionPool",
+        sizes={"in_features": 4, "qk_features": 6},
+        linen_sizes={"qk_features": 6},
+        data=X,
+        options={"normalize_query": True, "epsilon": 0.25, "scale": 0.75},
+        owns={
+            "query": (4,),
+            "query_kernel": (4, 6),
+            "key_kernel": (4, 6),
+            "query_norm_scale": (4,),
+            "query_norm_bias": (4,),
+        },
+        fans={"query": 4, "query_kernel": 4, "key_kernel": 4},
+        **OVER_X,
+    ),
+    Case(
+        "",
+        "MultiHeadAttentionPool",
+        sizes={"in_features": 4, "num_queries": 8} | HEADS,
+        data=X,
+        owns={
+            "query": (8, 4),
+            "query_kernel": (4, 2, 3),
+            "key_kernel": (4, 2, 3),
+            "value_kernel": (4, 2, 3),
+            "out_kernel": (2, 3, 9),
+        }
+        | HEAD_BIASES,
+        fans={"query": 4, "query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 6},
+        linen_sizes={"num_queries": 8} | HEADS,
+        maps=True,
+        **OVER_X,
+    ),
+    Case(
+        "of one width, without biases",
+        "MultiHeadAttentionPool",
+        sizes={"num_heads": 2, "in_features": 4},
+        data=X,
+        owns={
+            "query": (1, 4),
+            "query_kernel": (4, 2, 2),
+            "key_kernel": (4, 2, 2),
+            "value_kernel": (4, 2, 2),
+            "out_kernel": (2, 2, 4),
+        },
+        fans={"query": 4, "query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 4},
+        linen_sizes={"num_heads": 2},
+        **OVER_X,
+        **WITHOUT_BIAS,
+    ),
+    Case("", "CrossAttentionPool", sizes={}, data=X | {"y": (3, 7, 4)}, owns={}, **OVER_BOTH),
+    Case(
+        "kernels",
+        "CrossAttentionPool",
+        sizes={"x_features": 4, "y_features": 6, "qk_features": 2},
+        linen_sizes={"qk_features": 2},
+        data=X | Y,
+        options={"reduction": "max", "scale": 0.25},
+        owns={"x_kernel": (4, 2), "y_kernel": (6, 2)},
+        fans={"x_kernel": 4, "y_kernel": 6},
+        **OVER_BOTH,
+    ),
+    Case(
+        "kernel of x",
+        "CrossAttentionPool",
+        sizes={"x_features": 4, "qk_features": 6},
+        linen_sizes={"x_features": 4, "qk_features": 6},
+        data=X | Y,
+        owns={"x_kernel": (4, 6)},
+        fans={"x_kernel": 4},
+        **OVER_BOTH,
+    ),
+    Case(
+        "kernel of y",
+        "CrossAttentionPool",
+        sizes={"y_features": 6, "qk_features": 4},
+        linen_sizes={"y_features": 6, "qk_features": 4},
+        data=X | Y,
+        options={"reduction": "mean"},
+        owns={"y_kernel": (6, 4)},
+        fans={"y_kernel": 6},
+        **OVER_BOTH,
+    ),
+    Case(
+        "",
+        "CodeWiseAttention",
+        sizes={},
+        data={"query": (3, 6, 4), "context": (3, 5, 4)},
+        owns={},
+        options={"scale": 0.25},
+        **OVER_QUERY_AND_CONTEXT,
+    ),
+    Case(
+        "",
+        "MaskAttention",
+        sizes={},
+        data={"query": (3, 6, 4), "context": (3, 5, 4)},
+        owns={},
+        options={"scale": 0.25},
+        **OVER_QUERY_AND_CONTEXT,
+    ),
+    Case(
+        "",
+        "BiDAFAttention",
+        sizes={"in_features": 4},
+        data={"context": (3, 5, 4), "query": (3, 6, 4)},
+        owns={"kernel": (12,)},
+        fans={"kernel": 12},
+        **OVER_QUERY_AND_CONTEXT,
+    ),
+    Case(
+        "",
+        "RelationVector",
+        sizes={"in_features": 4, "hidden_features": 8},
+        data={"x": (3, 4), "y": (3, 4)},
+        owns={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
+        fans={"x_kernel": 4, "y_kernel": 4, "out_kernel": 8},
+        linen_sizes={"hidden_features": 8},
+    ),
+    Case(
+        "of another width, without a bias",
+        "RelationVector",
+        sizes={"in_features": 4, "hidden_features": 8, "out_features": 6},
+        data={"x": (3, 4), "y": (3, 4)},
+        owns={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 6)},
+        fans={"x_kernel": 4, "y_kernel": 4, "out_kernel": 8},
+        zeros={"bias": (8,)},
+        linen_sizes={"hidden_features": 8, "out_features": 6},
+        **WITHOUT_BIAS,
+    ),
+    Case(
+        "",
+        "FieldAttentionPool",
+        sizes={"target_features": 4, "field_features": 6},
+        data={"target": (3, 4), "fields": (3, 5, 6)},
+        owns={"kernel": (10,), "bias": ()},
+        fans={"kernel": 10},
+        **OVER_FIELDS,
+    ),
+    Case(
+        "of a kernel for each",
+        "FieldAttentionPool",
+        sizes={"target_features": 4, "field_features": 6, "num_fields": 5},
+        data={"target": (3, 4), "fields": (3, 5, 6)},
+        owns={"kernel": (5, 10), "bias": (5,)},
+        fans={"kernel": 10},
+        linen_sizes={"num_fields": 5},
+        **OVER_FIELDS,
+    ),
+    Case(
+        "without a target, without a bias",
+        "FieldAttentionPool",
+        sizes={"target_features": 0, "field_features": 6},
+        data={"target": (3, 0), "fields": (3, 5, 6)},
+        owns={"kernel": (6,)},
+        fans={"kernel": 6},
+        zeros={"bias": ()},
+        **OVER_FIELDS,
+        **WITHOUT_BIAS,
+    ),
+    Case(
+        "",
+        "LabelAttention",
+        sizes={"in_features": 4},
+        data={"labels": (3, 5, 4)},
+        owns={"query_kernel": (4, 4), "key_kernel": (4, 4), "value_kernel": (4, 4)},
+        fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4},
+        masks={"mask": (3, 5)},
+        padding={"labels": ("mask", None)},
+    ),
+    Case(
+        "of other widths",
+        "LabelAttention",
+        sizes={"in_features": 4, "qk_features": 6, "out_features": 7},
+        data={"labels": (3, 5, 4)},
+        owns={"query_kernel": (4, 6), "key_kernel": (4, 6), "value_kernel": (4, 7)},
+        fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4},
+        linen_sizes={"qk_features": 6, "out_features": 7},
+        masks={"mask": (3, 5)},
+        padding={"labels": ("mask", None)},
+    ),
+]
+
+THOROUGH = (
+    "LocationAttention-without biases",
+    "MultiHeadAttention",
+    "WeightedPool",
+    "AttentionPool-kernels and norm",
+    "CrossAttentionPool-kernels",
+    "FieldAttentionPool-of a kernel for each",
+)
+"""A case for each way in which modules differ: what is compiled anew is compiled for these."""
+
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+thorough_case = pytest.mark.parametrize("case", [case for case in CASES if str(case) in THOROUGH], ids=str)
+masked = pytest.mark.parametrize("case", [case for case in CASES if case.masks], ids=str)
+weighted = pytest.mark.parametrize("case", [case for case in CASES if case.row.weights], ids=str)
+owning = pytest.mark.parametrize("case", [case for case in CASES if case.owns], ids=str)
+dropping = pytest.mark.parametrize("case", [case for case in CASES if case.drops and not case.title], ids=str)
+
+
+def constructor(module):
+    """What a module's constructor takes; NNX's metaclass hides it from ``inspect.signature`` of the class."""
+    parameters = inspect.signature(module.__init__).parameters
+    return {key: value for key, value in parameters.items() if key not in ("self", "parent", "name")}
+
+
+def blank(key, shape, dtype):
+    """An initialiser that costs nothing, for what is replaced before the call."""
+    return np.zeros(shape, dtype)
+
+
+def filled(value, key, shape, dtype):
+    """An initialiser of one value."""
+    return np.full(shape, value, dtype)
+
+
+def drawn_by(initializer, module):
+    """The module's initialisers, all replaced."""
+    return {key: initializer for key in constructor(module) if key.endswith("_init")}
+
+
+class NNX:
+    """Builds and calls a case's NNX module."""
+
+    @staticmethod
+    def build(case, rngs=None, **options):
+        """The module, of blank parameters unless their initialisers are given."""
+        module = getattr(attnpool_flax, case.module)
+        options = drawn_by(blank, module) | options
+        return module(**case.sizes, **case.options, **case.switches, **options, rngs=rngs or nnx.Rngs(0))
+
+    @staticmethod
+    def initial(case, seed=0, **options):
+        module = getattr(attnpool_flax, case.module)
+        module = module(**case.sizes, **case.options, **case.switches, **options, rngs=nnx.Rngs(params=seed))
+        return nnx.to_pure_dict(nnx.state(module, nnx.Param))
+
+    @classmethod
+    def call(cls, case, parameters, data, masks, options=(), **more):
+        module = cls.build(case, **dict(options))
+        nnx.update(module, parameters)
+        return module(*case.arguments(data), **masks, **more)
+
+
+class Linen:
+    """Builds and calls a case's Linen module."""
+
+    @staticmethod
+    def build(case, **options):
+        return getattr(linen, case.module)(**case.linen_sizes, **case.options, **case.switches, **options)
+
+    @classmethod
+    def initial(cls, case, seed=0, **options):
+        key = jax.random.key(seed) if isinstance(seed, int) else seed
+        return cls.build(case, **options).init(key, *case.draw()[0].values()).get("params", {})
+
+    @classmethod
+    def call(cls, case, parameters, data, masks, options=(), **more):
+        return cls.build(case, **dict(options)).apply({"params": parameters}, *case.arguments(data), **masks, **more)
+
+
+both_kinds = pytest.mark.parametrize("kind", [NNX, Linen], ids=["nnx", "linen"])
+
+
+def deterministic(case):
+    """What a call must say where dropout is possible; at rate 0 it changes nothing."""
+    return {"deterministic": True} if case.drops else {}
+
+
+def same_bits(got, expected):
+    chex.assert_trees_all_equal_shapes_and_dtypes(got, expected)
+    jax.tree.map(np.testing.assert_array_equal, got, expected)
+
+
+def allowed(case, data, masks, parameters):
+    """How far two roundings of a case's outputs may be apart: one list entry for each output."""
+
+    def definition(arrays):
+        function = getattr(attnpool_ref, case.row.name)
+        zeros = {key: np.zeros(shape) for key, shape in case.zeros.items()}
+        return [np.asarray(part) for part in jax.tree.leaves(function(**arrays, **masks, **zeros, **case.options))]
+
+    arrays = {key: np.asarray(value, np.float64) for key, value in (data | parameters).items()}
+    terms = 8 + sum(sum(value.shape) for value in arrays.values())
+    sensitive = tolerances.sensitivity(definition, arrays, case.rng())
+    return [
+        2 * tolerances.allowed_error(np.max(np.abs(exact)), moved, terms, "float32")
+        for exact, moved in zip(definition(arrays), sensitive, strict=True)
+    ]
+
+
+def assert_near(got, expected, errors):
+    for a, b, error in zip(jax.tree.leaves(got), jax.tree.leaves(expected), errors, strict=True):
+        chex.assert_equal_shape([a, b])
+        np.testing.assert_allclose(a, b, rtol=0, atol=error)

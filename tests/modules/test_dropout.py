@@ -1,0 +1,115 @@
+"""Dropout of modules: what is drawn, when, and what it leaves as it is."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+from modules.cases import NNX, Case, Linen, both_kinds, dropping, same_bits
+
+from attnpool_flax.parameters import multiplier_shape
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+
+def with_dropout(case, kind, rate, seed, **more):
+    """Output with dropout drawn from a seed."""
+    rngs = {"rngs": nnx.Rngs(seed) if kind is NNX else {"dropout": jax.random.key(seed)}}
+    data, masks = case.draw()
+    how = {"deterministic": False} | rngs | more
+    return kind.call(case, case.parameters(), data, masks, {"dropout_rate": rate}, **how)
+
+
+@dropping
+@both_kinds
+def test_dropout_draws_anew_from_another_key_and_alike_from_the_same(case, kind):
+    first, again, other = (with_dropout(case, kind, 0.5, seed) for seed in (3, 3, 4))
+    same_bits(first, again)
+    assert np.any(np.asarray(first) != np.asarray(other))
+
+
+@dropping
+@both_kinds
+def test_dropout_is_off_when_deterministic_or_of_rate_zero(case, kind):
+    data, masks = case.draw()
+    expected = case.expected(data, masks, case.parameters())
+    same_bits(with_dropout(case, kind, 0.5, 3, deterministic=True), expected)
+    same_bits(with_dropout(case, kind, 0.0, 3), expected)
+
+
+@dropping
+@both_kinds
+def test_the_weights_returned_are_those_before_dropout(case, kind):
+    data, masks = case.draw()
+    _, weights = with_dropout(case, kind, 0.5, 3, return_weights=True)
+    same_bits(weights, case.expected(data, masks, case.parameters(), return_weights=True)[1])
+
+
+@dropping
+@both_kinds
+def test_dropping_everything_leaves_what_an_empty_row_leaves(case, kind):
+    output = np.asarray(with_dropout(case, kind, 1.0, 3))
+    bias = case.parameters().get("out_bias", np.zeros(output.shape[-1], np.float32))
+    same_bits(output, np.broadcast_to(bias, output.shape))
+
+
+@both_kinds
+def test_a_weight_is_dropped_or_scaled_up_so_that_its_mean_stays(kind):
+    """One-hot tokens under equal weights show the multiplier itself."""
+    slots, batch, rate = 64, 128, 0.25
+    case = Case("one-hot", "AttentionPool", {"in_features": slots}, {"x": (batch, slots, slots)}, {"query": (slots,)})
+    data = {"x": np.broadcast_to(np.eye(slots, dtype=np.float32), (batch, slots, slots))}
+    rngs = nnx.Rngs(0) if kind is NNX else {"dropout": jax.random.key(0)}
+    query = {"query": np.zeros(slots, np.float32)}
+    pooled = kind.call(case, query, data, {}, {"dropout_rate": rate}, deterministic=False, rngs=rngs)
+    multiplier = slots * np.asarray(pooled)
+    np.testing.assert_array_equal(np.unique(multiplier), [0, np.float32(1) / np.float32(1 - rate)])
+    standard_error = math.sqrt(rate / (1 - rate) / multiplier.size)
+    assert abs(np.mean(multiplier, dtype=np.float64) - 1) < 5 * standard_error
+
+
+@dropping
+def test_train_and_eval_switch_the_dropout_of_nnx(case):
+    data, _ = case.draw()
+    module = NNX.build(case, dropout_rate=0.5)
+    nnx.update(module, case.parameters())
+    module.eval()
+    same_bits(module(*data.values()), module(*data.values(), deterministic=True))
+    module.train()
+    first, second = (np.asarray(module(*data.values())) for _ in range(2))
+    assert np.any(first != second)
+
+
+@dropping
+def test_a_stream_of_its_own_leaves_the_callers_alone(case):
+    rngs = nnx.Rngs(params=0, dropout=1)
+    module = NNX.build(case, rngs, dropout_rate=0.5)
+    count = int(rngs.dropout.count[...])
+    module(*case.draw()[0].values())
+    assert int(rngs.dropout.count[...]) == count
+
+
+@dropping
+def test_linen_initialises_without_a_key_for_dropout_and_asks_for_it_later(case):
+    data, _ = case.draw()
+    module = Linen.build(case, dropout_rate=0.5)
+    variables = module.init(jax.random.key(0), *data.values())
+    assert set(variables["params"]) == set(case.owns)
+    with pytest.raises(ValueError, match='"deterministic" must be passed'):
+        module.apply(variables, *data.values())
+
+
+@dropping
+@both_kinds
+@pytest.mark.parametrize("rate", [-0.5, 1.5])
+def test_a_rate_that_is_no_probability_is_refused(case, kind, rate):
+    with pytest.raises(ValueError, match=f"{case.module}: `dropout_rate` is {rate}, needs a number from 0 to 1"):
+        with_dropout(case, kind, rate, 3)
+
+
+def test_the_multiplier_has_a_number_for_each_weight_where_keys_are_shared():
+    data = {"query": np.zeros((3, 2, 4)), "key": np.zeros((5, 6)), "value": np.zeros((5, 7))}
+    assert multiplier_shape("AdditiveAttention", data, {}) == (3, 2, 5)
+    assert multiplier_shape("MultiHeadAttention", data, {"num_heads": 8}) == (3, 8, 2, 5)
+    assert multiplier_shape("AttentionPool", {"x": np.zeros((5, 4))}, {}) == (5,)

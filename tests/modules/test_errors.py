@@ -1,0 +1,106 @@
+"""What does not fit a module is refused by name."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+
+import attnpool_flax
+from attnpool_flax import linen
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+
+def nnx_of(name, **sizes):
+    return lambda: getattr(attnpool_flax, name)(**sizes, rngs=nnx.Rngs(0))
+
+
+def linen_of(name, *data, **sizes):
+    return lambda: getattr(linen, name)(**sizes).init(jax.random.key(0), *data)
+
+
+TOKENS = np.ones((5, 4), np.float32)
+
+REFUSED = [
+    (nnx_of("AttentionPool"), TypeError, "missing 1 required positional argument: 'in_features'"),
+    (
+        nnx_of("AttentionPool", in_features=None),
+        ValueError,
+        "AttentionPool: `query` [d] needs `in_features`, which is None",
+    ),
+    (
+        nnx_of("AttentionPool", in_features=0),
+        ValueError,
+        "AttentionPool: `in_features` is 0, needs an integer of at least 1",
+    ),
+    (nnx_of("AttentionPool", in_features=4.0), ValueError, "`in_features` is 4.0, needs an integer of at least 1"),
+    (nnx_of("AttentionPool", in_features=4, qk_features=True), ValueError, "`qk_features` is True, needs an integer"),
+    (
+        nnx_of("WeightedPool", num_slots=-1),
+        ValueError,
+        "WeightedPool: `num_slots` is -1, needs an integer of at least 0",
+    ),
+    (
+        nnx_of("CrossAttentionPool", x_features=4),
+        ValueError,
+        "CrossAttentionPool: `x_kernel` [d, c] needs `qk_features`, which is None",
+    ),
+    (
+        nnx_of("CrossAttentionPool", qk_features=4),
+        ValueError,
+        "CrossAttentionPool: `qk_features` needs `x_features`, `y_features` or both",
+    ),
+    (
+        lambda: attnpool_flax.CrossAttentionPool(x_features=4, qk_features=3),
+        ValueError,
+        "CrossAttentionPool: `x_kernel` needs `rngs`",
+    ),
+    (
+        linen_of("CrossAttentionPool", TOKENS, TOKENS, y_features=4),
+        ValueError,
+        "CrossAttentionPool: `y_kernel` [e, c] needs `qk_features`, which is None",
+    ),
+    (
+        nnx_of("MultiHeadAttention", num_heads=3, query_features=4),
+        ValueError,
+        "MultiHeadAttention: `qkv_features` is 4, needs a multiple of `num_heads`, 3",
+    ),
+    (nnx_of("MultiHeadAttentionPool", num_heads=0, in_features=4), ValueError, "`num_heads` is 0, needs an integer"),
+    (
+        linen_of("MultiHeadAttention", TOKENS, TOKENS, TOKENS, num_heads=2, qkv_features=5),
+        ValueError,
+        "MultiHeadAttention: `qkv_features` is 5, needs a multiple of `num_heads`, 2",
+    ),
+    (nnx_of("FieldAttentionPool", target_features=4, field_features=0), ValueError, "`field_features` is 0, needs"),
+    (linen_of("LocationScore", TOKENS, TOKENS, num_slots=None), ValueError, "needs `num_slots`, which is None"),
+    (
+        linen_of("FieldAttentionPool", TOKENS[0], TOKENS, num_fields=3),
+        ValueError,
+        "field_attention_pooling: `kernel` has shape (3, 8)",
+    ),
+    (linen_of("AttentionPool", None), TypeError, "attention_pooling: `x` is None, needs an array"),
+    (linen_of("AttentionPool", TOKENS[0]), ValueError, "attention_pooling: `x` has shape (4,), needs [..., L, d]"),
+    (
+        linen_of("AttentionPool", TOKENS, qk_features=0),
+        ValueError,
+        "`qk_features` is 0, needs an integer of at least 1",
+    ),
+    (
+        lambda: attnpool_flax.AttentionPool(3, rngs=nnx.Rngs(0))(TOKENS),
+        ValueError,
+        "attention_pooling: `query` has shape (3,)",
+    ),
+    (
+        lambda: attnpool_flax.CrossAttentionPool()(TOKENS, TOKENS, TOKENS[:, 0]),
+        ValueError,
+        "cross_attention_pooling: `x_mask` has dtype float32",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REFUSED, ids=[message for _, _, message in REFUSED])
+def test_what_does_not_fit_is_refused_by_name(call, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        call()

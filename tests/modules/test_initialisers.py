@@ -1,0 +1,123 @@
+"""How parameters start: shapes, variances and partitioning that initialisers see and decide."""
+
+import functools
+import math
+
+import chex
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from modules.cases import (
+    CASES,
+    NNX,
+    THOROUGH,
+    Linen,
+    both_kinds,
+    constructor,
+    drawn_by,
+    filled,
+    same_bits,
+    thorough_case,
+)
+
+import attnpool_flax
+from attnpool_flax import linen
+from attnpool_flax.parameters import OWNERS
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+
+@pytest.mark.parametrize(
+    ("case", "kind"),
+    [(case, kind) for case in CASES for kind in (NNX, Linen) if case.fans and (kind is NNX or str(case) in THOROUGH)],
+    ids=lambda value: str(getattr(value, "__name__", value)),
+)
+def test_an_initialiser_sees_the_fan_in_first_and_its_values_stand_where_they_belong(case, kind):
+    seen = []
+
+    def counting(key, shape, dtype):
+        seen.append(shape)
+        return np.arange(math.prod(shape), dtype=dtype).reshape(shape)
+
+    initial = kind.initial(case, **drawn_by(counting, getattr(attnpool_flax, case.module)))
+    drawn = [p for p in OWNERS[case.module].parameters if p.name in case.fans]
+    assert {p.name for p in drawn} == set(case.fans)
+    for parameter in drawn:
+        value = np.asarray(initial[parameter.name])
+        fan = case.fans[parameter.name]
+        assert (fan, value.size // fan) in seen
+        axes = [axis for axis in parameter.axes if axis[-1] != "?" or value.ndim == len(parameter.axes)]
+        out = [i for i, axis in enumerate(axes) if axis not in parameter.over]
+        columns = np.moveaxis(value, out, range(-len(out), 0)).reshape(fan, -1)
+        np.testing.assert_array_equal(columns, np.arange(value.size).reshape(fan, -1))
+
+
+@pytest.mark.parametrize("kind", [NNX, Linen], ids=["nnx", "linen"])
+@pytest.mark.parametrize("name", ["FieldAttentionPool-of a kernel for each", "AttentionPool"])
+def test_a_kernel_starts_with_the_variance_that_its_fan_in_asks_for(name, kind):
+    """Over many keys; the estimate's relative error is sqrt(2 / count) for a normal draw, less for a truncated one."""
+    case = next(case for case in CASES if str(case) == name)
+    initial = jax.jit(jax.vmap(lambda key: kind.initial(case, seed=key)))(jax.random.split(jax.random.key(5), 512))
+    for key, value in initial.items():
+        if key in case.fans:
+            error = np.mean(np.asarray(value, np.float64) ** 2) * case.fans[key] - 1
+            assert abs(error) < 5 * math.sqrt(2 / value.size), key
+        else:
+            same_bits(value, jnp.zeros_like(value))
+
+
+def test_weights_and_norms_start_as_if_they_were_not_there():
+    for kind in (NNX, Linen):
+        for case in CASES:
+            if case.module in ("WeightedPool", "AttentionPool"):
+                for key, value in kind.initial(case).items():
+                    if key not in case.fans:
+                        same_bits(value, jnp.full_like(value, 0 if key.endswith("bias") else 1))
+
+
+@thorough_case
+@both_kinds
+def test_initialisers_are_the_callers_choice(case, kind):
+    takes = constructor(getattr(attnpool_flax, case.module))
+    chosen = {"kernel": 2.0, "query": 3.0, "bias": 5.0}
+    given = {f"{k}_init": functools.partial(filled, v) for k, v in chosen.items() if f"{k}_init" in takes}
+    initial = kind.initial(case, **given)
+    for parameter in OWNERS[case.module].parameters:
+        if parameter.name in initial and parameter.init in chosen:
+            value = initial[parameter.name]
+            same_bits(value, jnp.full_like(value, chosen[parameter.init]))
+
+
+@both_kinds
+def test_the_values_drawn_for_two_kernels_differ(kind):
+    initial = kind.initial(next(case for case in CASES if str(case) == "AttentionPool-kernels and norm"))
+    assert np.any(np.asarray(initial["query_kernel"]) != np.asarray(initial["key_kernel"]))
+
+
+def test_partitioning_of_an_initialiser_becomes_the_parameters():
+    mesh = jax.make_mesh((1, 1), ("rows", "columns"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    lecun = nnx.initializers.lecun_normal()
+    with jax.set_mesh(mesh):
+        pool = attnpool_flax.AttentionPool(
+            4,
+            qk_features=6,
+            kernel_init=nnx.with_partitioning(lecun, ("rows", "columns")),
+            query_init=nnx.with_partitioning(lecun, ("rows",)),
+            rngs=nnx.Rngs(0),
+        )
+        assert pool.query_kernel.out_sharding == ("rows", "columns")
+        assert pool.query.out_sharding == ("rows",)
+        assert pool.query[...].sharding.spec == jax.sharding.PartitionSpec("rows")
+    chex.assert_shape(pool.query[...], (4,))
+    boxed = linen.AttentionPool(
+        qk_features=6,
+        kernel_init=nn.with_partitioning(lecun, ("rows", "columns")),
+        query_init=nn.with_partitioning(lecun, ("rows",)),
+    ).init(jax.random.key(0), jnp.ones((5, 4)))
+    specs = nn.get_partition_spec(boxed)["params"]
+    assert specs["key_kernel"] == jax.sharding.PartitionSpec("rows", "columns")
+    assert specs["query"] == jax.sharding.PartitionSpec("rows")
+    chex.assert_shape(nn.unbox(boxed)["params"]["query"], (4,))

@@ -1,0 +1,112 @@
+"""The modules follow one table: their parameters, arguments and documentation are its rows'."""
+
+import inspect
+import re
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from modules.cases import (
+    CASES,
+    both_kinds,
+    constructor,
+    every_case,
+)
+
+import attnpool_flax
+from attnpool_flax import linen
+from attnpool_flax.parameters import OWNERS
+from attnpool_ref import contract, variants
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+
+def test_every_module_of_the_table_of_variants_has_its_owner_and_both_classes():
+    rows = {row.module: row.name for row in variants.VARIANTS if row.module}
+    assert {name: owner.function for name, owner in OWNERS.items()} == rows
+    for name in rows:
+        assert issubclass(getattr(attnpool_flax, name), nnx.Module)
+        assert issubclass(getattr(linen, name), nn.Module)
+        assert name in attnpool_flax.__all__
+        assert name in linen.__all__
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_a_parameter_has_the_shape_that_its_row_shows(name):
+    owner = OWNERS[name]
+    row = variants.get(owner.function)
+    arguments = contract.arguments_of(row.shapes)
+    learned = {"q": "d"} if "q=d if query_kernel" in row.rules else {}
+    for parameter in owner.parameters:
+        shown = [
+            tuple(learned.get(axis, axis) for axis in axes if axis != "...")
+            for axes in arguments[parameter.name].shapes
+        ]
+        whole = tuple(axis.rstrip("?") for axis in parameter.axes)
+        least = tuple(axis for axis in parameter.axes if not axis.endswith("?"))
+        assert {whole, least} <= set(shown)
+
+
+def test_a_relation_triplet_takes_the_parameters_of_a_relation_vector():
+    arguments = contract.arguments_of(variants.get("relation_triplet_loss").shapes)
+    taken = {key for key, argument in arguments.items() if argument.kind == "parameter"}
+    assert taken == {parameter.name for parameter in OWNERS["RelationVector"].parameters}
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_every_module_is_a_case(name):
+    assert name in {case.module for case in CASES}
+
+
+@every_case
+@both_kinds
+def test_a_module_owns_flat_parameters_named_as_the_arguments(case, kind):
+    initial = jax.eval_shape(lambda: kind.initial(case))
+    assert {key: value.shape for key, value in initial.items()} == case.owns
+    assert {value.dtype for value in initial.values()} <= {jnp.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_linen_takes_the_same_arguments_less_the_sizes_it_reads(name):
+    ours, theirs = constructor(getattr(attnpool_flax, name)), constructor(getattr(linen, name))
+    read = set(OWNERS[name].sizes.values())
+    assert set(theirs) <= set(ours)
+    assert set(ours) - set(theirs) - {"rngs"} <= read
+    for key in set(theirs) & set(ours) - read:
+        assert (theirs[key].default, theirs[key].annotation) == (ours[key].default, ours[key].annotation), key
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_both_classes_are_called_alike(name):
+    ours = inspect.signature(getattr(attnpool_flax, name).__call__)
+    theirs = inspect.signature(getattr(linen, name).__call__)
+    assert [str(p) for p in ours.parameters.values() if p.name != "rngs"] == [
+        str(p) for p in theirs.parameters.values()
+    ]
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_a_call_takes_what_the_function_takes_as_data_masks_and_weights(name):
+    owner = OWNERS[name]
+    function = inspect.signature(getattr(attnpool_flax, owner.function)).parameters
+    call = set(inspect.signature(getattr(attnpool_flax, name).__call__).parameters) - {"self"}
+    arguments = contract.arguments_of(variants.get(owner.function).shapes)
+    taken = {key for key, a in arguments.items() if a.kind in ("data", "mask")} - {p.name for p in owner.parameters}
+    taken |= {"return_weights"} & set(function)
+    taken |= {"deterministic", "rngs"} if "dropout_multiplier" in function else set()
+    assert call == taken
+
+
+@pytest.mark.parametrize("name", OWNERS)
+@pytest.mark.parametrize("package", [attnpool_flax, linen], ids=["nnx", "linen"])
+def test_a_module_documents_its_function_its_arguments_and_its_parameters(name, package):
+    module = getattr(package, name)
+    text = inspect.getdoc(module)
+    assert text.startswith(f"Parameters of :func:`attnpool_flax.{OWNERS[name].function}`.\n")
+    for parameter in OWNERS[name].parameters:
+        assert f"``{parameter.name}`` [" in " ".join(text.split())
+    documented = re.findall(r"^  (\w+): ", text, re.MULTILINE)
+    assert documented == list(constructor(module))
