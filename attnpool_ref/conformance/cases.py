@@ -23,6 +23,9 @@ SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "k"})
 SHAPES = ("no batch", "batch (2, 3)", "batch of 1", "empty batch", "length 1", "length 0", "shared")
 """Shapes beside the mixed batch; "shared" leaves the batch axes away from one argument after another."""
 
+EMPTY = {"empty batch", "length 0"}
+"""Shapes in which there is nothing to pool, which an absent mask must survive as well."""
+
 ANY_RANK = ("...", "n", "m")
 """The axes of an array that may have any rank, drawn as rows of rows."""
 
@@ -96,15 +99,21 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
     Args:
       row: the row.
       accepts: (name, options) -> bool, whether the candidate takes these arguments at all; None takes everything.
-      shapes: names of the other shapes that the smallest and the fullest call are drawn in.
+      shapes: names of the other shapes in which the fullest call is drawn, and the empty ones without masks.
       partial: also the calls that leave some arguments away, and ties and edges.
 
     Yields:
       (case, kind): kind is "main" for the mixed batch, "shape" for another shape of it, "extreme" for extreme scores,
       "exact" for ties and edges.
     """
-    for title, names, options in configurations(row):
-        if (accepts is not None and not accepts(names, options)) or (title.startswith("with") and not partial):
+    ways = [way for way in configurations(row) if accepts is None or accepts(*way[1:])]
+    titles = [title for title, *_ in ways]
+    shaped = {
+        "fullest" if "fullest" in titles else "smallest": shapes,
+        "without masks": [s for s in shapes if s in EMPTY],
+    }
+    for title, names, options in ways:
+        if title.startswith("with") and not partial:
             continue
         main = draw(row, title, names, options, BATCH)
         yield main, "main"
@@ -112,7 +121,7 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
             yield _exact(main), "exact"
         if title in ("smallest", "fullest"):
             yield from ((case, "extreme") for case in _extremes(main))
-            yield from ((case, "shape") for case in _shapes(row, title, names, options, shapes))
+        yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
 
 
 def configurations(row):

@@ -221,7 +221,7 @@ def _judge_dtype(report, subject, shapes, gradients, laws, partial):
                     run(lambda s, c, p=poison, w=weights, g=gradients: hazards.poison_in_padding(s, c, p, w, g)),
                 )
         if laws:
-            for hazard, judged in _laws(weights, kind).items():
+            for hazard, judged in _laws(weights, kind, case.title).items():
                 run.hazard(hazard, run(judged))
 
 
@@ -234,7 +234,7 @@ HAZARD_OF = {"extreme": "extreme scores", "exact": "ties and edges", "shape": "s
 KINDS = ("data", "parameter", "mask", "stretch", "number", "int", "bool")
 
 
-def _laws(weights, kind):
+def _laws(weights, kind, title):
     """The checks of one case; laws that bring a shape of their own, and so a compilation, run where they say most."""
     if kind == "shape":
         return {
@@ -242,13 +242,14 @@ def _laws(weights, kind):
             "deleting is masking": lambda s, c: deleting(s, c, weights),
         }
     found = {
-        "padding amount": lambda s, c: appending(s, c, weights),
         "permuting": lambda s, c: permuting(s, c, weights),
         "shifting the scores": lambda s, c: shifting(s, c, weights),
         "batch mates": hazards.batch_mates,
         "NaN at a real token": hazards.nan_stays_in_its_example,
         "inputs unchanged": hazards.inputs_unchanged,
     }
+    if title in ("smallest", "fullest"):
+        found["padding amount"] = lambda s, c: appending(s, c, weights)
     return found | ({"return_weights": hazards.weights_change_nothing} if weights else {})
 
 
