@@ -1,10 +1,11 @@
 # The usual tools' own commands, nothing more. VENV and PYTHON may be given: make test VENV=.venv313 PYTHON=python3.13
+# PEERS may pin what `make peers` installs: make peers PEERS='torch==2.13.0'
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint docs bench
+.PHONY: help demo check test peers lint docs bench
 
 help: ## show this list
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -17,6 +18,9 @@ check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every varian
 
 test: $(VENV)/dev.stamp ## run the tests
 	$(BIN)/pytest -q -n 2
+
+peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch and Flax; fails where they are skipped
+	$(BIN)/pytest -q -n 2 tests/peers
 
 lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/ruff check .
@@ -40,3 +44,7 @@ $(VENV)/all.stamp: pyproject.toml | $(VENV)/bin/python
 $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@ $(VENV)/all.stamp
+
+$(VENV)/peers.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev,peers]' $(PEERS)
+	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
