@@ -40,12 +40,10 @@ def from_jax(attend):
     compiled, gradient = jax.jit(attend), jax.jit(jax.grad(loss))
 
     def forward(arrays, mask):
-        with jax.numpy_rank_promotion("allow"):  # which Flax needs
-            return [np.asarray(part) for part in compiled(arrays, mask)]
+        return [np.asarray(part) for part in compiled(arrays, mask)]
 
     def gradients(arrays, mask, factors):
-        with jax.numpy_rank_promotion("allow"):
-            return jax.tree.map(np.asarray, gradient(arrays, mask, factors))
+        return jax.tree.map(np.asarray, gradient(arrays, mask, factors))
 
     return Library(forward, gradients)
 
