@@ -79,14 +79,36 @@ def brief(array):
     return text if len(text) < 400 else text[:400] + " ..."
 
 
-def gradient(subject, case, return_weights=False):
-    """The candidate's gradients against central differences of the oracle, and exactly 0 at padding."""
-    check, rng = "gradient", case.rng(" cotangents")
-    exact = subject.exact(case, return_weights)
-    if any(w.dtype == bool for w in exact):
-        return None
+@dataclass
+class Derivatives:
+    """What the oracle says of the derivatives of one case: of the sum of its outputs times ``cotangents``.
+
+    Attributes:
+      cotangents: one array for each output, exact in every dtype.
+      directions: for each floating argument a direction.
+      along: for each of them (derivative, doubt) along its direction.
+      moved: how far the derivative moves under relative changes of the inputs.
+      total: the magnitude of the terms that may cancel in it.
+    """
+
+    cotangents: list
+    directions: dict
+    along: dict
+    moved: float
+    total: float
+
+
+def derivatives(subject, case, return_weights):
+    """The :class:`Derivatives` of a case; dtypes that hold the same numbers share them."""
+    key = (case.title, return_weights, "derivatives")
+    if key not in subject.kept:
+        subject.kept[key] = _differences(subject, case, return_weights)
+    return subject.kept[key]
+
+
+def _differences(subject, case, return_weights):
+    rng, exact = case.rng(" cotangents"), subject.exact(case, return_weights)
     cotangents = [drawing.narrow({0: rng.standard_normal(w.shape)})[0] for w in exact]
-    found = subject.gradients(case, cotangents, return_weights)
     values, floats = subject.values(case), subject.floats(case)
 
     def objective(arrays):
@@ -104,19 +126,33 @@ def gradient(subject, case, return_weights=False):
         floats,
         rng,
     )[0]
+    along = {
+        key: tolerances.directional_derivative(objective, floats, {key: direction}, total)
+        for key, direction in directions.items()
+    }
+    return Derivatives(cotangents, directions, along, moved, total)
+
+
+def gradient(subject, case, return_weights=False):
+    """The candidate's gradients against central differences of the oracle, and exactly 0 at padding."""
+    check = "gradient"
+    if any(w.dtype == bool for w in subject.exact(case, return_weights)):
+        return None
+    exact = derivatives(subject, case, return_weights)
+    found = subject.gradients(case, exact.cotangents, return_weights)
     finding = Finding(check, case)
-    for key, direction in directions.items():
+    for key, direction in exact.directions.items():
         g = found[key].astype(np.float64)
         if not np.all(np.isfinite(g)):
             return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}")
         pad = drawing.padding(case, key)
         if pad is not None and np.any(g[pad] != 0):
             return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}, not 0 at padding")
-        want, doubt = tolerances.directional_derivative(objective, floats, {key: direction}, total)
+        want, doubt = exact.along[key]
         got = float(np.sum(g * direction))
         size = float(np.sum(np.abs(g * direction))) + abs(want)
         allowed = doubt + tolerances.allowed_error(
-            size, moved + total, case.terms(), subject.dtype, subject.adapter.reduced_products()
+            size, exact.moved + exact.total, case.terms(), subject.dtype, subject.adapter.reduced_products()
         )
         unit = tolerances.EPSILON[subject.dtype] * (size or 1)
         finding = worse(

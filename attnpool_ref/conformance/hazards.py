@@ -28,13 +28,13 @@ def empty_rows(subject, case, return_weights):
 def _always_zero(subject, case, return_weights):
     """Where the exact results are 0 whatever the data are, as in empty rows and padded weights."""
     key = (case.title, return_weights, "zero")
-    if key not in subject._cache:
+    if key not in subject.kept:
         values, rng = subject.values(case), case.rng(" other data")
         moved = {k: v * rng.uniform(0.5, 1.5, v.shape) for k, v in subject.floats(case, ("data",)).items()}
         other = oracle_outputs(subject, values | moved, case, return_weights)
         exact = subject.exact(case, return_weights)
-        subject._cache[key] = [(a == 0) & (b == 0) for a, b in zip(exact, other, strict=True)]
-    return subject._cache[key]
+        subject.kept[key] = [(a == 0) & (b == 0) for a, b in zip(exact, other, strict=True)]
+    return subject.kept[key]
 
 
 def poisoned(case, poison):

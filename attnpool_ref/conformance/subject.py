@@ -19,7 +19,7 @@ class Subject:
         self.row, self.function, self.adapter, self.dtype = row, function, adapter, dtype
         self.oracle = getattr(attnpool_ref, row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
-        self._cache = {} if exact is None else exact.setdefault(self.is_narrow, {})
+        self.kept = {} if exact is None else exact.setdefault(self.is_narrow, {})
         self._programs = {}
 
     def call_arguments(self, case, return_weights):
@@ -66,9 +66,9 @@ class Subject:
     def exact(self, case, return_weights=False):
         """The oracle's float64 results for the same (rounded) arguments."""
         key = (case.title, return_weights, "exact")
-        if key not in self._cache:
-            self._cache[key] = oracle_outputs(self, self.values(case), case, return_weights)
-        return self._cache[key]
+        if key not in self.kept:
+            self.kept[key] = oracle_outputs(self, self.values(case), case, return_weights)
+        return self.kept[key]
 
     def floats(self, case, kinds=("data", "parameter", "number")):
         """The floating arguments that rounding and gradients touch."""
@@ -79,15 +79,15 @@ class Subject:
     def sensitivities(self, case, return_weights):
         """How far the exact results move under relative changes of the inputs, for each output."""
         key = (case.title, return_weights, "sensitivity")
-        if key not in self._cache:
+        if key not in self.kept:
             values = self.values(case)
             rounded = self.floats(case, ("parameter",)) if case.exact else self.floats(case)
-            self._cache[key] = tolerances.sensitivity(
+            self.kept[key] = tolerances.sensitivity(
                 lambda moved: oracle_outputs(self, values | moved, case, return_weights),
                 {k: v for k, v in rounded.items() if np.size(v)},
                 case.rng(" sensitivity"),
             )
-        return self._cache[key]
+        return self.kept[key]
 
     def gradients(self, case, cotangents, return_weights):
         """The candidate's gradients of all floating arguments, for cotangents of its outputs."""

@@ -63,6 +63,17 @@ def test_arguments_that_the_candidate_lacks_are_not_judged():
     assert report.passed and 0 < report.rows[0].cases < whole.rows[0].cases
 
 
+def test_a_numpy_function_that_does_not_know_bfloat16_is_not_judged_in_it():
+    def norm(x, *, axis=-1):
+        if x.dtype.name == "bfloat16":
+            raise TypeError("ufunc 'norm' not supported for the input types")
+        return attnpool_ref.l2_normalize(x, axis=axis)
+
+    report = conformance.judge(types.SimpleNamespace(l2_normalize=norm), only=("l2_normalize",), **FEW)
+    assert report.passed and report.rows[0].cells["bfloat16"].forward is None
+    assert report.rows[0].cells["float16"].forward.passed
+
+
 def test_a_candidate_that_takes_nothing_never_passes():
     def nothing():
         return 0
