@@ -20,7 +20,7 @@ FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\]]*\])(?:\|\[[^\]]*\])*)")
-_TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)?$")
+_TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _POLARITY = "a mask is boolean, True = real (`~mask` where True means padding)"
 
 
@@ -296,10 +296,7 @@ def _sizes(row, arguments, given, values):
             else:
                 pending.append((key, argument, value, axis, size))
     for key, argument, value, axis, size in pending:
-        total = sum(
-            int(number or 1) * sizes[root(symbol)]
-            for number, symbol in (_TERM.match(t).groups() for t in axis.split("+"))
-        )
+        total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in _TERM.findall(axis)})
         if total != size:
             raise ValueError(
                 f"{row.name}: `{key}` has shape {_axes(value.shape)}, needs {argument} with {axis} = {total}"
@@ -314,6 +311,11 @@ def _sizes(row, arguments, given, values):
                 f"{row.name}: `{key}` has shape {_axes(given[key].shape)}, needs {arguments[key]} with {axis} at least 1"
             )
     return sizes
+
+
+def size_of(axis, sizes):
+    """The size of an axis that may be a sum of multiples, such as d+e or 3d."""
+    return sum(int(number or 1) * sizes[symbol] for number, symbol in _TERM.findall(axis))
 
 
 def unions(rules, values):

@@ -323,10 +323,6 @@ def _table(title, *columns):
     return table
 
 
-def _bad(fraction):
-    return Text(f"{fraction:.0%}", "red")
-
-
 def _arrays(pairs):
     return [pairs[key] for key in ("hr", "tail", "hr_mask", "tail_mask")]
 

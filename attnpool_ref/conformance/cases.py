@@ -256,7 +256,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=()):
         if own == ("...",):  # an array of any rank: a batch of rows
             own = own if argument.kind == "int" else ANY_RANK
         axes[key] = tuple(a for a in own if a != "..." or key not in shared)
-        shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (_size(a, known),)))
+        shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
         values[key] = _values(key, argument, axes[key], shape, rng, index, known, len(batch))
         if row.norms and argument.kind == "data":
             values[key] = np.float32(values[key] + 1).astype(np.float64)  # clear of cosines that cancel in a sum
@@ -264,10 +264,6 @@ def draw(row, title, names, options, batch, sizes=None, shared=()):
         values["lengths"] = np.asarray(values["lengths"] % (options["max_length"] + 1))
     used = {t for own in axes.values() for a in own for t in re.findall(r"[A-Za-z]\w*'?", a)}
     return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
-
-
-def _size(axis, known):
-    return sum(int(number or 1) * known[symbol] for number, symbol in re.findall(r"(\d*)([A-Za-z]\w*'?)", axis))
 
 
 def _values(key, argument, axes, shape, rng, index, known, batch_rank):
