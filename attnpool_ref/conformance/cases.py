@@ -119,6 +119,7 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
         yield main, "main"
         if partial and not title.startswith("with") and main.given("data"):
             yield _exact(main), "exact"
+            yield _repeated(main), "exact"
         if title in ("smallest", "fullest"):
             yield from ((case, "extreme") for case in _extremes(main))
         yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
@@ -231,6 +232,43 @@ def _exact(main):
         values[key] = np.where(np.arange(shape[-1]) == place[..., None], number[..., None], 0)
     values |= {key: np.float64(1) for key in main.given("number")}
     return replace(main.with_values("small integers", **values), exact=True)
+
+
+def _repeated(main):
+    """Every token but the last is the first one: equal products that rounding may tell apart, residuals of rounding.
+
+    What rounding decides is not moved by small changes of the data: they are taken as exact.
+    """
+    values = {}
+    for key in main.given("data"):
+        places = [i for axis in SEQUENCES for i in places_of(axis, main.axes[key], main.values[key].ndim)]
+        value = main.values[key]
+        for place in places:
+            value = np.take(value, [0] * (value.shape[place] - 1) + [value.shape[place] - 1], place)
+        values[key] = value
+    return replace(main.with_values("repeated tokens", **values), exact=True)
+
+
+LONG = 10**6
+
+
+def long_rows(row):
+    """(case, axis) for each masked axis that the row sums over: a million tokens along it, all equal."""
+    arguments = contract.arguments_of(row.shapes)
+    kept = {axis for part in re.findall(r"\[([^\]]*)\]", row.shapes.split("->")[1]) for axis in part.split(", ")}
+    masked = {a for argument in arguments.values() if argument.kind == "mask" for own in argument.shapes for a in own}
+    options = {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize")}
+    for axis in sorted((masked & SEQUENCES) - kept):
+        case = draw(row, f"a million equal tokens along {axis}", (), options, (), dict.fromkeys(SIZES, 2) | {axis: LONG})
+        values = {}
+        for key in case.given("data", "parameter"):
+            value = case.values[key]
+            for place in places_of(axis, case.axes[key], value.ndim):
+                value = np.broadcast_to(np.take(value, [0], place), value.shape)
+            values[key] = value
+        if case.values.get("scale") is not None:
+            values["scale"] = np.float64(2.0**-20)  # a score that sums a million products would magnify its rounding
+        yield case.with_values("", **values), axis
 
 
 # --------------------------------------------------------------------------------------------------------------
