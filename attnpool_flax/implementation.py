@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from attnpool_ref import contract, variants
 
@@ -32,11 +33,13 @@ def implementation(function=None, *, weights_apart=False) -> Any:  # the public 
     row = variants.get(function.__name__)
     arguments = contract.arguments_of(row.shapes)
     signature = contract.signature_of(function)
+    numbers = {key: signature.parameters[key].default for key, a in arguments.items() if a.kind == "number"}
     compiled = _compile(function, row, arguments)
 
     @functools.wraps(function)
     def checked_implementation(*args, **kwargs):
         values = contract.bind(row, signature, args, kwargs)
+        defaults = [key for key, default in numbers.items() if values[key] is default is not None]
         for key in arguments:
             values[key] = _as_array(row.name, key, values[key])
         checked = contract.check(row, values)
@@ -45,6 +48,9 @@ def implementation(function=None, *, weights_apart=False) -> Any:  # the public 
         for key, value in arrays.items():
             if isinstance(value, np.ndarray):
                 arrays[key] = _for_jax(value, arguments[key], dtype)
+        if defaults and (device := _device(arrays.values())) is not None:
+            for key in defaults:
+                arrays[key] = _default_on(device, numbers[key], _computing(dtype))
         if "precision" in values:
             values["precision"] = _precision(row.name, values["precision"], dtype)
         wants_weights = values.get("return_weights", False)
@@ -98,6 +104,24 @@ def _for_jax(value, argument, dtype):
         limits = np.iinfo(np.int32)
         return np.clip(value, limits.min, limits.max).astype(np.int32)
     return value
+
+
+def _device(arrays):
+    """The device on which the first JAX array lies; None while JAX traces, for NumPy arrays and for several devices."""
+    found = None
+    for value in arrays:
+        if value is not None and isinstance(value, jax.Array):
+            if isinstance(value, Tracer):
+                return None
+            found = found or value.device
+    return found if isinstance(found, jax.Device) else None
+
+
+@functools.lru_cache(maxsize=256)
+def _default_on(device, number, dtype):
+    """A default on its device: a call with device arrays alone transfers nothing. Not committed to it, as a number."""
+    with jax.ensure_compile_time_eval(), jax.default_device(device):
+        return jax.device_put(np.asarray(number, dtype))
 
 
 def _result_dtype(decided):

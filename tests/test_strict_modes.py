@@ -1,4 +1,4 @@
-"""Every function under JAX's strict modes, all at once: no implicit promotion, rank, NaN, or leak."""
+"""Every function under JAX's strict modes, all at once: no implicit promotion, rank, NaN, leak or transfer."""
 
 import contextlib
 
@@ -9,7 +9,7 @@ import pytest
 from agreement import arguments_of
 
 import attnpool_flax
-from attnpool_ref import variants
+from attnpool_ref import contract, variants
 from attnpool_ref.conformance import cases
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -76,3 +76,25 @@ def test_the_modes_would_speak():
         jnp.ones((3, 2)) + jnp.ones(2)
     with strict(), pytest.raises(FloatingPointError):
         jnp.zeros(2) / jnp.zeros(2)
+
+
+def with_defaults(case, device):
+    """A call with the case's arrays on a device and no number that has a default."""
+    defaults = contract.signature_of(getattr(attnpool_flax, case.row.name)).parameters
+    numbers = [k for k in case.given("number") if defaults[k].default is not defaults[k].empty]
+    arrays, call = arguments_of(case, getattr(attnpool_flax, case.row.name))
+    arrays = {k: jax.device_put(v, device) for k, v in arrays.items() if k not in numbers}
+    required = {k: v.default for k, v in defaults.items() if k in numbers}
+    return arrays, lambda: call(arrays | required)
+
+
+@pytest.mark.parametrize("place", [None, 1])
+@pytest.mark.parametrize(("row", "case"), ALL, **ids)
+def test_device_arrays_with_default_numbers_transfer_nothing(row, case, place):
+    arrays, call = with_defaults(case, None if place is None else jax.devices()[place])
+    with jax.transfer_guard("disallow"):
+        results = call()
+    devices = {device for array in arrays.values() for device in array.devices()}
+    for out in results:
+        assert out.devices() == devices
+        assert out.committed == (place is not None), "a default commits nothing to a device"
