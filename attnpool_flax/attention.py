@@ -35,20 +35,30 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-LONGEST = 4096
-"""Keys that are summed up in one go; float32 drifts over more, so that they come in parts of a quarter of it."""
+LONGEST, PART = 1024, 128
+"""Keys that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
 
 
 def average(weights, value, precision):
     """[..., n, m] and [..., m, v] to [..., n, v]; either may be shared."""
-    length, part = value.shape[-2], LONGEST // 4
+    length = value.shape[-2]
     if length <= LONGEST:
         return jnp.einsum("...nm,...mv->...nv", weights, value, precision=precision)
-    whole = length - length % part
-    weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // part, part))
-    parts = jnp.reshape(value[..., :whole, :], (*value.shape[:-2], whole // part, part, value.shape[-1]))
-    total = jnp.sum(jnp.einsum("...nps,...psv->...pnv", weights_of_parts, parts, precision=precision), -3)
-    return total + average(weights[..., whole:], value[..., whole:, :], precision)
+    whole = length - length % PART
+    weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
+    parts = jnp.reshape(value[..., :whole, :], (*value.shape[:-2], whole // PART, PART, value.shape[-1]))
+    sums = jnp.einsum("...nps,...psv->...npv", weights_of_parts, parts, precision=precision)
+    return sum_of_tokens(sums) + average(weights[..., whole:], value[..., whole:, :], precision)
+
+
+def sum_of_tokens(x):
+    """[..., L, d] to [..., d], in parts."""
+    length = x.shape[-2]
+    if length <= LONGEST:
+        return jnp.sum(x, -2)
+    whole = length - length % PART
+    sums = jnp.sum(jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1])), -2)
+    return sum_of_tokens(sums) + jnp.sum(x[..., whole:, :], -2)
 
 
 @implementation

@@ -4,7 +4,7 @@ import math
 
 import jax.numpy as jnp
 
-from attnpool_flax.attention import average
+from attnpool_flax.attention import average, sum_of_tokens
 from attnpool_flax.blocks import by_rows, in_blocks
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
@@ -57,7 +57,7 @@ def _over_real(scores, y, y_mask):
 
 def _total(y, y_mask, y_kernel, x_kernel, reduction, precision):
     """[..., d]: the sum or mean of clean tokens [..., T, e], as the tokens of the other side see it."""
-    total = mean_of_real(y, y_mask) if reduction == "mean" else jnp.sum(y, -2)
+    total = mean_of_real(y, y_mask) if reduction == "mean" else sum_of_tokens(y)
     if y_kernel is not None:
         total = jnp.einsum("...e,ec->...c", total, y_kernel, precision=precision)
     return total if x_kernel is None else jnp.einsum("...c,dc->...d", total, x_kernel, precision=precision)
@@ -118,8 +118,8 @@ def cross_attention_pooling_all_pairs(
     x_weights = softmax(x_scores, _for_each_pair(x_mask, 1, x_scores))
     y_weights = softmax(y_scores, _for_each_pair(y_mask, 0, y_scores))
     pooled = (
-        jnp.einsum("bcl,bld->bcd", x_weights, x, precision=precision),
-        jnp.einsum("bct,cte->bce", y_weights, y, precision=precision),
+        average(x_weights, x, precision),
+        jnp.swapaxes(average(jnp.swapaxes(y_weights, 0, 1), y, precision), 0, 1),
     )
     return (pooled, (x_weights, y_weights)) if return_weights else pooled
 
@@ -234,7 +234,9 @@ def bidaf_attention(
     def choose(row):
         row = row * of_both.reshape((1,) * (row.ndim - 1) + (-1,))
         chosen, weights, scores = _choose(row, query, query_mask, precision, query_bias)
-        best = largest_product(scores, query_mask, ((norm(row) + norm(of_query)[0]) * longest)[..., 0], 2 * row.shape[-1])
+        best = largest_product(
+            scores, query_mask, ((norm(row) + norm(of_query)[0]) * longest)[..., 0], 2 * row.shape[-1]
+        )
         return chosen, weights, best[..., None]
 
     if return_weights:

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.attention import average, drop, from_heads
+from attnpool_flax.attention import average, drop, from_heads, sum_of_tokens
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax
@@ -20,7 +20,7 @@ def mean_of_real(x, mask):
     """Mean of tokens [..., L, d] whose padding is already 0."""
     part = 2 ** x.shape[-2].bit_length()  # exact, so that a sum of large numbers does not overflow
     count = max(x.shape[-2], 1) if mask is None else count_real(mask, x.dtype)[..., None]
-    return jnp.sum(x / part, -2) / (count / part)
+    return sum_of_tokens(x / part) / (count / part)
 
 
 def count_real(mask, dtype):
@@ -81,9 +81,8 @@ def weighted_pooling(x, weights=None, mask=None, *, precision=None):
 
 
 def weighted_sum(weights, x, precision):
-    """[..., L] and [..., L, d] to [..., d]; a sum, as a product with one row would drift over many tokens."""
-    del precision  # of a product of matrices; this is none
-    return jnp.sum(weights[..., None] * x, -2)
+    """[..., L] and [..., L, d] to [..., d]."""
+    return average(weights[..., None, :], x, precision)[..., 0, :]
 
 
 @implementation

@@ -297,4 +297,9 @@ def graph_projection_on_the_mean(a):
 
 @MUTANTS.of("graph_decomposition", "graph: a residual of rounding gives a direction")
 def graph_residual_of_rounding_gives_a_direction(a):
-    return _layers(a, lambda labels: np.sum(_neighbours(a, _projected(labels)), 1) / _number(a))
+    def step(labels):
+        directions = ref.l2_normalize(labels)
+        projections = (labels @ directions.T)[..., None] * directions
+        return np.sum(_neighbours(a, projections), 1) / _number(a)
+
+    return _layers(a, step)
