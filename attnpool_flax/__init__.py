@@ -17,6 +17,7 @@ from attnpool_flax.decomposition import (
     rigid_decomposition,
     semantic_match,
 )
+from attnpool_flax.implementation import chosen_implementation
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.modules import (
     AdditiveAttention,
@@ -147,4 +148,5 @@ __all__ = [  # in the order of the table
     "FieldAttentionPool",
     "LabelAttention",
     "linen",
+    "chosen_implementation",
 ]

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
 from attnpool_flax.normalizers import entmax_15, project_on_simplex, softmax
+from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import power_of_two
 from attnpool_flax.scores import additive, beside, dot, gaussian, scaled_dot, split, squared_distances
 
@@ -24,7 +25,7 @@ def attend(
 ):
     """Twin of :func:`attnpool_ref.attend`."""
     weights = NORMALIZERS[normalizer](scores, mask)
-    pooled = average(drop(weights, dropout_multiplier, mask), keep_real(value, seen_keys(mask)), precision)
+    pooled = weighted(drop(weights, dropout_multiplier, mask), keep_real(value, seen_keys(mask)), precision)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -33,32 +34,6 @@ def drop(weights, multiplier, mask):
     if multiplier is None:
         return weights
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
-
-
-LONGEST, PART = 1024, 128
-"""Keys that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
-
-
-def average(weights, value, precision):
-    """[..., n, m] and [..., m, v] to [..., n, v]; either may be shared."""
-    length = value.shape[-2]
-    if length <= LONGEST:
-        return jnp.einsum("...nm,...mv->...nv", weights, value, precision=precision)
-    whole = length - length % PART
-    weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
-    parts = jnp.reshape(value[..., :whole, :], (*value.shape[:-2], whole // PART, PART, value.shape[-1]))
-    sums = jnp.einsum("...nps,...psv->...npv", weights_of_parts, parts, precision=precision)
-    return sum_of_tokens(sums) + average(weights[..., whole:], value[..., whole:, :], precision)
-
-
-def sum_of_tokens(x):
-    """[..., L, d] to [..., d], in parts."""
-    length = x.shape[-2]
-    if length <= LONGEST:
-        return jnp.sum(x, -2)
-    whole = length - length % PART
-    sums = jnp.sum(jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1])), -2)
-    return sum_of_tokens(sums) + jnp.sum(x[..., whole:, :], -2)
 
 
 @implementation
@@ -91,7 +66,7 @@ def only_seen(query, key, value, mask):
 def _attend(scores, value, mask, dropout_multiplier, return_weights, precision):
     """Softmax, dropout and average; the values are clean."""
     weights = softmax(scores, mask)
-    pooled = average(drop(weights, dropout_multiplier, mask), value, precision)
+    pooled = weighted(drop(weights, dropout_multiplier, mask), value, precision)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -144,7 +119,7 @@ def location_attention(
         mask = mask[..., None, :]
     scores = beside(query, state, kernel, bias, precision)
     weights = softmax(scores, mask)
-    context = average(weights, keep_real(value, seen_keys(mask)), precision)
+    context = weighted(weights, keep_real(value, seen_keys(mask)), precision)
     result = beside(query, context, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
 
@@ -177,7 +152,7 @@ def multi_head_attention(
     scores = dot(queries, to_heads(key, key_kernel, key_bias, precision), precision)
     weights = softmax(scores, mask)
     values = to_heads(value, value_kernel, value_bias, precision)
-    attended = average(drop(weights, dropout_multiplier, mask), values, precision)
+    attended = weighted(drop(weights, dropout_multiplier, mask), values, precision)
     result = from_heads(attended, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
 
@@ -218,7 +193,7 @@ def kernel_regression(
     weights = heights / jnp.where(total == 0, 1, total)
     if mask is not None:
         weights = jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
-    pooled = average(weights, value, precision)
+    pooled = weighted(weights, value, precision)
     return (pooled, weights) if return_weights else pooled
 
 

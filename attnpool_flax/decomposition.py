@@ -3,10 +3,10 @@
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.attention import average
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real, seen_keys
 from attnpool_flax.normalizers import unit
+from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import norm, within_rounding
 
 
@@ -91,7 +91,7 @@ def _nearest(window, cosine, real, terms):
 
 
 def _weighted(weights, y, normalize, precision):
-    matched = average(weights, y, precision)
+    matched = weighted(weights, y, precision)
     if not normalize:
         return matched
     total = jnp.sum(weights, -1, keepdims=True)

@@ -1,10 +1,12 @@
-"""What every JAX function has in common: checked arguments, one compiled program a shape, the rules of dtype.
+"""What every JAX function has in common: checked arguments, one compiled program a signature, the rules of dtype.
 
-The checks run in Python, before JAX sees anything, and raise what the oracle raises. What is compiled computes in
-float32, or in float64 where the arguments are, and rounds once, at the end.
+The checks run in Python, before JAX sees anything, and raise what the oracle raises: what shapes and dtypes decide once a
+signature, what stands in host arrays at each call. What is compiled computes in float32, or in float64 where the arguments
+are, and rounds once, at the end.
 """
 
 import functools
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -12,12 +14,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from attnpool_flax.documentation import composed
+from attnpool_flax.reductions import IMPLEMENTATIONS, listening
 from attnpool_ref import contract, variants
 
 NARROW = ("float16", "bfloat16")
+KEPT = 4096
+"""Signatures of a function that are remembered."""
+
+_MISSING, _NUMBER, _DEFAULT = object(), object(), object()
+_PYTHON_NUMBERS = (float, int)
 
 
-def implementation(function=None, *, weights_apart=False) -> Any:  # the public types stand in __init__.pyi
+def implementation(function=None, *, as_they_come=(), weights_apart=False) -> Any:  # public types stand in __init__.pyi
     """Turns the body of an implementation into the public function.
 
     The body sees arrays of the computing dtype whose batch axes are in place (1 where an array is shared), masks that
@@ -25,61 +34,271 @@ def implementation(function=None, *, weights_apart=False) -> Any:  # the public 
 
     Args:
       function: the body; its name is that of its row.
+      as_they_come: floating arrays that the body receives in the caller's dtype.
       weights_apart: the weights cost more than the pooled result and are computed by a program of their own. The
         others always compute both, so that asking for the weights cannot change a bit of the result.
     """
     if function is None:
-        return functools.partial(implementation, weights_apart=weights_apart)
-    row = variants.get(function.__name__)
-    arguments = contract.arguments_of(row.shapes)
-    signature = contract.signature_of(function)
-    numbers = {key: signature.parameters[key].default for key, a in arguments.items() if a.kind == "number"}
-    compiled = _compile(function, row, arguments)
+        return functools.partial(implementation, as_they_come=as_they_come, weights_apart=weights_apart)
+    frame = _Frame(function, as_they_come, weights_apart)
 
     @functools.wraps(function)
     def checked_implementation(*args, **kwargs):
-        values = contract.bind(row, signature, args, kwargs)
-        defaults = [key for key, default in numbers.items() if values[key] is default is not None]
-        for key in arguments:
-            values[key] = _as_array(row.name, key, values[key])
-        checked = contract.check(row, values)
-        dtype = _result_dtype(checked.dtype)
-        arrays = {key: values.pop(key) for key in arguments}
-        for key, value in arrays.items():
-            if isinstance(value, np.ndarray):
-                arrays[key] = _for_jax(value, arguments[key], dtype)
-        if defaults and (device := _device(arrays.values())) is not None:
-            for key in defaults:
-                arrays[key] = _default_on(device, numbers[key], _computing(dtype))
-        if "precision" in values:
-            values["precision"] = _precision(row.name, values["precision"], dtype)
-        wants_weights = values.get("return_weights", False)
+        return frame(args, kwargs)
 
-        def run(return_weights):
-            static = values | ({"return_weights": return_weights} if row.weights else {})
-            return compiled(arrays, dtype=dtype, static=tuple(sorted(static.items(), key=lambda item: item[0])))
-
-        if not row.weights:
-            return run(None)
-        if weights_apart:
-            return (run(False), run(True)[1]) if wants_weights else run(False)
-        pooled, weights = run(True)
-        return (pooled, weights) if wants_weights else pooled
-
+    checked_implementation.__doc__ = composed(function)
+    FRAMES[frame.row.name] = frame
     return checked_implementation
 
 
-def _compile(function, row, arguments):
-    @functools.partial(jax.jit, static_argnames=("dtype", "static"))
-    def program(arrays, *, dtype, static):
-        static = dict(static)
-        checked = contract.check(row, arrays | static)
-        prepared = {key: _prepare(arrays[key], argument, checked, dtype) for key, argument in arguments.items()}
-        result = function(**prepared, **static)
-        return jax.tree.map(lambda part: _finish(part, checked.batch if "..." in row.shapes else (), dtype), result)
+FRAMES = {}
+"""The frame of each public function, by its name."""
 
-    program.__wrapped__.__name__ = row.name  # pyright: ignore[reportAttributeAccessIssue]
-    return program
+
+def chosen_implementation(name, *args, **kwargs):
+    """The implementation that a call would take, without computing anything.
+
+    Args:
+      name: the function's name, such as "attention_pooling".
+      *args: the call's arguments; arrays, or what only has ``shape`` and ``dtype`` (:class:`jax.ShapeDtypeStruct`).
+      **kwargs: the call's keywords.
+
+    Returns:
+      "einsum" or "tiles".
+
+    Raises:
+      ValueError: there is no such function, it does not walk over tokens, or the call is refused.
+      TypeError: the call is refused.
+
+    >>> import jax.numpy as jnp
+    >>> chosen_implementation("attention_pooling", jnp.ones((2, 3, 4)), implementation="einsum")
+    'einsum'
+    """
+    frame = FRAMES[variants.get(name).name]
+    if "implementation" not in frame.statics:
+        walkers = ", ".join(key for key, other in FRAMES.items() if "implementation" in other.statics)
+        raise ValueError(f"{name}: does not walk over tokens; these do: {walkers}")
+    bound = contract.bind(frame.row, frame.signature, args, kwargs)
+    abstract = {k: v for k, v in bound.items() if isinstance(v, jax.ShapeDtypeStruct)}
+    with listening() as heard:
+        jax.eval_shape(lambda given: frame.traced(bound | given), abstract)
+    return heard[0]
+
+
+@dataclass
+class _Plan:
+    """How the calls of one signature run.
+
+    Attributes:
+      call: what the signature comes to.
+      names: the arrays that are given, in the order in which the programs take them.
+      programs: the compiled program, and where the weights stand apart that of the weights.
+      wants_weights: whether the caller asked for the weights.
+      numbers: the defaults among the numbers, by name.
+      dtype: the computing dtype.
+      placed: the defaults on the devices that were met.
+    """
+
+    call: contract.Call
+    names: tuple[str, ...]
+    programs: tuple[Any, ...]
+    wants_weights: bool
+    numbers: dict[str, np.ndarray]
+    dtype: np.dtype
+    placed: dict[Any, dict[str, Any]] = field(default_factory=dict)
+
+
+class _Frame:
+    """What the calls of one function share."""
+
+    def __init__(self, function, as_they_come, weights_apart):
+        self.function, self.as_they_come, self.weights_apart = function, as_they_come, weights_apart
+        self.row = variants.get(function.__name__)
+        self.signature = contract.signature_of(function)
+        parameters = self.signature.parameters.values()
+        self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+        self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
+        self.arrays = tuple((name, a.kind == "number") for name, a in self.row.arguments.items())
+        self.statics = tuple(name for name in self.defaults if name not in self.row.arguments)
+        self.plans, self.programs = {}, {}
+
+    def __call__(self, args, kwargs):
+        values = self.defaults | kwargs
+        if len(values) > len(self.defaults) or len(args) > len(self.positional):
+            contract.bind(self.row, self.signature, args, kwargs)  # raises
+        if args:
+            if kwargs and not kwargs.keys().isdisjoint(self.positional[: len(args)]):
+                contract.bind(self.row, self.signature, args, kwargs)  # raises
+            values.update(zip(self.positional, args, strict=False))
+        try:
+            plan, on_host = self._plan(values)
+        except _Unknown:
+            values = contract.bind(self.row, self.signature, args, kwargs)
+            plan, on_host = self._plan(values, new=True)
+        if on_host:
+            contract.check_values(self.row, values, plan.call)
+        arrays = [values[name] for name in plan.names]
+        if on_host or plan.numbers:
+            self._settle(arrays, values, plan)
+        result = plan.programs[0](*arrays)
+        if not self.row.weights:
+            return result
+        if self.weights_apart:
+            return (result, plan.programs[1](*arrays)[1]) if plan.wants_weights else result
+        return result if plan.wants_weights else result[0]
+
+    def _plan(self, values, new=False):
+        """(plan, whether an array lies on the host) of a call; host arrays among the values are made NumPy's own."""
+        key = [jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision]
+        on_host = False
+        for name, is_number in self.arrays:
+            value = values[name]
+            if value is None:
+                key.append(None)
+            elif is_number and type(value) in _PYTHON_NUMBERS:
+                at_default = value is self.defaults[name]
+                on_host = on_host or not at_default
+                key.append(_DEFAULT if at_default else _NUMBER)
+            else:
+                if type(value) not in _JAX_TYPES:
+                    if value is _MISSING:
+                        raise _Unknown
+                    value = values[name] = _as_array(self.row.name, name, value)
+                    on_host = on_host or type(value) is np.ndarray
+                key.append((value.shape, value.dtype))
+        key += [(type(values[name]), values[name]) for name in self.statics]
+        key = tuple(key)
+        try:
+            plan = self.plans.get(key)
+        except TypeError:  # a static array, which has no hash
+            plan = None
+        if plan is None:
+            if not new:
+                raise _Unknown
+            if len(self.plans) >= KEPT:
+                self.plans.clear()
+                self.programs.clear()
+            plan = self.plans[key] = self._new_plan(values)
+        return plan, on_host
+
+    def _new_plan(self, values):
+        values = dict(values)
+        numbers = {}
+        for name, is_number in self.arrays:
+            if is_number and type(values[name]) in _PYTHON_NUMBERS:
+                if values[name] is self.defaults[name]:
+                    numbers[name] = values[name]
+                values[name] = np.asarray(values[name])
+        call = contract.resolve(self.row, values)
+        dtype = _result_dtype(call.dtype)
+        computing = _computing(dtype)
+        static = {name: values[name] for name in self.statics}
+        if "precision" in static:
+            static["precision"] = _precision(self.row.name, static["precision"], dtype)
+        if "implementation" in static:
+            _check_implementation(self.row.name, static["implementation"])
+        wants = static.get("return_weights", False)
+        names = tuple(name for name, _ in self.arrays if values[name] is not None)
+        each = (False, True)[: 1 + wants] if self.weights_apart else (True,) if self.row.weights else (None,)
+        programs = tuple(self._program(values, names, call, dtype, static, weights) for weights in each)
+        numbers = {name: np.asarray(number, computing) for name, number in numbers.items()}
+        return _Plan(call, names, programs, wants, numbers, computing)
+
+    def _program(self, values, names, call, dtype, static, weights):
+        """The compiled program; one for all values of a number, its default included."""
+        static = static if weights is None else static | {"return_weights": weights}
+        shapes = tuple((values[name].shape, values[name].dtype) for name in names if not self._is_number(name))
+        key = names, shapes, dtype, tuple((type(value), value) for value in static.values())
+        if key not in self.programs:
+
+            def program(*arrays):
+                return self.run(dict(zip(names, arrays, strict=True)), call, dtype, static)
+
+            program.__name__ = program.__qualname__ = self.row.name
+            self.programs.setdefault(key, jax.jit(program))
+        return self.programs[key]
+
+    def _is_number(self, name):
+        return self.row.arguments[name].kind == "number"
+
+    def run(self, given, call, dtype, static):
+        """The body, between what all bodies have in common."""
+        prepared = {key: self._prepared(given.get(key), argument, call, dtype) for key, argument in self._arguments()}
+        result = self.function(**prepared, **static)
+        batch = call.batch if self.row.batched else ()
+        return jax.tree.map(lambda part: _finish(part, batch, dtype), result)
+
+    def traced(self, values):
+        """As a call, but not compiled and not remembered: for looking at what it would do."""
+        for name, _ in self.arrays:
+            values[name] = _as_array(self.row.name, name, values[name])
+        call = contract.resolve(self.row, values)
+        dtype = _result_dtype(call.dtype)
+        static = {name: values[name] for name in self.statics}
+        _check_implementation(self.row.name, static["implementation"])
+        return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
+
+    def _arguments(self):
+        return self.row.arguments.items()
+
+    def _prepared(self, value, argument, call, dtype):
+        if value is None:
+            return None
+        if argument.kind in ("mask", "bool"):
+            value = jnp.asarray(value).astype(bool)
+        elif argument.kind != "int":
+            floating = contract.kind_of(value.dtype) == "f"
+            value = jnp.asarray(value, None if argument.name in self.as_they_come and floating else _computing(dtype))
+        if argument.kind in ("mask", "stretch"):
+            return jnp.broadcast_to(value, call.targets[argument.name])
+        if argument.kind == "data" and argument.batched:
+            missing = len(call.targets[argument.name]) - value.ndim
+            return jnp.reshape(value, (1,) * missing + value.shape)
+        return value
+
+    def _settle(self, arrays, values, plan):
+        """Host arrays as JAX can take them, and defaults where the arrays are."""
+        placed = None
+        if plan.numbers:
+            where = next((a.sharding for a in arrays if type(a) in _JAX_TYPES and not isinstance(a, Tracer)), None)
+            placed = plan.placed.get(where)
+            if placed is None:
+                placed = plan.placed[where] = {k: _on(where, number) for k, number in plan.numbers.items()}
+        for i, name in enumerate(plan.names):
+            if placed is not None and name in placed:
+                arrays[i] = placed[name]
+            elif self._is_number(name) and type(arrays[i]) in _PYTHON_NUMBERS:
+                arrays[i] = np.asarray(arrays[i], plan.dtype)
+            elif type(arrays[i]) is np.ndarray:
+                arrays[i] = _for_jax(arrays[i], self.row.arguments[name], plan.dtype)
+
+
+class _Unknown(Exception):
+    """A call whose signature was not met before."""
+
+
+class _JaxTypes(set):
+    """The classes of JAX's arrays and tracers that were met; asking JAX each time would cost more than the check."""
+
+    def __contains__(self, kind):
+        if set.__contains__(self, kind):
+            return True
+        if issubclass(kind, jax.Array) or issubclass(kind, Tracer):
+            self.add(kind)
+            return True
+        return False
+
+
+_JAX_TYPES = _JaxTypes()
+
+
+def _on(sharding, number):
+    """A number where the arrays are, so that a call with device arrays alone transfers nothing; not committed to it."""
+    if not isinstance(sharding, jax.sharding.SingleDeviceSharding):
+        return number  # while JAX traces, for NumPy arrays and for several devices
+    (device,) = sharding.device_set
+    with jax.ensure_compile_time_eval(), jax.default_device(device):
+        return jax.device_put(number)
 
 
 def _as_array(name, key, value):
@@ -95,57 +314,40 @@ def _as_array(name, key, value):
     return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
 
 
-def _for_jax(value, argument, dtype):
+def _for_jax(value, argument, computing):
     """A NumPy array as JAX can take it: without x64 it would keep the lower half of a 64-bit integer."""
     if argument.kind in ("data", "parameter", "stretch", "number"):
         if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
-            return value.astype(_computing(dtype))
-    elif argument.kind == "int" and value.dtype.itemsize == 8 and not _setting("jax_enable_x64"):
+            return value.astype(computing)
+    elif argument.kind == "int" and value.dtype.itemsize == 8 and not jax.config.jax_enable_x64:
         limits = np.iinfo(np.int32)
         return np.clip(value, limits.min, limits.max).astype(np.int32)
     return value
 
 
-def _device(arrays):
-    """The device on which the first JAX array lies; None while JAX traces, for NumPy arrays and for several devices."""
-    found = None
-    for value in arrays:
-        if value is not None and isinstance(value, jax.Array):
-            if isinstance(value, Tracer):
-                return None
-            found = found or value.device
-    return found if isinstance(found, jax.Device) else None
-
-
-@functools.lru_cache(maxsize=256)
-def _default_on(device, number, dtype):
-    """A default on its device: a call with device arrays alone transfers nothing. Not committed to it, as a number."""
-    with jax.ensure_compile_time_eval(), jax.default_device(device):
-        return jax.device_put(np.asarray(number, dtype))
-
-
 def _result_dtype(decided):
     if decided is None:
         return np.dtype(jnp.result_type(float))
-    if decided == np.float64 and not _setting("jax_enable_x64"):
+    if decided == np.float64 and not jax.config.jax_enable_x64:
         return np.dtype(np.float32)
     return decided
-
-
-def _setting(name):
-    """What JAX's configuration says here and now, contexts included."""
-    return getattr(jax.config, name)
 
 
 def _computing(dtype):
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
+def _check_implementation(name, asked):
+    if asked is not None and (not isinstance(asked, str) or asked not in IMPLEMENTATIONS):
+        names = ", ".join(map(repr, IMPLEMENTATIONS))
+        raise ValueError(f"{name}: `implementation` is {asked!r}, needs None or one of {names}")
+
+
 def _precision(name, precision, dtype):
     """The caller's own choice, else full float32 products; narrow inputs are exact in one pass."""
     if precision is not None:
         return _checked_precision(name, precision)
-    if _setting("jax_default_matmul_precision") is not None:
+    if jax.config.jax_default_matmul_precision is not None:
         return None
     return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
 
@@ -172,21 +374,6 @@ def _names_a_precision(value):
     except ValueError:
         return False
     return True
-
-
-def _prepare(value, argument, checked, dtype):
-    if value is None:
-        return None
-    if argument.kind in ("mask", "bool"):
-        value = jnp.asarray(value).astype(bool)
-    elif argument.kind != "int":
-        value = jnp.asarray(value, _computing(dtype))
-    if argument.kind in ("mask", "stretch"):
-        return jnp.broadcast_to(value, checked.targets[argument.name])
-    if argument.kind == "data" and "..." in argument.shapes[0]:
-        missing = len(checked.targets[argument.name]) - value.ndim
-        return jnp.reshape(value, (1,) * missing + value.shape)
-    return value
 
 
 def _finish(part, batch, dtype):

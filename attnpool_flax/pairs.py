@@ -4,16 +4,16 @@ import math
 
 import jax.numpy as jnp
 
-from attnpool_flax.attention import average, sum_of_tokens
 from attnpool_flax.blocks import by_rows, in_blocks
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax
-from attnpool_flax.pooling import mean_of_real, weighted_sum
+from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import largest_product, norm
 
 
-@implementation
+@implementation(as_they_come=("x", "y"))
 def cross_attention_pooling(
     x,
     y,
@@ -25,27 +25,50 @@ def cross_attention_pooling(
     reduction="sum",
     scale=1.0,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.cross_attention_pooling`: sum and mean take O((L + T) d), no [L, T] matrix.
 
     The other side's tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t).
     """
-    x, y = keep_real(x, x_mask), keep_real(y, y_mask)
+    xs, ys = Dense(x, x_mask, implementation, precision), Dense(y, y_mask, implementation, precision)
     if reduction == "max":
-        x_scores, y_scores = _largest(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision)
-    else:
-        x_scores = _linear(x, y, y_mask, x_kernel, y_kernel, reduction, scale, precision)
-        y_scores = _linear(y, x, x_mask, y_kernel, x_kernel, reduction, scale, precision)
-    x_weights, y_weights = softmax(x_scores, x_mask), softmax(y_scores, y_mask)
-    pooled = weighted_sum(x_weights, x, precision), weighted_sum(y_weights, y, precision)
+        return _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights)
+    x_query = scale * _seen_from(_summary(ys, reduction), y_kernel, x_kernel, precision)
+    y_query = scale * _seen_from(_summary(xs, reduction), x_kernel, y_kernel, precision)
+    x_pooled, x_weights = xs.softmax(x_query[..., None, :], scored=ys.real())
+    y_pooled, y_weights = ys.softmax(y_query[..., None, :], scored=xs.real())
+    pooled = x_pooled[..., 0, :], y_pooled[..., 0, :]
+    return (pooled, (x_weights[..., 0, :], y_weights[..., 0, :])) if return_weights else pooled
+
+
+def _summary(tokens, reduction):
+    """[..., d]: the sum or the mean of the real tokens."""
+    return tokens.mean() if reduction == "mean" else tokens.total()
+
+
+def _seen_from(total, own_kernel, others_kernel, precision):
+    """One summed vector [..., e] as the tokens of the other side see it: the kernels never meet the tokens."""
+    if own_kernel is not None:
+        total = jnp.einsum("...e,ec->...c", total, own_kernel, precision=precision)
+    return total if others_kernel is None else jnp.einsum("...c,dc->...d", total, others_kernel, precision=precision)
+
+
+def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
+    """Pools by the largest scores [..., L] and [..., T], 0 where the other side is empty."""
+    x, y, precision = xs.clean(), ys.clean(), xs.precision
+    x_scores, y_scores = _largest_of_pair(
+        scale * _project(x, x_kernel, precision), _project(y, y_kernel, precision), xs.mask, ys.mask, precision
+    )
+    x_weights, y_weights = softmax(x_scores, xs.mask), softmax(y_scores, ys.mask)
+    pooled = _average(x_weights, x, precision), _average(y_weights, y, precision)
     return (pooled, (x_weights, y_weights)) if return_weights else pooled
 
 
-def _linear(x, y, y_mask, x_kernel, y_kernel, reduction, scale, precision):
-    """Scores [..., L] of x over the sum or mean of y: the kernels meet the one summed vector, never the tokens."""
-    total = scale * _total(y, y_mask, y_kernel, x_kernel, reduction, precision)
-    return _over_real(jnp.einsum("...ld,...d->...l", x, total, precision=precision), y, y_mask)
+def _average(weights, x, precision):
+    """[..., L] and clean [..., L, d] to [..., d]."""
+    return weighted(weights[..., None, :], x, precision)[..., 0, :]
 
 
 def _over_real(scores, y, y_mask):
@@ -53,20 +76,6 @@ def _over_real(scores, y, y_mask):
     if y_mask is not None:
         return jnp.where(jnp.any(y_mask, -1, keepdims=True), scores, 0)
     return scores if y.shape[-2] else jnp.zeros_like(scores)
-
-
-def _total(y, y_mask, y_kernel, x_kernel, reduction, precision):
-    """[..., d]: the sum or mean of clean tokens [..., T, e], as the tokens of the other side see it."""
-    total = mean_of_real(y, y_mask) if reduction == "mean" else sum_of_tokens(y)
-    if y_kernel is not None:
-        total = jnp.einsum("...e,ec->...c", total, y_kernel, precision=precision)
-    return total if x_kernel is None else jnp.einsum("...c,dc->...d", total, x_kernel, precision=precision)
-
-
-def _largest(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
-    """Largest score of each token over the other side's real ones, 0 where there are none."""
-    x, y = _project(x, x_kernel, precision), _project(y, y_kernel, precision)
-    return _largest_of_pair(scale * x, y, x_mask, y_mask, precision)
 
 
 def _largest_of_pair(x, y, x_mask, y_mask, precision):
@@ -109,8 +118,9 @@ def cross_attention_pooling_all_pairs(
     if reduction == "max":
         x_scores, y_scores = _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision)
     else:
-        x_total = scale * _total(x, x_mask, x_kernel, y_kernel, reduction, precision)
-        y_total = scale * _total(y, y_mask, y_kernel, x_kernel, reduction, precision)
+        xs, ys = Dense(x, x_mask, "einsum", precision), Dense(y, y_mask, "einsum", precision)
+        x_total = scale * _seen_from(_summary(xs, reduction), x_kernel, y_kernel, precision)
+        y_total = scale * _seen_from(_summary(ys, reduction), y_kernel, x_kernel, precision)
         x_scores = jnp.einsum("bld,cd->bcl", x, y_total, precision=precision)
         x_scores = _over_real(x_scores, y, None if y_mask is None else y_mask[None])
         y_scores = jnp.einsum("cte,be->bct", y, x_total, precision=precision)
@@ -118,8 +128,8 @@ def cross_attention_pooling_all_pairs(
     x_weights = softmax(x_scores, _for_each_pair(x_mask, 1, x_scores))
     y_weights = softmax(y_scores, _for_each_pair(y_mask, 0, y_scores))
     pooled = (
-        average(x_weights, x, precision),
-        jnp.swapaxes(average(jnp.swapaxes(y_weights, 0, 1), y, precision), 0, 1),
+        weighted(x_weights, x, precision),
+        jnp.swapaxes(weighted(jnp.swapaxes(y_weights, 0, 1), y, precision), 0, 1),
     )
     return (pooled, (x_weights, y_weights)) if return_weights else pooled
 
@@ -169,7 +179,7 @@ def code_wise_attention(
 
     (scores,) = by_rows(best, context, _held(query, context))
     weights = softmax(scores[..., 0], context_mask)
-    pooled = weighted_sum(weights, context, precision)
+    pooled = _average(weights, context, precision)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -207,7 +217,7 @@ def _choose(row, query, query_mask, precision, bias=None):
     scores = jnp.einsum("...d,...kd->...k", row, query, precision=precision)
     scores = scores if bias is None else scores + bias
     weights = softmax(scores, query_mask)
-    return average(weights[..., None, :], query, precision)[..., 0, :], weights, scores
+    return weighted(weights[..., None, :], query, precision)[..., 0, :], weights, scores
 
 
 @implementation(weights_apart=True)
@@ -249,7 +259,7 @@ def bidaf_attention(
     to_context = softmax(best, context_mask)
     if return_weights:
         return None, (keep_real(to_query, context_mask), to_context)
-    summary = weighted_sum(to_context, context, precision)[..., None, :]
+    summary = _average(to_context, context, precision)[..., None, :]
     chosen = keep_real(chosen, context_mask)
     context = jnp.broadcast_to(context, chosen.shape)
     return keep_real(jnp.concatenate([context, chosen, context * chosen, context * summary], -1), context_mask)

@@ -222,7 +222,7 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
       ValueError: a size that a parameter needs is None or no integer of at least 1.
     """
     owner, shaped = OWNERS[module], {}
-    arguments = contract.arguments_of(variants.get(owner.function).shapes)
+    arguments = variants.get(owner.function).arguments
     for parameter in owner.parameters:
         wanted = given[parameter.when] if parameter.when else True
         owned = wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)
@@ -282,13 +282,13 @@ def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, A
     owner = OWNERS[module]
     batch, sizes = _read(owner.function, data)
     known = {symbol: given[argument] for symbol, argument in owner.sizes.items() if argument in given}
-    target = contract.arguments_of(variants.get(owner.function).shapes)["dropout_multiplier"].shapes[0]
+    target = variants.get(owner.function).arguments["dropout_multiplier"].shapes[0]
     return contract.full_shape(target, batch, known | sizes)
 
 
 def _read(function, data):
     """The batch axes that some of the data have, and the size of each axis that the row names."""
-    arguments, batch, sizes = contract.arguments_of(variants.get(function).shapes), (), {}
+    arguments, batch, sizes = variants.get(function).arguments, (), {}
     for key, value in data.items():
         contract.refuse_non_numeric(function, key, value)
         axes = [axis for axis in arguments[key].shapes[0] if axis != "..."]

@@ -1,45 +1,29 @@
 """Pooling. Twin of :mod:`attnpool_ref.pooling`: an absent mask costs nothing, and no key is ever projected."""
 
+import math
+
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.attention import average, drop, from_heads, sum_of_tokens
+from attnpool_flax.attention import drop, from_heads
 from attnpool_flax.implementation import implementation
-from attnpool_flax.masks import keep_real
-from attnpool_flax.normalizers import softmax
-from attnpool_flax.rounding import largest, power_of_two
+from attnpool_flax.reductions import Dense
+from attnpool_flax.rounding import power_of_two
 
 
-@implementation
-def mean_pooling(x, mask=None):
+@implementation(as_they_come=("x",))
+def mean_pooling(x, mask=None, *, implementation=None):
     """Twin of :func:`attnpool_ref.mean_pooling`; counts are exact in every dtype."""
-    return mean_of_real(keep_real(x, mask), mask)
+    return Dense(x, mask, implementation).mean()
 
 
-def mean_of_real(x, mask):
-    """Mean of tokens [..., L, d] whose padding is already 0."""
-    part = 2 ** x.shape[-2].bit_length()  # exact, so that a sum of large numbers does not overflow
-    count = max(x.shape[-2], 1) if mask is None else count_real(mask, x.dtype)[..., None]
-    return sum_of_tokens(x / part) / (count / part)
-
-
-def count_real(mask, dtype):
-    """How many are real along the last axis, at least 1."""
-    return jnp.maximum(jnp.sum(mask, -1, dtype=jnp.int32), 1).astype(dtype)
-
-
-@implementation
-def max_pooling(x, mask=None):
+@implementation(as_they_come=("x",))
+def max_pooling(x, mask=None, *, implementation=None):
     """Twin of :func:`attnpool_ref.max_pooling`."""
-    if mask is None:
-        mask = jnp.ones(x.shape[:-1], bool)
-    real = mask[..., None]
-    x = jnp.where(real, x, -jnp.inf)
-    top = jnp.max(lax.stop_gradient(x), -2, keepdims=True, initial=-jnp.inf)
-    return jnp.where(jnp.any(real, -2), largest(x, real & (x == top), -2), 0)
+    return Dense(x, mask, implementation).largest()
 
 
-@implementation
+@implementation(as_they_come=("x",))
 def first_pooling(x, mask=None):
     """Twin of :func:`attnpool_ref.first_pooling`; one token is read."""
     if x.shape[-2] == 0:
@@ -49,7 +33,7 @@ def first_pooling(x, mask=None):
     return _token_at(x, mask, jnp.argmax(mask, -1))
 
 
-@implementation
+@implementation(as_they_come=("x",))
 def last_pooling(x, mask=None):
     """Twin of :func:`attnpool_ref.last_pooling`; one token is read."""
     if x.shape[-2] == 0:
@@ -66,26 +50,20 @@ def _token_at(x, mask, position):
     return jnp.where(jnp.any(mask, -1)[..., None], token, 0)
 
 
-@implementation
-def weighted_pooling(x, weights=None, mask=None, *, precision=None):
+@implementation(as_they_come=("x",))
+def weighted_pooling(x, weights=None, mask=None, *, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_pooling`."""
-    x = keep_real(x, mask)
+    tokens = Dense(x, mask, implementation, precision)
     if weights is None:
-        return mean_of_real(x, mask)
+        return tokens.mean()
     if mask is not None:
         weights = jnp.where(mask, weights, 0)
     weights = weights / power_of_two(jnp.max(jnp.abs(weights), -1, keepdims=True, initial=0))  # the sum may overflow
     total = jnp.sum(weights, -1, keepdims=True)
-    weights = jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total))
-    return weighted_sum(weights, x, precision)
+    return tokens.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
 
 
-def weighted_sum(weights, x, precision):
-    """[..., L] and [..., L, d] to [..., d]."""
-    return average(weights[..., None, :], x, precision)[..., 0, :]
-
-
-@implementation
+@implementation(as_they_come=("x",))
 def attention_pooling(
     x,
     mask=None,
@@ -100,12 +78,13 @@ def attention_pooling(
     scale=None,
     dropout_multiplier=None,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys."""
-    x = keep_real(x, mask)
+    tokens = Dense(x, mask, implementation, precision)
     if query is None:
-        query = mean_of_real(x, mask)
+        query = tokens.mean()
     if normalize_query:
         query = _layer_norm(query, query_norm_scale, query_norm_bias, epsilon)
     if query_kernel is not None:
@@ -113,9 +92,9 @@ def attention_pooling(
     query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
     if key_kernel is not None:
         query = jnp.einsum("...c,dc->...d", query, key_kernel, precision=precision)
-    weights = softmax(jnp.einsum("...ld,...d->...l", x, query, precision=precision), mask)
-    pooled = weighted_sum(drop(weights, dropout_multiplier, mask), x, precision)
-    return (pooled, weights) if return_weights else pooled
+    multiplier = None if dropout_multiplier is None else dropout_multiplier[..., None, :]
+    pooled, weights = tokens.softmax(query[..., None, :], multiplier)
+    return (pooled[..., 0, :], weights[..., 0, :]) if return_weights else pooled[..., 0, :]
 
 
 def _layer_norm(query, scale, bias, epsilon):
@@ -131,7 +110,7 @@ def _layer_norm(query, scale, bias, epsilon):
     return query if bias is None else query + bias.reshape(lift)
 
 
-@implementation
+@implementation(as_they_come=("x",))
 def multi_head_attention_pooling(
     x,
     mask=None,
@@ -147,6 +126,7 @@ def multi_head_attention_pooling(
     out_bias=None,
     dropout_multiplier=None,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), no token is ever projected.
@@ -154,20 +134,27 @@ def multi_head_attention_pooling(
     The key kernel is folded into the queries, where the key bias cancels; the raw tokens are pooled for each head and
     query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to.
     """
-    x = keep_real(x, mask)
-    mask = None if mask is None else mask[..., None, None, :]
-    queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
-    weights = softmax(jnp.einsum("hnd,...ld->...hnl", queries, x, precision=precision), mask)
-    shape = weights.shape
-    flat = (*shape[:-3], shape[-3] * shape[-2], shape[-1])
-    applied = drop(weights, dropout_multiplier, mask)
-    pooled = jnp.reshape(average(jnp.reshape(applied, flat), x, precision), (*shape[:-1], x.shape[-1]))
+    tokens = Dense(x, mask, implementation, precision)
+    folded = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
+    heads = folded.shape[:2]
+    folded = jnp.reshape(folded, (1,) * (x.ndim - 2) + (math.prod(heads), folded.shape[2]))
+    if dropout_multiplier is not None:
+        dropout_multiplier = jnp.reshape(dropout_multiplier, (*dropout_multiplier.shape[:-3], *folded.shape[-2:-1], -1))
+    pooled, weights = tokens.softmax(folded, dropout_multiplier)
+    weights = jnp.reshape(weights, (*weights.shape[:-2], *heads, weights.shape[-1]))
+    pooled = jnp.reshape(pooled, (*pooled.shape[:-2], *heads, pooled.shape[-1]))
     attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=precision)
     if value_bias is not None:
-        bias = jnp.broadcast_to(value_bias[:, None, :], attended.shape)
-        attended = attended + jnp.sum(applied, -1, keepdims=True) * bias
+        applied = weights if dropout_multiplier is None else _applied(weights, dropout_multiplier, mask)
+        attended = attended + jnp.sum(applied, -1, keepdims=True) * jnp.broadcast_to(
+            value_bias[:, None], attended.shape
+        )
     result = from_heads(attended, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
+
+
+def _applied(weights, multiplier, mask):
+    return drop(weights, jnp.reshape(multiplier, weights.shape), None if mask is None else mask[..., None, None, :])
 
 
 def fold_queries(query, query_kernel, key_kernel, query_bias, precision):

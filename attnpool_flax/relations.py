@@ -3,12 +3,11 @@
 import jax
 import jax.numpy as jnp
 
-from attnpool_flax.attention import average
 from attnpool_flax.decomposition import project
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax
-from attnpool_flax.pooling import weighted_sum
+from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import scaled_dot
 
 
@@ -92,7 +91,7 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     scores = scores if kernel.ndim == 2 else scores[..., None]
     scores = scores + jnp.einsum(f"...je,{_slots(kernel)}e->...j", fields, kernel[..., width:], precision=precision)
     weights = softmax(jnp.tanh(scores + jnp.broadcast_to(bias, scores.shape)), mask)
-    pooled = weighted_sum(weights, fields, precision)
+    pooled = weighted(weights[..., None, :], fields, precision)[..., 0, :]
     unknown = jnp.any(jnp.isnan(weights), -1, keepdims=True)  # the weights sum to 1, or nobody knows to what
     target = jnp.where(unknown, jnp.nan, jnp.broadcast_to(target, (*pooled.shape[:-1], width)))
     pooled = jnp.concatenate([target, pooled], -1)
@@ -121,5 +120,5 @@ def label_attention(
         _linear(labels, query_kernel, precision), _linear(labels, key_kernel, precision), None, precision
     )
     weights = softmax(scores, None if mask is None else mask[..., :, None] & mask[..., None, :])
-    pooled = average(weights, _linear(labels, value_kernel, precision), precision)
+    pooled = weighted(weights, _linear(labels, value_kernel, precision), precision)
     return (pooled, weights) if return_weights else pooled

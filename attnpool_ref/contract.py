@@ -1,9 +1,8 @@
 """Argument checks and their messages: the promise that both packages share. No arithmetic on data.
 
-``check`` reads a row's shapes (the language is described in :mod:`attnpool_ref.variants`) and refuses or passes;
-what passes is described by a :class:`Checked`: the batch axes, the size of every named axis, the result's dtype.
-It looks at shapes and dtypes alone, so that it can run while JAX traces, except for masks and lengths whose values
-are at hand on the host.
+:func:`bind` gives every argument a name, :func:`resolve` reads a row (:mod:`attnpool_ref.language`) and refuses or
+passes: what passes is described by a :class:`Call`. It looks at shapes and dtypes alone, so that it can run while JAX
+traces, and once a signature. :func:`check_values` looks at masks and lengths that are at hand on the host.
 """
 
 import functools
@@ -15,69 +14,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnpool_ref.language import Equal, Excludes, MayBeEmpty, Needs, terms
+
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
-_ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\]]*\])(?:\|\[[^\]]*\])*)")
-_TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _NARROW = re.compile(r"(u?int|float)\d")
 _POLARITY = "a mask is boolean, True = real (`~mask` where True means padding)"
 _MEANING = {"adjacency": "an adjacency is boolean, True = neighbour"}  # every other boolean array is a mask
 
 
-@dataclass(frozen=True)
-class Argument:
-    """One argument as a row's shapes describe it; ``shapes`` are its alternatives, each a tuple of axes."""
-
-    name: str
-    optional: bool
-    kind: str  # data, parameter, mask, stretch, number, int, bool
-    shapes: tuple[tuple[str, ...], ...]
-
-    def __str__(self):
-        if self.kind == "number":
-            return "a number"
-        return " or ".join(f"[{', '.join(axes)}]" for axes in self.shapes)
-
-
-@dataclass(frozen=True)
-class Checked:
-    """What the arguments of one call turned out to be.
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What a signature comes to: all that the shapes and dtypes of a call's arguments decide. Hashable, by identity.
 
     Attributes:
       batch: the batch axes, as sizes.
       sizes: the size of each named axis.
       dtype: the result's dtype, or None where integers alone decide nothing.
-      targets: for each data array, mask and stretched array the shape to which it broadcasts.
+      targets: for each data array with batch axes, mask and stretched array the shape to which it broadcasts.
+      limit: the largest length, where the row has lengths.
     """
 
     batch: tuple[int, ...]
     sizes: dict[str, int]
     dtype: np.dtype | None
     targets: dict[str, tuple[int, ...]]
-
-
-@functools.cache
-def arguments_of(shapes):
-    """The arguments that a row's shapes name, as a dict in their order."""
-    found = {}
-    for name, optional, stretch, kind, alternatives in _ARGUMENT.findall(shapes.split("->")[0]):
-        axes = tuple(
-            tuple(a.strip() for a in part.split(",") if a.strip()) for part in re.findall(r"\[([^\]]*)\]", alternatives)
-        )
-        if not kind:
-            if name == "mask" or name.endswith("_mask"):
-                kind = "mask"
-            elif stretch:
-                kind = "stretch"
-            elif axes == ((),):
-                kind = "number"
-            else:
-                kind = "data" if any("..." in a for a in axes) else "parameter"
-        found[name] = Argument(name, bool(optional), kind, axes)
-    return found
+    limit: int | None = None
 
 
 @functools.cache
@@ -150,22 +115,18 @@ def _axes(size_of):
     return "(" + ", ".join(map(str, size_of)) + ("," if len(size_of) == 1 else "") + ")"
 
 
-def check(row, values):
-    """Checks the arguments of one call against ``row``.
+def resolve(row, values):
+    """The :class:`Call` of arguments that agree with ``row``, by their shapes and dtypes alone.
 
     Args:
       row: the :class:`~attnpool_ref.variants.Variant`.
       values: every argument by name, as :func:`bind` gives them; arrays have ``shape`` and ``dtype``.
 
-    Returns:
-      A :class:`Checked`.
-
     Raises:
       TypeError: an argument is no numeric array, or is None and required.
       ValueError: any other disagreement with the row.
     """
-    name, arguments = row.name, arguments_of(row.shapes)
-    given = {}
+    name, arguments, given = row.name, row.arguments, {}
     for key, argument in arguments.items():
         value = values[key]
         if value is None and argument.optional:
@@ -181,18 +142,35 @@ def check(row, values):
             normalize_axis(name, values[key], first.ndim)
     _check_company(row, values)
     batch = _batch(name, arguments, given)
-    sizes = _sizes(row, arguments, given, values)
-    targets = {}
+    sizes = _sizes(row, given, values)
+    targets, limit = {}, None
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind == "data" and "..." in argument.shapes[0]:
-            own = value.shape[value.ndim - _own_rank(argument) :] if value.ndim else ()
+        if argument.kind == "data" and argument.batched:
+            own = value.shape[value.ndim - len(argument.own) :] if value.ndim else ()
             targets[key] = batch + tuple(own)
         elif argument.kind in ("mask", "stretch"):
             targets[key] = _check_broadcast(name, argument, value, batch, sizes)
         elif argument.kind == "int":
-            _check_lengths(name, key, value, values, given)
-    return Checked(batch, sizes, _result_dtype(arguments, given), targets)
+            limit = _check_lengths(name, key, value, values, given)
+    return Call(batch, sizes, _result_dtype(arguments, given), targets, limit)
+
+
+def check_values(row, values, call):
+    """Checks what stands in masks, adjacencies and lengths that lie on the host; a device's are never read back.
+
+    Raises:
+      ValueError: an integer mask with another value than 0 and 1, a length that is negative or too large.
+    """
+    for key, argument in row.arguments.items():
+        value = values[key]
+        if argument.kind in ("mask", "bool"):
+            _check_mask_values(row.name, key, value)
+        elif argument.kind == "int" and _on_host(value) and np.size(value):
+            low, high = int(np.min(value)), int(np.max(value))
+            if low < 0 or high > call.limit:
+                wrong = low if low < 0 else high
+                raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to {call.limit}")
 
 
 def _static(name, key, value, allowed):
@@ -250,8 +228,6 @@ def _check_dtype(name, argument, value):
         )
     if key == "weights" and kind == "b":
         raise ValueError(f"{name}: `weights` has dtype bool, needs numbers; did you mean `mask=`?")
-    if role in ("mask", "bool"):
-        _check_mask_values(name, key, value)
 
 
 def _on_host(value):
@@ -259,7 +235,7 @@ def _on_host(value):
 
 
 def _check_mask_values(name, key, value):
-    if value.dtype.kind in "ui" and _on_host(value) and np.size(value):
+    if _on_host(value) and value.dtype.kind in "ui" and np.size(value):
         low, high = int(np.min(value)), int(np.max(value))
         if low < 0 or high > 1:
             worst, repair = low if low < 0 else high, "" if key in _MEANING else ", or `lengths_to_mask` for lengths"
@@ -270,20 +246,15 @@ def _check_mask_values(name, key, value):
 
 
 def _check_company(row, values):
-    for rule in row.rules:
-        if match := re.fullmatch(r"not (\w+) with (\w+)", rule):
-            a, b = match.groups()
+    for rule in row.relations:
+        if isinstance(rule, Excludes):
+            a, b = rule.first, rule.second
             if values[a] is not None and values[b] is not None:
                 raise ValueError(f"{row.name}: `{a}` and `{b}` are both given, needs at most one of them")
-        elif match := re.fullmatch(r"(\w+) needs (\w+)", rule):
-            a, b = match.groups()
+        elif isinstance(rule, Needs):
+            a, b = rule.argument, rule.option
             if values[a] is not None and not values[b]:
                 raise ValueError(f"{row.name}: `{a}` is given without `{b}`; did you mean `{b}=True`?")
-
-
-def _own_rank(argument):
-    """Number of axes that are not batch axes."""
-    return len([a for a in argument.shapes[0] if a != "..."])
 
 
 def _batch(name, arguments, given):
@@ -291,9 +262,9 @@ def _batch(name, arguments, given):
     batch, donor = (), None
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind != "data" or "..." not in argument.shapes[0]:
+        if argument.kind != "data" or not argument.batched:
             continue
-        rank = _own_rank(argument)
+        rank = len(argument.own)
         if value.ndim < max(rank, 1):
             raise ValueError(f"{name}: `{key}` has shape {_axes(value.shape)}, needs {argument}")
         own = tuple(value.shape[: value.ndim - rank])
@@ -313,10 +284,11 @@ def _batch(name, arguments, given):
     return batch
 
 
-def _sizes(row, arguments, given, values):
+def _sizes(row, given, values):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
-    sizes, owners = {}, {}
-    same = unions(row.rules, values)
+    sizes, owners, arguments = {}, {}, row.arguments
+    same = unions(row, values)
+    may_be_0 = {rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)}
 
     def root(axis):
         return same.get(axis, axis)
@@ -340,12 +312,12 @@ def _sizes(row, arguments, given, values):
         axes = _alternative(row.name, argument, value)
         own = [a for a in axes if a != "..."]
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
-            if re.fullmatch(r"[A-Za-z]\w*'?", axis):
+            if terms(axis) == [(1, axis)]:
                 settle(key, argument, value, axis, size)
             else:
                 pending.append((key, argument, value, axis, size))
     for key, argument, value, axis, size in pending:
-        total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in _TERM.findall(axis)})
+        total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in terms(axis)})
         if total != size:
             raise ValueError(
                 f"{row.name}: `{key}` has shape {_axes(value.shape)}, needs {argument} with {axis} = {total}"
@@ -354,7 +326,7 @@ def _sizes(row, arguments, given, values):
         if rooted in sizes:
             sizes[axis], owners[axis] = sizes[rooted], owners[rooted]
     for axis, size in sizes.items():
-        if axis in FEATURES and size == 0 and f"{axis} may be 0" not in row.rules:
+        if axis in FEATURES and axis not in may_be_0 and size == 0:
             key = owners[axis]
             raise ValueError(
                 f"{row.name}: `{key}` has shape {_axes(given[key].shape)}, needs {arguments[key]} with {axis} at least 1"
@@ -364,10 +336,10 @@ def _sizes(row, arguments, given, values):
 
 def size_of(axis, sizes):
     """The size of an axis that may be a sum of multiples, such as d+e or 3d."""
-    return sum(int(number or 1) * sizes[symbol] for number, symbol in _TERM.findall(axis))
+    return sum(number * sizes[symbol] for number, symbol in terms(axis))
 
 
-def unions(rules, values):
+def unions(row, values):
     """Axes that the rules make equal in this call: each to the one that stands for it."""
     same = {}
 
@@ -376,12 +348,11 @@ def unions(rules, values):
             axis = same[axis]
         return axis
 
-    for rule in rules:
-        if match := re.fullmatch(r"(\w+)=(\w+) (if|unless) (.+)", rule):
-            a, b, word, names = match.groups()
-            present = any(values[n] is not None for n in names.split(" or "))
-            if present == (word == "if") and find(a) != find(b):
-                same[find(a)] = find(b)
+    for rule in row.relations:
+        if isinstance(rule, Equal):
+            present = any(values[name] is not None for name in rule.names)
+            if present == rule.present and find(rule.first) != find(rule.second):
+                same[find(rule.first)] = find(rule.second)
     return {axis: find(axis) for axis in same}
 
 
@@ -439,7 +410,7 @@ def _repair(argument, value, batch, target):
 
 
 def _check_lengths(name, key, value, values, given):
-    """Lengths have a prefix of the scores' axes and, where they can be read, values within the axis."""
+    """The size of the axis that lengths count along; they have a prefix of the scores' other axes."""
     if "max_length" in values:
         limit = values["max_length"]
     else:
@@ -452,10 +423,7 @@ def _check_lengths(name, key, value, values, given):
                 f"{name}: `{key}` has shape {_axes(value.shape)}, needs () or the first axes of {_axes(rest)}, which are "
                 f"those of `scores` without axis {values['axis']}"
             )
-    if _on_host(value) and np.size(value):
-        low, high = int(np.min(value)), int(np.max(value))
-        if low < 0 or high > limit:
-            raise ValueError(f"{name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
+    return limit
 
 
 def normalize_axis(name, axis, ndim):

@@ -15,7 +15,7 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
     numbers as floats. The caller gets the dtype that the arguments decide (``docs/conventions.md``).
     """
     row = variants.get(function.__name__)
-    arguments = contract.arguments_of(row.shapes)
+    arguments = row.arguments
     signature = contract.signature_of(function)
 
     @functools.wraps(function)
@@ -23,20 +23,21 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
         values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
             values[key] = _as_array(row.name, key, values[key])
-        checked = contract.check(row, values)
+        call = contract.resolve(row, values)
+        contract.check_values(row, values, call)
         for key, argument in arguments.items():
             value = values[key]
             if argument.kind == "mask":
-                values[key] = _full_mask(value, argument, checked, values)
+                values[key] = _full_mask(value, argument, call, values)
             elif value is None:
                 continue
             elif argument.kind == "bool":
                 values[key] = value.astype(bool)
             elif argument.kind != "int":
                 value = value.astype(np.float64)
-                values[key] = np.broadcast_to(value, checked.targets[key]) if key in checked.targets else value
+                values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value
         result = function(**values)
-        return _cast(result, checked.dtype or np.dtype(np.float64))
+        return _cast(result, call.dtype or np.dtype(np.float64))
 
     return checked_definition
 
@@ -54,13 +55,13 @@ def _as_array(name, key, value):
         raise  # what JAX says of a tracer
 
 
-def _full_mask(mask, argument, checked, values):
+def _full_mask(mask, argument, call, values):
     """The mask as a boolean array of its full shape; None is all real, except where lengths say it."""
     if mask is not None:
-        return np.broadcast_to(mask.astype(bool), checked.targets[argument.name])
+        return np.broadcast_to(mask.astype(bool), call.targets[argument.name])
     if values.get("lengths") is not None:
         return None
-    return np.ones(contract.full_shape(argument.shapes[0], checked.batch, checked.sizes), bool)
+    return np.ones(contract.full_shape(argument.shapes[0], call.batch, call.sizes), bool)
 
 
 def _cast(result, dtype):

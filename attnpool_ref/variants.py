@@ -3,21 +3,13 @@
 A row names things and computes nothing. The argument checks, the tests, the command line, the type stubs and the
 conformance kit all read it, and find the function itself by its name in any namespace.
 
-``shapes`` is a small language:
-
-* ``x[..., L, d]``: an array; ``...`` are its batch axes, which all data arguments share or do not have at all.
-* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums and multiples: ``[d+e, m]``, ``[3d]``.
-* ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
-* ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
-* ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
-* ``lengths?:int[...]``: integers on some leading axes.
-
-``rules`` say what the shapes cannot: ``c=d unless x_kernel`` (an absent kernel leaves the width as it is),
-``q=d if query_kernel``, ``not mask with lengths``, ``epsilon needs normalize_query``, ``d may be 0``.
+:mod:`attnpool_ref.language` says how ``shapes`` and ``rules`` are written.
 """
 
 from dataclasses import dataclass, field
 from typing import Any
+
+from attnpool_ref import language
 
 SOURCES = {
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
@@ -61,6 +53,10 @@ class Variant:
       module: the class that owns the parameters, if any.
       ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
       norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
+      arguments: what ``shapes`` says of each argument, by name.
+      results: the axes of each array of the result.
+      weight_results: the axes of each array that ``return_weights=True`` adds.
+      relations: the rules as objects.
     """
 
     name: str
@@ -74,6 +70,23 @@ class Variant:
     module: str = ""
     ordered: str = ""
     norms: bool = False
+    arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
+    results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    weight_results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    relations: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self):
+        arguments, results = language.parse_shapes(self.shapes)
+        relations = tuple(map(language.parse_rule, self.rules))
+        language.check_names(relations, arguments, self.options)
+        parsed = {"arguments": arguments, "results": results, "relations": relations}
+        for name, value in (parsed | {"weight_results": language.parse_results(self.weights)}).items():
+            object.__setattr__(self, name, value)  # the row is frozen for everybody else
+
+    @property
+    def batched(self):
+        """Whether any argument has batch axes."""
+        return any(argument.batched for argument in self.arguments.values())
 
 
 VARIANTS = (

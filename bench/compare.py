@@ -13,7 +13,7 @@ import numpy as np
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref import contract, variants
+from attnpool_ref import variants
 
 SIZES = {"...": 32, "L": 128, "T": 96, "n": 48, "m": 128, "d": 256, "e": 256, "v": 192, "c": 64, "q": 256}
 ROUNDS = 7
@@ -22,7 +22,7 @@ ROUNDS = 7
 def arguments(row, random):
     """Arrays for a row, a quarter of them padding; kernels and other options stay away, but for what is required."""
     given = {"max_length": SIZES["m"]} if "max_length" in row.options else {}
-    for name, argument in contract.arguments_of(row.shapes).items():
+    for name, argument in row.arguments.items():
         axes = argument.shapes[0]
         shape = tuple(SIZES[axis] for axis in axes)
         if argument.kind == "mask":

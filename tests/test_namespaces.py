@@ -11,7 +11,7 @@ import pytest
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref import contract, variants
+from attnpool_ref import variants
 
 NAMES = [row.name for row in variants.VARIANTS]
 PACKAGES = (attnpool_ref, attnpool_flax)
@@ -74,12 +74,12 @@ def test_a_jax_function_takes_a_precision_if_it_multiplies(row):
 
 def calls_of(function, row):
     """Calls with every argument that goes together, all axes of size 2 or sums of them; one call for each name of each option."""
-    excluded = {match[2] for rule in row.rules if (match := re.fullmatch(r"not (\w+) with (\w+)", rule))}
+    excluded = {rule.second for rule in row.relations if isinstance(rule, Excludes)}
     given = {}
-    for name, argument in contract.arguments_of(row.shapes).items():
+    for name, argument in row.arguments.items():
         if name not in excluded:
             shape = [
-                sum(2 * int(n or 1) for n in re.findall(r"(\d*)[A-Za-z.]+'?", axis)) for axis in argument.shapes[0]
+                2 if axis == "..." else sum(2 * number for number, _ in terms(axis)) for axis in argument.shapes[0]
             ]
             dtype = {"mask": bool, "bool": bool, "int": int}.get(argument.kind, np.float32)
             given[name] = jnp.ones(shape, dtype)
@@ -93,16 +93,14 @@ def calls_of(function, row):
 @every_row
 def test_the_signature_and_the_row_name_the_same_arguments(row):
     signature = set(inspect.signature(getattr(attnpool_ref, row.name)).parameters)
-    described = (
-        set(contract.arguments_of(row.shapes)) | set(row.options) | ({"return_weights"} if row.weights else set())
-    )
+    described = set(row.arguments) | set(row.options) | ({"return_weights"} if row.weights else set())
     assert signature == described
 
 
 @every_row
 def test_an_argument_may_be_none_if_its_row_says_so(row):
     parameters = inspect.signature(getattr(attnpool_ref, row.name)).parameters
-    for name, argument in contract.arguments_of(row.shapes).items():
+    for name, argument in row.arguments.items():
         assert (parameters[name].default is None) == argument.optional, name
 
 

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from attnpool_ref import contract, variants
+from attnpool_ref import variants
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_LINE = "# Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand."
@@ -103,7 +103,7 @@ def _annotation(row, parameter, weights_annotation):
     if parameter.name in row.options:
         allowed = row.options[parameter.name]
         return STATIC[allowed] if isinstance(allowed, str) else f"Literal[{', '.join(map(repr, allowed))}]"
-    argument = contract.arguments_of(row.shapes)[parameter.name]
+    argument = row.arguments[parameter.name]
     return "ArrayLike | None" if argument.optional else "ArrayLike"
 
 

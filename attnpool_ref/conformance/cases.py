@@ -5,13 +5,13 @@ and an empty mask. A case is plain data; what the hazards do to it (poison, perm
 along axes that have a name.
 """
 
-import re
 import zlib
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attnpool_ref import contract
+from attnpool_ref.language import Equal, Needs, terms
 from attnpool_ref.variants import Variant
 
 BATCH = (5,)
@@ -29,7 +29,10 @@ EMPTY = {"empty batch", "length 0"}
 ANY_RANK = ("...", "n", "m")
 """The axes of an array that may have any rank, drawn as rows of rows."""
 
-NUMBERS = {"scale": 0.75, "epsilon": 0.125, "bandwidth": 4.0, "margin": 0.5, "weight": 0.75, "atol": 2.5}
+NUMBER = 0.75
+"""What a number is, where nothing else is asked of it."""
+
+NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5}
 """A bandwidth and a tolerance that about half of the vectors that are drawn lie within."""
 
 
@@ -59,7 +62,7 @@ class Case:
 
     def arguments(self):
         """The argument descriptions of the row."""
-        return contract.arguments_of(self.row.shapes)
+        return self.row.arguments
 
     def given(self, *kinds):
         """Names of the arguments of these kinds that are not None."""
@@ -129,16 +132,13 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
 
 def configurations(row):
     """(title, names of the optional arguments given, options) of each way to call the row that is worth a case."""
-    arguments = contract.arguments_of(row.shapes)
+    arguments = row.arguments
     masks = [k for k, a in arguments.items() if a.kind == "mask"]
     optional = [k for k, a in arguments.items() if a.optional and a.kind != "mask"]
     defaults = {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize")}
     lengths = [k for k in optional if arguments[k].kind == "int"]
     full = [k for k in optional if k not in lengths]
-    needing = {}
-    for rule in row.rules:
-        if match := re.fullmatch(r"(\w+) needs (\w+)", rule):
-            needing[match[1]] = match[2]
+    needing = {rule.argument: rule.option for rule in row.relations if isinstance(rule, Needs)}
     flags = {flag: True for key, flag in needing.items() if key in full}
     yield "smallest", masks, defaults
     if full:
@@ -159,7 +159,7 @@ def configurations(row):
         elif allowed == "flag" and key not in flags:
             yield f"{key}=False", masks + full, defaults | {key: False}
     for key in full:
-        if any(rule.endswith((f"if {key}", f"unless {key}")) for rule in row.rules):
+        if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
             yield f"with {key}", [*masks, key], defaults
     for key, argument in arguments.items():
         for i in range(1, len(argument.shapes)):
@@ -187,7 +187,7 @@ def _shapes(row, title, names, options, shapes):
         if shape in drawn:
             batch, sizes = drawn[shape]
             yield draw(row, f"{title}, {shape}", names, options, batch, sizes)
-    arguments = contract.arguments_of(row.shapes)
+    arguments = row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
     if "shared" in shapes and len(data) > 1:
         for key in data:
@@ -267,8 +267,8 @@ LONG = 10**6
 
 def long_rows(row):
     """(case, axis) for each masked axis that the row sums over: a million tokens along it, all equal."""
-    arguments = contract.arguments_of(row.shapes)
-    kept = {axis for part in re.findall(r"\[([^\]]*)\]", row.shapes.split("->")[1]) for axis in part.split(", ")}
+    arguments = row.arguments
+    kept = {axis for axes in row.results for axis in axes}
     masked = {a for argument in arguments.values() if argument.kind == "mask" for own in argument.shapes for a in own}
     options = {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize")}
     for axis in sorted((masked & SEQUENCES) - kept):
@@ -293,11 +293,11 @@ def long_rows(row):
 def draw(row, title, names, options, batch, sizes=None, shared=()):
     """One case: ``names`` are the optional arguments that are given, ``shared`` the data without batch axes."""
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
-    arguments = contract.arguments_of(row.shapes)
+    arguments = row.arguments
     present = {k: (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
     keys = any({"m", "L"} & set(own) or own == ("...",) for a in arguments.values() for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
-    same = contract.unions(row.rules, {k: True if p else None for k, p in present.items()} | options)
+    same = contract.unions(row, {k: True if p else None for k, p in present.items()} | options)
     known = known | {axis: known[root] for axis, root in same.items()}
     rng = np.random.default_rng(zlib.crc32(f"{row.name}: {title}".encode()))
     values, axes = {}, {}
@@ -315,7 +315,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=()):
             values[key] = np.float32(values[key] + 1).astype(np.float64)  # clear of cosines that cancel in a sum
     if "lengths" in arguments and present["lengths"] and "max_length" in options:
         values["lengths"] = np.asarray(values["lengths"] % (options["max_length"] + 1))
-    used = {t for own in axes.values() for a in own for t in re.findall(r"[A-Za-z]\w*'?", a)}
+    used = {symbol for own in axes.values() for axis in own for _, symbol in terms(axis)}
     return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
 
 
@@ -328,7 +328,7 @@ def _values(key, argument, axes, shape, rng, index, known, batch_rank):
         count = int(np.prod(shape))
         return (np.arange(count).reshape(shape) * 3 % (known["m"] + 1)) if shape else np.asarray(min(2, known["m"]))
     if argument.kind == "number":
-        return np.float64(NUMBERS[key])
+        return np.float64(NUMBERS.get(key, NUMBER))
     draws = rng.standard_normal(shape)
     if key == "dropout_multiplier":
         draws = (rng.random(shape) < 0.75) / 0.75

@@ -13,7 +13,7 @@ def shrink(case, fails):
       case: a failing case.
       fails: from a case to whether it fails.
     """
-    if "..." in case.row.shapes and case.batch:
+    if case.row.batched and case.batch:
         for index in np.ndindex(*case.batch):
             single = _example(case, index)
             if fails(single):

@@ -1,7 +1,6 @@
 """A candidate for one row, and how it is called: arguments in the oracle's order, results as a flat list."""
 
 import inspect
-import re
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class Subject:
 
     def accepts(self, names, options, return_weights=False):
         """Whether the candidate's signature takes these arguments."""
-        arguments = contract.arguments_of(self.row.shapes)
+        arguments = self.row.arguments
         values = {k: None for k, a in arguments.items() if not a.optional or k in names}
         # An argument that the candidate lacks may stay away where its row's default says the same.
         defaults = contract.signature_of(self.oracle).parameters
@@ -149,13 +148,12 @@ def flatten(result):
 
 def output_axes(row, return_weights):
     """The axes of each output, as the row's shapes name them; an output of any rank has those that were drawn."""
-    text = row.shapes.split("->")[1] + (row.weights if return_weights else "")
-    axes = [tuple(a.strip() for a in part.split(",")) for part in re.findall(r"\[([^\]]*)\]", text)]
+    axes = row.results + (row.weight_results if return_weights else ())
     return [drawing.ANY_RANK if own == ("...",) and _any_rank(row) else own for own in axes]
 
 
 def _any_rank(row):
-    return any(a.shapes == (("...",),) and a.kind == "data" for a in contract.arguments_of(row.shapes).values())
+    return any(a.shapes == (("...",),) and a.kind == "data" for a in row.arguments.values())
 
 
 def oracle_outputs(subject, values, case, return_weights):

@@ -19,7 +19,7 @@ from modules.cases import (
 import attnpool_flax
 from attnpool_flax import linen
 from attnpool_flax.parameters import OWNERS
-from attnpool_ref import contract, variants
+from attnpool_ref import variants
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -38,8 +38,8 @@ def test_every_module_of_the_table_of_variants_has_its_owner_and_both_classes():
 def test_a_parameter_has_the_shape_that_its_row_shows(name):
     owner = OWNERS[name]
     row = variants.get(owner.function)
-    arguments = contract.arguments_of(row.shapes)
-    learned = {"q": "d"} if "q=d if query_kernel" in row.rules else {}
+    arguments = row.arguments
+    learned = {"q": "d"} if row.name == "attention_pooling" else {}
     for parameter in owner.parameters:
         shown = [
             tuple(learned.get(axis, axis) for axis in axes if axis != "...")
@@ -51,7 +51,7 @@ def test_a_parameter_has_the_shape_that_its_row_shows(name):
 
 
 def test_a_relation_triplet_takes_the_parameters_of_a_relation_vector():
-    arguments = contract.arguments_of(variants.get("relation_triplet_loss").shapes)
+    arguments = variants.get("relation_triplet_loss").arguments
     taken = {key for key, argument in arguments.items() if argument.kind == "parameter"}
     assert taken == {parameter.name for parameter in OWNERS["RelationVector"].parameters}
 
@@ -93,7 +93,7 @@ def test_a_call_takes_what_the_function_takes_as_data_masks_and_weights(name):
     owner = OWNERS[name]
     function = inspect.signature(getattr(attnpool_flax, owner.function)).parameters
     call = set(inspect.signature(getattr(attnpool_flax, name).__call__).parameters) - {"self"}
-    arguments = contract.arguments_of(variants.get(owner.function).shapes)
+    arguments = variants.get(owner.function).arguments
     taken = {key for key, a in arguments.items() if a.kind in ("data", "mask")} - {p.name for p in owner.parameters}
     taken |= {"return_weights"} & set(function)
     taken |= {"deterministic", "rngs"} if "dropout_multiplier" in function else set()

@@ -1,0 +1,10 @@
+"""How tokens become one vector: the only place where tokens are walked.
+
+A pooling says which score and which reduction, :class:`Dense` which tokens belong together, an implementation how they
+are walked. Each reduction is a commutative monoid with a state, so that parts can be walked apart and merged.
+"""
+
+from attnpool_flax.reductions.dense import Dense
+from attnpool_flax.reductions.implementations import IMPLEMENTATIONS, chosen, listening
+
+__all__ = ["IMPLEMENTATIONS", "Dense", "chosen", "listening"]

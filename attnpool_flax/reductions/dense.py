@@ -1,0 +1,106 @@
+"""Tokens that stand in one array with a mask."""
+
+import math
+
+import jax.numpy as jnp
+
+from attnpool_flax.reductions import extreme, softmax, sums
+from attnpool_flax.reductions.implementations import alike, chosen
+
+
+class Dense:
+    """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and how they are walked.
+
+    Every method takes and returns arrays with the batch axes; axes of 1 are shared by the examples.
+    """
+
+    def __init__(self, x, mask, implementation, precision=None):
+        self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
+        self.x, self.asked = x, implementation
+        self.length = x.shape[-2]
+
+    def total(self, weights=None, part=1):
+        """[..., d]: the sum of the tokens under weights [..., L] or 1, over ``part``, a power of two."""
+        batch = self._batch(weights, 1)
+        x, mask, weights = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch), self._flat(weights, 1))
+        walk = sums.tiled_total if self._tiles(x, weights) else sums.plain_total
+        return self._spread(walk(x, mask, weights, part, self.precision), batch)
+
+    def mean(self):
+        """[..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
+        part = 2 ** self.length.bit_length()
+        if self.mask is None:
+            return self.total(None, part) / (max(self.length, 1) / part)
+        count = jnp.maximum(jnp.sum(self.mask, -1, dtype=jnp.int32), 1).astype(self.dtype)
+        return self.total(None, part) / (count / part)[..., None]
+
+    def clean(self):
+        """The tokens in the computing dtype, padding as 0."""
+        x = self.x.astype(self.dtype)
+        return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
+
+    def softmax(self, queries, multiplier=None, scored=None):
+        """Averages under the softmax of the products with queries [..., h, d].
+
+        Args:
+          queries: in the computing dtype, scaled.
+          multiplier: [..., h, L] of the weights that are averaged under, or None.
+          scored: bool [...], or None: where it is False, all scores are 0, whatever the tokens hold.
+
+        Returns:
+          (pooled [..., h, d], weights [..., h, L]).
+        """
+        batch = self._batch(queries, 2, multiplier, 2)
+        if multiplier is not None:
+            multiplier = self._flat(jnp.swapaxes(multiplier, -1, -2), 2, batch)
+        x, mask, scored, queries, multiplier = alike(
+            self._flat(self.x, 2),
+            self._flat(self.mask, 1, batch),
+            self._flat(scored, 0),
+            self._flat(queries, 2),
+            multiplier,
+        )
+        walk = softmax.tiled if self._tiles(x, queries) else softmax.plain
+        scores, state = walk(x, mask, scored, queries, multiplier, self.precision)
+        weights = jnp.swapaxes(softmax.weights_of(scores, state), -1, -2)
+        return self._spread(softmax.finalize(state), batch), self._spread(weights, batch)
+
+    def largest(self):
+        """[..., d]: the largest real value of each feature, 0 where nothing is real."""
+        batch = self._batch()
+        x, mask = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch))
+        walk = extreme.tiled if self._tiles(x) else extreme.plain
+        return self._spread(walk(x, mask).astype(self.dtype), batch)
+
+    def real(self):
+        """Bool [...]: which examples have any real token; None if all have."""
+        if self.mask is not None:
+            return jnp.any(self.mask, -1)
+        return None if self.length else jnp.zeros(self.x.shape[:-2], bool)
+
+    def _tiles(self, *arrays):
+        return chosen(self.asked, *arrays) == "tiles"
+
+    def _batch(self, *others):
+        """The batch axes of the tokens, the mask and (array or None, number of its own axes) pairs."""
+        shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
+        shapes += [a.shape[: a.ndim - own] for a, own in zip(others[::2], others[1::2], strict=True) if a is not None]
+        return tuple(next((size for size in sizes if _is_not_1(size)), 1) for sizes in zip(*shapes, strict=True))
+
+    @staticmethod
+    def _flat(array, own, batch=None):
+        """[..., own axes] as [B, own axes]; B is 1 for what is shared, unless ``batch`` says what it is spread to."""
+        if array is None:
+            return None
+        axes = array.shape[array.ndim - own :]
+        if batch is not None:
+            array = jnp.broadcast_to(array, (*batch, *axes))
+        return jnp.reshape(array, (math.prod(array.shape[: array.ndim - own]), *axes))
+
+    @staticmethod
+    def _spread(array, batch):
+        return jnp.reshape(array, (*batch, *array.shape[1:]))
+
+
+def _is_not_1(size):
+    return not (isinstance(size, int) and size == 1)

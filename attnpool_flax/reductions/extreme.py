@@ -1,0 +1,97 @@
+"""The extreme reduction: the largest value of each feature, and how many tokens reach it."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.reductions import tiles
+from attnpool_flax.rounding import largest
+
+
+class ExtremeState(NamedTuple):
+    """What is left of tokens whose largest values are known.
+
+    Attributes:
+      extreme: [B, d], -inf where nothing was real.
+      count: [B, d], int32: how many real tokens reach it; they share its gradient.
+      some: [B], whether anything was real.
+    """
+
+    extreme: Any
+    count: Any
+    some: Any
+
+
+def finalize(state):
+    """The largest values [B, d]; 0 where nothing was real."""
+    return jnp.where(state.some[:, None], state.extreme, 0)
+
+
+def plain(x, mask):
+    """[B, d] of tokens [B or 1, L, d] and a mask [B, L] or None, whole; differentiable in every mode."""
+    real = jnp.ones(x.shape[:2], bool) if mask is None else mask
+    x = jnp.where(real[..., None], x, -jnp.inf)
+    top = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
+    return jnp.where(jnp.any(real, 1)[:, None], largest(x, real[..., None] & (x == top), 1), 0)
+
+
+@jax.custom_vjp
+def tiled(x, mask):
+    """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
+    return finalize(_state(x, mask))
+
+
+def _state(x, mask):
+    plan = tiles.plan_for(x, mask)
+    if plan is None:
+        return _state_plain(x, mask)
+    return lax.platform_dependent(x, mask, cpu=functools.partial(_state_tiles, plan=plan), default=_state_plain)
+
+
+def _state_plain(x, mask):
+    real = jnp.ones((x.shape[0], x.shape[1]), bool) if mask is None else mask
+    return _of(x, real)
+
+
+def _of(x, real):
+    """The state of tokens [rows, size, d] of which some are real."""
+    kept = jnp.where(real[..., None], x, -jnp.inf)
+    top = jnp.max(kept, 1, initial=-jnp.inf)
+    count = jnp.sum(real[..., None] & (kept == top[:, None]), 1, dtype=jnp.int32)
+    return ExtremeState(top, count, jnp.any(real, 1))
+
+
+def _state_tiles(x, mask, *, plan):
+    def part(trip):
+        keep = jnp.broadcast_to(tiles.new(plan, trip), (plan.rows, plan.size))
+        keep = keep if mask is None else keep & tiles.cut(mask, plan, trip)
+        return _of(tiles.cut(x, plan, trip), keep)
+
+    state = lax.map(part, jnp.arange(plan.trips))
+    tops, counts, some = (tiles.joined_rows(value, plan) for value in state)
+    top = jnp.max(tops, 1)
+    count = jnp.sum(jnp.where(tops == top[:, None], counts, 0), 1, dtype=jnp.int32)
+    return ExtremeState(top, count, jnp.any(some, 1))
+
+
+def _keep(x, mask):
+    state = _state(x, mask)
+    return finalize(state), (x, mask, state)
+
+
+def _backward(kept, of_top):
+    x, mask, state = kept
+    share = of_top / jnp.maximum(state.count, 1).astype(of_top.dtype)
+    reaches = x == state.extreme[:, None]
+    if mask is not None:
+        reaches = reaches & mask[..., None]
+    of_x = jnp.where(reaches, share[:, None], 0)
+    if x.shape[0] == 1:
+        of_x = jnp.sum(of_x, 0, keepdims=True)
+    return of_x.astype(x.dtype), None
+
+
+tiled.defvjp(_keep, _backward)

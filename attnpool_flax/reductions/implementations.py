@@ -1,0 +1,56 @@
+"""Which implementation walks the tokens: chosen here, and nowhere else."""
+
+import contextlib
+import contextvars
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.interpreters import ad
+
+IMPLEMENTATIONS = ("einsum", "tiles")
+"""Whole products, for accelerators and for processes with several devices; and tiles in the cache of a CPU."""
+
+_LISTENERS = contextvars.ContextVar("attnpool_listeners", default=())
+
+
+def chosen(implementation, *arrays):
+    """The implementation that walks these arrays: the one that is asked for, else the one that suits the place.
+
+    Tiles cut x by index, which gathers it where it lies on several devices, unless each of them runs the loop on its own
+    part (manual axes). Their gradient is a rule of their own, which forward mode cannot pass: where it is seen, einsum.
+    """
+    if implementation is None:
+        manual = any(varies(array) for array in arrays if array is not None)
+        forward = any(isinstance(array, ad.JVPTracer) for array in arrays)
+        alone = jax.device_count() == 1 or manual
+        implementation = "tiles" if jax.default_backend() == "cpu" and alone and not forward else "einsum"
+    for listener in _LISTENERS.get():
+        listener.append(implementation)
+    return implementation
+
+
+@contextlib.contextmanager
+def listening():
+    """A list that receives the choices that are made meanwhile."""
+    heard = []
+    token = _LISTENERS.set((*_LISTENERS.get(), heard))
+    try:
+        yield heard
+    finally:
+        _LISTENERS.reset(token)
+
+
+def varies(array):
+    """The mesh axes over which an array differs from device to device, inside of shard_map."""
+    return jax.typeof(array).manual_axis_type.varying
+
+
+def alike(*arrays):
+    """The arrays, or None, varying over the same mesh axes: a rule for gradients must not meet two kinds."""
+    axes = frozenset().union(*(varies(array) for array in arrays if array is not None))
+    return tuple(array if array is None else _varying(array, axes - varies(array)) for array in arrays)
+
+
+def _varying(array, axes):
+    return lax.pcast(array, tuple(sorted(axes)), to="varying") if axes else jnp.asarray(array)

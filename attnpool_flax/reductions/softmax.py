@@ -1,0 +1,221 @@
+"""The softmax reduction: from tokens and queries to a state of three sums, in one walk over the tokens."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.reductions import tiles
+from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
+
+
+class SoftmaxState(NamedTuple):
+    """What is left of tokens whose scores are known: an exponential average before its division.
+
+    Attributes:
+      top: [B, h], the largest score; a constant, as it cancels.
+      total: [B, h], the sum of exp(score - top).
+      sum: [B, h, d], the sum of exp(score - top) times the token.
+    """
+
+    top: Any
+    total: Any
+    sum: Any
+
+
+def finalize(state):
+    """The pooled vectors [B, h, d]; 0 where nothing was real."""
+    return state.sum / jnp.where(state.total == 0, 1, state.total)[..., None]
+
+
+def weights_of(scores, state):
+    """The weights [B, L, h] of scores [B, L, h], which are -inf at padding."""
+    weights = _exp(scores, state.top[:, None]) / jnp.where(state.total == 0, 1, state.total)[:, None]
+    return jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
+
+
+def _scored(scores, scored):
+    return scores if scored is None else jnp.where(scored[:, None, None], scores, 0)
+
+
+def _exp(scores, top):
+    return jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
+
+
+def plain(x, mask, scored, queries, multiplier, precision):
+    """Scores and state by whole products; differentiable in every mode.
+
+    Args:
+      x: [B or 1, L, d] tokens, in any floating dtype.
+      mask: bool [B, L], or None.
+      scored: bool [B or 1], or None: examples whose scores are not all 0, whatever the tokens hold.
+      queries: [B or 1, h, d] in the computing dtype.
+      multiplier: [B, L, h] of the weights that the sum takes, or None.
+      precision: of the products.
+
+    Returns:
+      (scores [B, L, h], :class:`SoftmaxState`).
+    """
+    x = x.astype(queries.dtype)
+    scores = _scored(products(x, queries, precision), scored)
+    if mask is not None:
+        scores = jnp.where(mask[..., None], scores, -jnp.inf)
+        x = jnp.where(mask[..., None], x, 0)
+    top = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
+    unnormalized = _exp(scores, top[:, None])
+    taken = unnormalized if multiplier is None else unnormalized * _dropped(multiplier, mask)
+    sums = weighted(jnp.swapaxes(taken, 1, 2), x, precision)
+    return scores, SoftmaxState(top, jnp.sum(unnormalized, 1), sums)
+
+
+def _dropped(multiplier, mask):
+    return multiplier if mask is None else jnp.where(mask[..., None], multiplier, 0)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
+def tiled(x, mask, scored, queries, multiplier, precision):
+    """As :func:`plain`: a tile in the cache at a time, and a gradient that reads x once more and writes it once."""
+    return _forward(x, mask, scored, queries, multiplier, precision)
+
+
+def _forward(x, mask, scored, queries, multiplier, precision):
+    plan = tiles.plan_for(x, mask, queries)
+    if plan is None:
+        return plain(x, mask, scored, queries, multiplier, precision)
+    return lax.platform_dependent(
+        x,
+        mask,
+        scored,
+        queries,
+        multiplier,
+        cpu=functools.partial(_forward_tiles, plan=plan, precision=precision),
+        default=functools.partial(plain, precision=precision),
+    )
+
+
+def _forward_tiles(x, mask, scored, queries, multiplier, *, plan, precision):
+    def part(trip):
+        tokens, keep = tiles.tile(x, mask, plan, trip, queries.dtype)
+        scores = products_of_tile(tokens, tiles.of_rows(queries, plan, trip), precision)
+        if scored is not None:
+            scores = _scored(scores, tiles.of_rows(scored, plan, trip))
+        scores = jnp.where(keep[..., None], scores, -jnp.inf)
+        top = jnp.max(scores, 1)
+        unnormalized = _exp(scores, top[:, None])
+        taken = unnormalized
+        if multiplier is not None:
+            taken = unnormalized * jnp.where(keep[..., None], tiles.cut(multiplier, plan, trip), 0)
+        return scores, top, jnp.sum(unnormalized, 1), sums_of_tile(taken, tokens, precision)
+
+    scores, *state = lax.map(part, jnp.arange(plan.trips))
+    top, total, sums = (tiles.joined_rows(value, plan) for value in state)
+    state = _merged(top, total, sums)
+    return tiles.joined(scores, plan), state
+
+
+def _merged(tops, totals, sums):
+    """States of parts [B, parts, ...] as one."""
+    top = jnp.max(tops, 1)
+    scale = _exp(tops, top[:, None])
+    return SoftmaxState(top, summed(totals * scale), summed(sums * scale[..., None]))
+
+
+def _keep(x, mask, scored, queries, multiplier, precision):
+    scores, state = _forward(x, mask, scored, queries, multiplier, precision)
+    return (scores, state), (x, mask, scored, queries, multiplier, scores, state.top)
+
+
+def _backward(precision, kept, cotangents):
+    x, mask, scored, queries, multiplier, scores, top = kept
+    in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
+    arrays = (x, mask, queries, multiplier, _exp(scores, top[:, None]), in_scores, in_total, in_sum)
+    plan = tiles.plan_for(x, mask, queries)
+    if plan is None:
+        found = _slopes_plain(*arrays, precision=precision)
+    else:
+        found = lax.platform_dependent(
+            *arrays,
+            cpu=functools.partial(_slopes_tiles, plan=plan, precision=precision),
+            default=functools.partial(_slopes_plain, precision=precision),
+        )
+    of_scores, of_queries, of_multiplier = found
+    of_scores = _scored(of_scores, scored)
+    unnormalized = arrays[4]
+    taken = unnormalized if multiplier is None else unnormalized * _dropped(multiplier, mask)
+    of_x = _token_slopes(taken, of_scores, in_sum, queries, x, precision).astype(x.dtype)
+    return of_x, None, None, of_queries, of_multiplier
+
+
+def _slopes_tiles(x, mask, queries, multiplier, unnormalized, in_scores, in_total, in_sum, *, plan, precision):
+    """Gradients of the scores, the queries and the multiplier; x is read once."""
+    shared = queries.shape[0] == 1
+
+    def part(carry, trip):
+        tokens, keep = tiles.tile(x, mask, plan, trip, queries.dtype)
+        reached = products_of_tile(tokens, tiles.of_rows(in_sum, plan, trip), precision)
+        exponential = tiles.cut(unnormalized, plan, trip)
+        taken = reached
+        if multiplier is not None:
+            taken = reached * jnp.where(keep[..., None], tiles.cut(multiplier, plan, trip), 0)
+        slope = exponential * (taken + tiles.of_rows(in_total, plan, trip)[:, None]) + tiles.cut(in_scores, plan, trip)
+        slope = jnp.where(keep[..., None], slope, 0)
+        kept = slope, *(() if multiplier is None else (jnp.where(keep[..., None], exponential * reached, 0),))
+        if not shared:
+            return carry, (sums_of_tile(slope, tokens, precision), *kept)
+        counted = slope if plan.rows == 1 else jnp.where(tiles.new_rows(plan, trip)[:, None, None], slope, 0)
+        rows, size, width = tokens.shape
+        flat = jnp.reshape(counted, (1, rows * size, -1)), jnp.reshape(tokens, (1, rows * size, width))
+        return carry + sums_of_tile(*flat, precision), kept
+
+    first = _zero_like(queries, x) if shared else ()
+    of_queries, (*own, of_scores), of_multiplier = _unpacked(lax.scan(part, first, jnp.arange(plan.trips)), multiplier)
+    if not shared:
+        of_queries = summed(tiles.joined_rows(own[0], plan))
+    return (
+        tiles.joined(of_scores, plan),
+        of_queries,
+        None if of_multiplier is None else tiles.joined(of_multiplier, plan),
+    )
+
+
+def _unpacked(result, multiplier):
+    carry, parts = result
+    return (carry, parts, None) if multiplier is None else (carry, parts[:-1], parts[-1])
+
+
+def _zero_like(queries, x):
+    """0 of the queries' shape, which varies over a mesh as the tokens do."""
+    return jnp.zeros_like(queries) + jnp.zeros_like(x[:1, :1, :1], queries.dtype)
+
+
+def _slopes_plain(x, mask, queries, multiplier, unnormalized, in_scores, in_total, in_sum, *, precision):
+    x = x.astype(queries.dtype)
+    if mask is not None:
+        x = jnp.where(mask[..., None], x, 0)
+    reached = products(x, in_sum, precision)
+    taken = reached if multiplier is None else reached * _dropped(multiplier, mask)
+    slope = unnormalized * (taken + in_total[:, None]) + in_scores
+    if mask is not None:
+        slope = jnp.where(mask[..., None], slope, 0)
+    of_queries = weighted(jnp.swapaxes(slope, 1, 2), x, precision)
+    if queries.shape[0] == 1:
+        of_queries = jnp.sum(of_queries, 0, keepdims=True)
+    return slope, of_queries, None if multiplier is None else unnormalized * reached
+
+
+def _token_slopes(taken, of_scores, in_sum, queries, x, precision):
+    """The gradient of x, written once: that through the sums beside that through the scores."""
+    if x.shape[0] == 1 and taken.shape[0] != 1:  # shared by the examples
+        queries = jnp.broadcast_to(queries, in_sum.shape)
+        both = jnp.concatenate([taken, of_scores], -1), jnp.concatenate([in_sum, queries], 1)
+        return jnp.einsum("blh,bhd->ld", *both, precision=precision)[None]
+    if taken.shape[2] == 1:
+        return taken * in_sum + of_scores * queries
+    queries = jnp.broadcast_to(queries, in_sum.shape)
+    both = jnp.concatenate([taken, of_scores], -1), jnp.concatenate([in_sum, queries], 1)
+    return jnp.einsum("blh,bhd->bld", *both, precision=precision)
+
+
+tiled.defvjp(_keep, _backward)

@@ -1,0 +1,165 @@
+"""Sums over tokens that neither drift nor overflow."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.reductions import tiles
+
+LONGEST, PART = 1024, 128
+"""Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
+
+
+def weighted(weights, x, precision):
+    """[..., n, L] and [..., L, d] to [..., n, d]; either may be shared."""
+    length = x.shape[-2]
+    if length <= LONGEST:
+        return jnp.einsum("...nl,...ld->...nd", weights, x, precision=precision)
+    whole = length - length % PART
+    of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
+    parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
+    sums = jnp.einsum("...nps,...psd->...pnd", of_parts, parts, precision=precision)
+    rest = weighted(weights[..., whole:], x[..., whole:, :], precision)
+    return summed(sums, -3) + rest
+
+
+def summed(x, axis=1):
+    """The sum along an axis, in parts."""
+    length = x.shape[axis]
+    if length <= LONGEST:
+        return jnp.sum(x, axis)
+    x = jnp.moveaxis(x, axis, 0)
+    whole = length - length % PART
+    sums = jnp.sum(jnp.reshape(x[:whole], (whole // PART, PART, *x.shape[1:])), 1)
+    return summed(sums, 0) + jnp.sum(x[whole:], 0)
+
+
+def products(x, queries, precision):
+    """[B or 1, L, d] and [B or 1, h, d] to [B, L, h]."""
+    if queries.shape[0] == 1:  # one product, the example's tokens after each other
+        return jnp.einsum("bld,hd->blh", x, queries[0], precision=precision)
+    if x.shape[0] == 1:
+        return jnp.einsum("ld,bhd->blh", x[0], queries, precision=precision)
+    return jnp.einsum("bld,bhd->blh", x, queries, precision=precision)
+
+
+def products_of_tile(tokens, queries, precision):
+    """[rows, size, d] and [rows or 1, h, d] to [rows, size, h]; of one query a product with a vector."""
+    rows, size, width = tokens.shape
+    if queries.shape[0] == 1 or rows == 1:
+        if queries.shape[1] == 1:
+            flat = jnp.dot(jnp.reshape(tokens, (-1, width)), queries[0, 0], precision=precision)
+        else:
+            flat = jnp.dot(jnp.reshape(tokens, (-1, width)), queries[0].T, precision=precision)
+        return jnp.reshape(flat, (rows, size, queries.shape[1]))
+    return jnp.einsum("rsd,rhd->rsh", tokens, queries, precision=precision)
+
+
+def sums_of_tile(weights, tokens, precision):
+    """[rows, size, h] and [rows, size, d] to [rows, h, d]."""
+    if tokens.shape[0] > 1:
+        return jnp.einsum("rsh,rsd->rhd", weights, tokens, precision=precision)
+    if weights.shape[2] == 1:
+        return jnp.dot(weights[0, :, 0], tokens[0], precision=precision)[None, None]
+    return jnp.dot(weights[0].T, tokens[0], precision=precision)[None]
+
+
+def plain_total(x, mask, weights, part, precision):
+    """The sum of tokens under weights, by whole products; differentiable in every mode.
+
+    Args:
+      x: [B or 1, L, d] tokens, in any floating dtype.
+      mask: bool [B, L], or None.
+      weights: [B or 1, L] in the computing dtype, or None for 1.
+      part: a power of two by which each term is divided, so that no sum overflows.
+      precision: of the products.
+
+    Returns:
+      [B, d] in the computing dtype.
+    """
+    x = x.astype(computing(x.dtype))
+    if mask is not None:
+        x = jnp.where(mask[..., None], x, 0)
+        weights = None if weights is None else jnp.where(mask, weights, 0)
+    if weights is None:
+        return summed(x / part)
+    return weighted((weights / part)[:, None], x, precision)[:, 0]
+
+
+def computing(dtype):
+    """float64 for float64, float32 for all else."""
+    return jnp.dtype("float64" if dtype == "float64" else "float32")
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+def tiled_total(x, mask, weights, part, precision):
+    """As :func:`plain_total`, a tile in the cache at a time; the gradient of x does not read x."""
+    plan = tiles.plan_for(x, mask, weights)
+    if plan is None:
+        return plain_total(x, mask, weights, part, precision)
+    return lax.platform_dependent(
+        x,
+        mask,
+        weights,
+        cpu=functools.partial(_total_of_tiles, plan=plan, part=part, precision=precision),
+        default=functools.partial(plain_total, part=part, precision=precision),
+    )
+
+
+def _total_of_tiles(x, mask, weights, *, plan, part, precision):
+    dtype = computing(x.dtype)
+
+    def of_tile(trip):
+        tokens, keep = tiles.tile(x, mask, plan, trip, dtype)
+        shares = keep.astype(dtype) if weights is None else jnp.where(keep, tiles.cut(weights, plan, trip), 0)
+        return sums_of_tile((shares / part)[..., None], tokens, precision)[:, 0]
+
+    return summed(tiles.joined_rows(lax.map(of_tile, jnp.arange(plan.trips)), plan))
+
+
+def _keep_total(x, mask, weights, part, precision):
+    return tiled_total(x, mask, weights, part, precision), (x, mask, weights)
+
+
+def _total_slopes(part, precision, kept, of_total):
+    x, mask, weights = kept
+    shares = jnp.ones((1, x.shape[1]), of_total.dtype) if weights is None else weights
+    if mask is not None:
+        shares = jnp.where(mask, shares, 0)
+    if x.shape[0] == 1 and of_total.shape[0] != 1:  # shared by the examples
+        shares = jnp.broadcast_to(shares / part, (of_total.shape[0], x.shape[1]))
+        of_x = jnp.einsum("bl,bd->ld", shares, of_total, precision=precision)[None]
+    else:
+        of_x = (shares / part)[..., None] * of_total[:, None]
+    if weights is None:
+        return of_x.astype(x.dtype), None, None
+    plan = tiles.plan_for(x, mask, weights)
+    arrays = x, mask, of_total / part
+    if plan is None:
+        reached = _reached_plain(*arrays, precision=precision)
+    else:
+        reached = lax.platform_dependent(
+            *arrays,
+            cpu=functools.partial(_reached_by_tiles, plan=plan, precision=precision),
+            default=functools.partial(_reached_plain, precision=precision),
+        )
+    of_weights = jnp.sum(reached, 0, keepdims=True) if weights.shape[0] == 1 else reached
+    return of_x.astype(x.dtype), None, of_weights
+
+
+def _reached_plain(x, mask, of_total, *, precision):
+    reached = products(x.astype(of_total.dtype), of_total[:, None], precision)[..., 0]
+    return reached if mask is None else jnp.where(mask, reached, 0)
+
+
+def _reached_by_tiles(x, mask, of_total, *, plan, precision):
+    def of_tile(trip):
+        tokens, _ = tiles.tile(x, mask, plan, trip, of_total.dtype)
+        return products_of_tile(tokens, tiles.of_rows(of_total[:, None], plan, trip), precision)[..., 0]
+
+    return tiles.joined(lax.map(of_tile, jnp.arange(plan.trips)), plan)
+
+
+tiled_total.defvjp(_keep_total, _total_slopes)

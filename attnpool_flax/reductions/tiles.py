@@ -1,0 +1,141 @@
+"""Tiles: walks over tokens so that each is read from memory once, a part that fits into the cache at a time.
+
+XLA's CPU backend hands products and sums to a library that no select can be fused into: a mask would cost a copy of x. Inside
+the trip of a loop the select is free, as the tile is copied into the cache in any case. On accelerators loops lose.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+WHOLE = 2**20
+"""Bytes of x that are not worth a loop."""
+
+ROW = 3 * 2**14
+"""Bytes of a sequence below which a trip takes several of them."""
+
+TILE = 2**21
+"""Bytes of a tile, where the tokens do not end it."""
+
+TOKENS = 1024
+"""Tokens of a tile at most: float32 drifts over more."""
+
+
+class Tiling(NamedTuple):
+    """How [B, L, d] is cut: tiles of ``rows`` examples with all their tokens, or of ``size`` tokens of one example.
+
+    Attributes:
+      batch: B, an integer or a symbol.
+      length: L.
+      rows: examples of a tile.
+      size: tokens of a tile.
+    """
+
+    batch: int
+    length: int
+    rows: int
+    size: int
+
+    @property
+    def parts(self):
+        """Tiles of one example (or one block of them)."""
+        return -(-self.length // self.size)
+
+    @property
+    def trips(self):
+        """Tiles in all."""
+        return -(-self.batch // self.rows) * self.parts
+
+
+def tiling(batch, length, width, itemsize):
+    """The tiling of [batch, length, width], or None where a loop is not worth it."""
+    row = max(length * width * itemsize, 1)
+    known = isinstance(batch, int)
+    if not length or (known and batch * row <= WHOLE):
+        return None
+    if row < ROW and known:
+        return Tiling(batch, length, max(1, min(batch, WHOLE // row)), length)
+    return Tiling(batch, length, 1, max(1, min(length, TOKENS, TILE // max(width * itemsize, 1))))
+
+
+def corner(plan, trip):
+    """(row, first): the example and the token at which a tile begins; the last ones begin early and overlap."""
+    row = jnp.minimum(trip // plan.parts * plan.rows, plan.batch - plan.rows)
+    return row, jnp.minimum(trip % plan.parts * plan.size, plan.length - plan.size)
+
+
+def cut(array, plan, trip):
+    """The tile [rows, size, ...] of an array [B, L, ...] as it came; of the only example where B is 1."""
+    row, first = corner(plan, trip)
+    rows = min(plan.rows, array.shape[0]) if isinstance(array.shape[0], int) else plan.rows
+    start = (row if rows == plan.rows and _has_rows(array, plan) else 0, first, *(0,) * (array.ndim - 2))
+    return lax.dynamic_slice(array, start, (rows, plan.size, *array.shape[2:]))
+
+
+def of_rows(array, plan, trip):
+    """The examples [rows, ...] of a tile, of an array [B, ...] without tokens; the only one where B is 1."""
+    if not _has_rows(array, plan):
+        return array
+    row, _ = corner(plan, trip)
+    return lax.dynamic_slice(array, (row, *(0,) * (array.ndim - 1)), (plan.rows, *array.shape[1:]))
+
+
+def _has_rows(array, plan):
+    return array.shape[0] == plan.batch
+
+
+def new(plan, trip):
+    """[size]: tokens of the tile that no tile before it held."""
+    _, first = corner(plan, trip)
+    return first + jnp.arange(plan.size) >= trip % plan.parts * plan.size
+
+
+def new_rows(plan, trip):
+    """[rows]: examples of the tile that no tile before it held."""
+    row, _ = corner(plan, trip)
+    return row + jnp.arange(plan.rows) >= trip // plan.parts * plan.rows
+
+
+def joined(tiles, plan):
+    """Tiles [trips, rows, size, ...] of a small array as [B, L, ...]."""
+    if plan.parts == 1:
+        return _without_overlap(jnp.reshape(tiles, (-1, plan.rows, *tiles.shape[2:])), plan.batch)
+    whole = jnp.reshape(tiles, (plan.batch, plan.parts, *tiles.shape[2:]))
+    done = (plan.parts - 1) * plan.size
+    start = jnp.reshape(whole[:, :-1], (plan.batch, done, *tiles.shape[3:]))
+    return jnp.concatenate([start, whole[:, -1, plan.size - (plan.length - done) :]], 1)
+
+
+def joined_rows(tiles, plan):
+    """Tiles [trips, rows, ...] of what an example has once a part, as [B, parts, ...]."""
+    if plan.parts == 1:
+        return _without_overlap(tiles, plan.batch)[:, None]
+    return jnp.reshape(tiles, (plan.batch, plan.parts, *tiles.shape[2:]))
+
+
+def _without_overlap(blocks, batch):
+    """Blocks [n, rows, ...], of which the last begins early, as [batch, ...]."""
+    count, rows = blocks.shape[:2]
+    if rows == 1:
+        return blocks[:, 0]
+    done = (count - 1) * rows
+    start = jnp.reshape(blocks[:-1], (done, *blocks.shape[2:]))
+    return jnp.concatenate([start, blocks[-1, rows - (batch - done) :]])
+
+
+def plan_for(x, *others):
+    """The tiling of tokens [B or 1, L, d]; others, [B or 1, ...] or None, may have the examples."""
+    batch = next((a.shape[0] for a in (x, *others) if a is not None and a.shape[0] != 1), 1)
+    return tiling(batch, x.shape[1], x.shape[2], x.dtype.itemsize)
+
+
+def tile(x, mask, plan, trip, dtype):
+    """(tokens [rows, size, d], keep [rows, size]): padding, and what the tile before held, as 0."""
+    tokens = cut(x, plan, trip)
+    keep = jnp.broadcast_to(new(plan, trip), (plan.rows, plan.size))
+    if mask is not None:
+        keep = keep & cut(mask, plan, trip)
+    if mask is not None or plan.length % plan.size:
+        tokens = jnp.where(keep[..., None], tokens, 0)
+    return tokens.astype(dtype), keep

@@ -1,0 +1,205 @@
+"""The language of the table's rows, parsed once and strictly: what is not understood raises.
+
+``shapes`` of a row, from left to right:
+
+* ``x[..., L, d]``: an array; ``...`` are its batch axes, which all data arguments share or do not have at all.
+* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``.
+* ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
+* ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
+* ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
+* ``lengths?:int[...]``: integers on some leading axes.
+* ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
+
+``rules`` say what the shapes cannot:
+
+* ``c=d unless x_kernel``, ``q=d if query_kernel``: two axes are one while an argument is absent, or present.
+* ``not mask with lengths``: two arguments exclude each other.
+* ``epsilon needs normalize_query``: an argument asks for an option.
+* ``d may be 0``: a feature axis may be empty.
+"""
+
+import re
+from dataclasses import dataclass
+
+_TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
+_AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
+_KINDS = ("int", "bool")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument.
+
+    Attributes:
+      name: its name.
+      optional: whether it may be None.
+      kind: data, parameter, mask, stretch (broadcasts, never widens), number, int (lengths) or bool.
+      shapes: its alternatives, each a tuple of axes; the batch axes are "...".
+    """
+
+    name: str
+    optional: bool
+    kind: str
+    shapes: tuple[tuple[str, ...], ...]
+
+    def __str__(self):
+        if self.kind == "number":
+            return "a number"
+        return " or ".join(f"[{', '.join(axes)}]" for axes in self.shapes)
+
+    @property
+    def batched(self):
+        """Whether it has batch axes."""
+        return "..." in self.shapes[0]
+
+    @property
+    def own(self):
+        """The axes of its first shape that are no batch axes."""
+        return tuple(axis for axis in self.shapes[0] if axis != "...")
+
+
+@dataclass(frozen=True)
+class Equal:
+    """Two axes are one if any of ``names`` is given (``present``), or if none is."""
+
+    first: str
+    second: str
+    present: bool
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Excludes:
+    """Two arguments are not given together."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Needs:
+    """An argument is given only with an option."""
+
+    argument: str
+    option: str
+
+
+@dataclass(frozen=True)
+class MayBeEmpty:
+    """A feature axis of size 0 is legal."""
+
+    axis: str
+
+
+def terms(axis):
+    """``d+2e`` as [(1, "d"), (2, "e")]."""
+    return [(int(number or 1), symbol) for number, symbol in _TERM.findall(axis)]
+
+
+def parse_shapes(text):
+    """(arguments by name, results): what stands before and after the arrow.
+
+    Raises:
+      ValueError: a piece that is not understood.
+    """
+    before, arrow, after = text.partition("->")
+    if not arrow:
+        raise ValueError(f"{text!r} has no ->")
+    arguments = {}
+    for piece in _pieces(before):
+        argument = _argument(piece)
+        if argument.name in arguments:
+            raise ValueError(f"{argument.name!r} stands twice in {text!r}")
+        arguments[argument.name] = argument
+    return arguments, parse_results(after)
+
+
+def parse_results(text):
+    """``[..., d]`` or ``([..., d], [..., e])`` as a tuple of axes for each array; nothing for an empty text."""
+    text = text.strip()
+    if not text:
+        return ()
+    whole = re.fullmatch(r"\((\[[^\[\]]*\](?:, \[[^\[\]]*\])+)\)|(\[[^\[\]]*\])", text)
+    if not whole:
+        raise ValueError(f"the result {text!r} is not understood")
+    return tuple(_axes(part) for part in re.findall(r"\[[^\[\]]*\]", text))
+
+
+def parse_rule(text):
+    """The rule that ``text`` says; a ValueError if it says none."""
+    if match := re.fullmatch(r"(\w+'?)=(\w+'?) (if|unless) (\w+(?: or \w+)*)", text):
+        return Equal(match[1], match[2], match[3] == "if", tuple(match[4].split(" or ")))
+    if match := re.fullmatch(r"not (\w+) with (\w+)", text):
+        return Excludes(*match.groups())
+    if match := re.fullmatch(r"(\w+) needs (\w+)", text):
+        return Needs(*match.groups())
+    if match := re.fullmatch(r"(\w+'?) may be 0", text):
+        return MayBeEmpty(match[1])
+    raise ValueError(f"the rule {text!r} is not understood")
+
+
+def check_names(rules, arguments, options):
+    """Raises a ValueError if a rule speaks of an axis, an argument or an option that the row does not have."""
+    axes = {symbol for a in arguments.values() for own in a.shapes for axis in own for _, symbol in terms(axis)}
+    for rule in rules:
+        if isinstance(rule, Equal):
+            unknown = {rule.first, rule.second} - axes | set(rule.names) - set(arguments)
+        elif isinstance(rule, Excludes):
+            unknown = {rule.first, rule.second} - set(arguments)
+        elif isinstance(rule, Needs):
+            unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
+        else:
+            unknown = {rule.axis} - axes
+        if unknown:
+            raise ValueError(f"{rule} speaks of {', '.join(sorted(unknown))}, which the row does not have")
+
+
+def _pieces(text):
+    """Splits at blanks outside of brackets."""
+    pieces, depth, piece = [], 0, ""
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if depth not in (0, 1):
+            break
+        if letter.isspace() and not depth:
+            pieces.append(piece)
+            piece = ""
+        else:
+            piece += letter
+    if depth:
+        raise ValueError(f"the brackets of {text.strip()!r} do not match")
+    return [piece for piece in [*pieces, piece] if piece]
+
+
+def _argument(piece):
+    match = _ARGUMENT.fullmatch(piece)
+    if not match or not _NAME.fullmatch(match[1]):
+        raise ValueError(f"the argument {piece!r} is not understood")
+    name, optional, stretch, kind, alternatives = match.groups()
+    shapes = tuple(_axes(part) for part in alternatives.split("|"))
+    if kind is not None and (kind not in _KINDS or stretch):
+        raise ValueError(f"the argument {piece!r} is of no known kind")
+    if kind is None:
+        kind = _kind(name, stretch, shapes)
+    return Argument(name, bool(optional), kind, shapes)
+
+
+def _kind(name, stretch, shapes):
+    if name == "mask" or name.endswith("_mask"):
+        return "mask"
+    if stretch:
+        return "stretch"
+    if shapes == ((),):
+        return "number"
+    return "data" if any("..." in axes for axes in shapes) else "parameter"
+
+
+def _axes(part):
+    """``[..., L, d]`` as ("...", "L", "d")."""
+    axes = tuple(axis.strip() for axis in part[1:-1].split(",")) if part[1:-1].strip() else ()
+    for index, axis in enumerate(axes):
+        if not (_AXIS.fullmatch(axis) or (axis == "..." and index == 0)):
+            raise ValueError(f"the axis {axis!r} of {part} is not understood")
+    return axes
