@@ -10,7 +10,6 @@ Without an accelerator it says so and exits with 2; ``--tiny`` runs all of it on
 import argparse
 import datetime
 import json
-import math
 import os
 import sys
 import time
@@ -19,15 +18,15 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 import attnpool_flax
 from attnpool_ref import conformance, variants
 from bench import accelerator_page, page, peers, versions
-from bench.cases import EXAMPLES, Case
+from bench.cases import Case
 from bench.programs import DIRECTIONS, FLOOR, FORWARD, PEER, Arrays, Way, program
 from bench.table import SCALES
 from bench.timing import Race
+from bench.verification import Verifier
 
 BUDGET = 8 * 60
 """Seconds that the whole command may take."""
@@ -44,9 +43,6 @@ CALLS = 20
 """Calls of one measurement, which waits for the last one alone."""
 
 ROUNDS = 5
-
-LARGEST_VERIFIED = 2**27
-"""Bytes of the examples that the oracle is asked for; longer documents are held against it by the judge, in small."""
 
 NARROW = {"dtype": "bfloat16", "beside": ("peers",)}
 CASES = (
@@ -122,8 +118,7 @@ def judged(end, tiny):
 
 def token_bytes(case):
     """Bytes of the arrays of tokens."""
-    shapes = (case.shape(case.function.shapes[name]) for name in case.data())
-    return sum(math.prod(shape) for shape in shapes) * jnp.dtype(case.dtype).itemsize
+    return case.tokens() * jnp.dtype(case.dtype).itemsize
 
 
 def measured(case, end, found, tiny):
@@ -138,37 +133,29 @@ def measured(case, end, found, tiny):
         else:
             try:
                 found["cases"].append(race(case, direction, refused))
-            except jax.errors.JaxRuntimeError as error:  # out of memory, most of all
+            except (jax.errors.JaxRuntimeError, AssertionError) as error:  # out of memory, or wrong
                 refused.append(f"{label_of(case, direction)}: {first_line(error)}")
         print(f"{label_of(case, direction)}: {end - time.monotonic():.0f} s left", flush=True)
 
 
 def drawn(case):
-    """A case's arrays, drawn on the device; cotangents have the shapes of our results."""
+    """A case's arrays, drawn on the device."""
     keys = iter(jax.random.split(jax.random.key(0), 32))
-
-    def normal(shape):
-        return jax.random.normal(next(keys), shape, case.dtype)
-
-    floats = case.floats(normal)
-    fixed = jax.tree.map(jnp.asarray, case.masks(np.random.default_rng(0)))
-    results = jax.eval_shape(case.ways(FORWARD)[0].forward, floats, fixed)
-    return Arrays(floats, fixed, [normal(part.shape).astype(jnp.float32) for part in results])
+    arrays = case.arrays(lambda shape: jax.random.normal(next(keys), shape, case.dtype))
+    return Arrays(arrays.floats, jax.tree.map(jnp.asarray, arrays.fixed), arrays.cotangents)
 
 
 def race(case, direction, refused):
     """Times ours, the peers and a copy; a peer that cannot is a line of ``refused``."""
     copy = Way("copy", FLOOR, lambda floats, fixed: [2 * floats[name] for name in case.data()])
     arrays, programs = drawn(case), {}
-    want = case.oracle(arrays.floats, arrays.fixed) if direction == FORWARD and is_verifiable(case) else None
+    verifier = Verifier(case, direction, arrays)
     for way in [copy, *case.ways(direction)]:
         if way.kind == PEER and way.name not in BESIDE:
             continue
         try:
             programs[way.name] = each = program(way, FORWARD if way is copy else direction, arrays)
-            results = each.run()
-            if want is not None and way is not copy:
-                case.verify(results, want, way.name)
+            verifier.check(way, each)
         except (RuntimeError, ValueError, TypeError, NotImplementedError, BufferError, AssertionError) as error:
             if way.kind != PEER:
                 raise
@@ -186,11 +173,6 @@ def race(case, direction, refused):
         "copy_bytes": token_bytes(case) * 2,
         "seconds": {name: [float(f"{t / CALLS:.4g}") for t in times] for name, times in contest.seconds.items()},
     }
-
-
-def is_verifiable(case):
-    """Whether the first examples are small enough for the oracle's float64."""
-    return token_bytes(case) / case.sizes["B"] * EXAMPLES < LARGEST_VERIFIED
 
 
 def label_of(case, direction):

@@ -10,10 +10,11 @@ FLOOR_ONLY = (FLOOR, "implementations")
 SHORT, TOKENS = (16 / 512, 128 / 512), {"B": 512, "L": 512, "d": 768}
 
 CASES = (
-    Case("attention_pooling", TOKENS, (FLOOR, PLAIN, "implementations")),
+    Case("attention_pooling", TOKENS, FLOOR_ONLY),
+    Case("attention_pooling", TOKENS, (PLAIN,), "a key for each token", steps=False),
     Case("attention_pooling", TOKENS, FLOOR_ONLY, "bfloat16", dtype="bfloat16"),
     Case("attention_pooling", {"B": 4, "L": 16384, "d": 768}, FLOOR_ONLY, "few long documents"),
-    Case("attention_pooling", {"B": 256, "L": 512, "d": 768}, FLOOR_ONLY, "16 to 128 real tokens in 512", real=SHORT),
+    Case("attention_pooling", {"B": 256, "L": 512, "d": 768}, FLOOR_ONLY, "16 to 128 of 512 tokens real", real=SHORT),
     Case("attention_pooling", {"B": 32, "L": 256, "d": 768}, ALL, "beside peers"),
     Case("multi_head_attention_pooling", {"B": 32, "L": 256, "d": 768, "n": 1, "H": 12, "c": 64}, ALL),
     Case("multi_head_attention_pooling", {"B": 64, "L": 196, "d": 1152, "n": 1, "H": 16, "c": 72}, ALL),
@@ -86,7 +87,7 @@ class Scale:
 
     Attributes:
       name: "full", "quick" or "tiny".
-      budget: seconds that the rounds of one race are to take.
+      budget: seconds that the rounds of a case's race are to take; those of a line or of a point of a curve take a quarter.
       rounds: the fewest and the most.
       lengths: how many of a picture's lengths.
     """

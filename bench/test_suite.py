@@ -8,16 +8,18 @@ import gc
 import jax
 import pytest
 
-from bench import cases, lines
+from bench import lines
 from bench.programs import DIRECTIONS, FORWARD, OURS, STEP, Program, program
 from bench.table import CASES, EAGER
 from bench.timing import Race
+from bench.verification import Verifier
 
 
 def run(benchmark, scale, programs, kinds, info):
     """Times programs against one another and hands all that is known of them to the benchmark."""
     race = Race({name: each.run for name, each in programs.items()})
-    rounds = race.rounds_within(scale.budget, *scale.rounds)
+    budget = scale.budget if info["part"] == "case" else scale.budget / 4
+    rounds = race.rounds_within(budget, *scale.rounds)
     benchmark.pedantic(race.round, setup=race.shuffled, rounds=rounds)
     benchmark.extra_info.update(info)
     benchmark.extra_info["ways"] = {
@@ -33,19 +35,12 @@ def run(benchmark, scale, programs, kinds, info):
 
 def measure(benchmark, scale, case, direction, info):
     """A case in one direction: builds and verifies every way, then times them all."""
-    arrays, want = case.arrays()
-    programs, kinds, step = {}, {}, None
+    arrays, programs, kinds = case.arrays(), {}, {}
+    verifier = Verifier(case, direction, arrays)
     for way in case.ways(direction):
-        each = programs[way.name] = program(way, direction, arrays)
+        programs[way.name] = each = program(way, direction, arrays)
         kinds[way.name] = way.kind
-        if way.kind == cases.FLOOR:
-            continue
-        results = each.run()
-        if direction == FORWARD:
-            case.verify(results, want, way.name)
-        else:
-            step = results if step is None else step
-            case.verify_step(results, step, way.name)
+        verifier.check(way, each)
     unit, size = case.unit()
     about = {"function": case.name, "title": case.title, "direction": direction, "unit": unit, "unit_bytes": size}
     run(benchmark, scale, programs, kinds, about | info)
@@ -72,16 +67,16 @@ def test_length(benchmark, scale, point):
 @pytest.mark.parametrize("case", EAGER, ids=str)
 def test_eager(benchmark, scale, case):
     """An eager call on small arrays beside the same call under the caller's own jit."""
-    arrays, want = case.arrays()
+    arrays, (way,) = case.arrays(), case.ways(FORWARD)
     floats, fixed, _ = arrays.placed(jax.numpy.asarray)
-    (way,) = case.ways(FORWARD)
     jitted = jax.jit(way.forward)
     programs = {
         OURS: Program(lambda: jax.block_until_ready(way.forward(floats, fixed))),
         "the caller's jit": Program(lambda: jax.block_until_ready(jitted(floats, fixed))),
     }
-    for name, each in programs.items():
-        case.verify(each.run(), want, name)
+    verifier = Verifier(case, FORWARD, arrays)
+    for each in programs.values():
+        verifier.check(way, each)
     about = {"part": "eager", "function": case.name, "title": case.title, "direction": FORWARD}
     run(benchmark, scale, programs, {OURS: "attnpool", "the caller's jit": "plain"}, about)
 
@@ -89,10 +84,9 @@ def test_eager(benchmark, scale, case):
 @pytest.mark.parametrize("row", lines.ROWS, ids=lambda row: row.name)
 def test_line(benchmark, scale, row):
     """A function of the table."""
-    line = lines.Line(row, tiny=scale.name == "tiny")
+    line = lines.Line(row, scale.name)
+    line.verify()
     arrays = line.arrays()
-    ways = list(line.ways())
-    programs = {way.name: program(way, FORWARD, arrays) for way in ways}
-    line.verify(programs[OURS].run(), programs["attnpool_ref"].run())
+    programs = {way.name: program(way, FORWARD, arrays) for way in line.ways()}
     about = {"part": "line", "function": row.name, "title": "", "direction": FORWARD}
-    run(benchmark, scale, programs, {way.name: way.kind for way in ways}, about)
+    run(benchmark, scale, programs, {way.name: way.kind for way in line.ways()}, about)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
-import numpy as np
 import pytest
 
+import attnpool_flax
 from attnpool_ref import variants
-from bench import accelerator, lines, page, peers, table, timing
+from bench import accelerator, lines, page, peers, table, timing, verification
 from bench.programs import FORWARD, STEP, Way, program
+from bench.verification import Verifier
 
 ROOT = Path(__file__).resolve().parent.parent
 REPAIR = "run `make bench ARGS=--page` and commit what it writes"
@@ -43,13 +44,18 @@ def found(folder):
 
 @pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
 def test_every_function_of_the_table_has_a_line(row):
-    line = lines.Line(row, tiny=True)
+    line = lines.Line(row, "tiny")
     ours, *_, oracle = line.ways()
     assert (ours.name, oracle.name) == ("attnpool", "attnpool_ref")
-    want = program(oracle, FORWARD, line.arrays()).run()
-    line.verify(want, want)
-    with pytest.raises(AssertionError, match=f"{row.name}: off by"):
-        line.verify([2 * np.asarray(part, np.float64) + 1 for part in want], want)
+    assert program(oracle, FORWARD, line.arrays()).run()
+
+
+def test_a_line_that_is_wrong_is_refused(monkeypatch):
+    line = lines.Line(variants.BY_NAME["mean_pooling"], "tiny")
+    line.verify()
+    monkeypatch.setattr(attnpool_flax, "mean_pooling", attnpool_flax.max_pooling)
+    with pytest.raises(AssertionError, match="mean_pooling is off by"):
+        line.verify()
 
 
 def test_a_line_stands_on_the_page(folder):
@@ -131,20 +137,29 @@ def case():
 
 @pytest.mark.parametrize("direction", [FORWARD, STEP])
 def test_wrong_results_are_refused_before_anything_is_timed(case, direction):
-    arrays, want = case.arrays()
-    ours, plain = case.ways(direction)
+    arrays = case.arrays()
+    verifier, (ours, plain) = Verifier(case, direction, arrays), case.ways(direction)
     wrong = Way(
         "wrong", plain.kind, lambda floats, fixed: plain.forward(floats, jax.tree.map(lambda m: m | True, fixed))
     )
-    programs = [program(way, direction, arrays).run() for way in (ours, plain, wrong)]
-    if direction == FORWARD:
-        case.verify(programs[1], want, "plain")
-        with pytest.raises(AssertionError, match="wrong is off by"):
-            case.verify(programs[2], want, "wrong")
-    else:
-        case.verify_step(programs[1], programs[0], "plain")
-        with pytest.raises(AssertionError, match="wrong is off by"):
-            case.verify_step(programs[2], programs[0], "wrong")
+    verifier.check(ours, program(ours, direction, arrays))
+    verifier.check(plain, program(plain, direction, arrays))
+    with pytest.raises(AssertionError, match="wrong is off by"):
+        verifier.check(wrong, program(wrong, direction, arrays))
+
+
+def test_a_case_too_large_for_the_oracle_is_verified_on_shorter_sequences(case, monkeypatch):
+    assert verification.shortened(case) is case
+    monkeypatch.setattr(verification, "LARGEST", 200)
+    short = verification.shortened(case)
+    assert (short.sizes["n"], short.sizes["k"], short.sizes["d"]) == (3, 3, case.sizes["d"])
+    _, plain = case.ways(FORWARD)
+    arrays = case.arrays()
+    verifier = Verifier(case, FORWARD, arrays)
+    verifier.check(plain, program(plain, FORWARD, arrays))
+    wrong = Way("wrong", plain.kind, lambda floats, fixed: [2 * part for part in plain.forward(floats, fixed)])
+    with pytest.raises(AssertionError, match="wrong is off by"):
+        verifier.check(wrong, program(wrong, FORWARD, arrays))
 
 
 def test_without_an_accelerator_nothing_is_measured(capsys, tmp_path):
