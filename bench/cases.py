@@ -100,6 +100,7 @@ class Case:
       dtype: of the floating arrays.
       steps: whether a step is measured, too.
       per: what temporaries are divided by, if not what the function says.
+      quick: whether a quick run measures it, too.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Case:
     dtype: str = "float32"
     steps: bool = True
     per: tuple = ()
+    quick: bool = True
 
     def __str__(self):
         return f"{self.name}, {self.title}"

@@ -53,6 +53,8 @@ def test_case(benchmark, scale, case, direction):
     """A row of the table of cases."""
     if direction == STEP and not case.steps:
         pytest.skip("forward alone")
+    if scale.name == "quick" and not case.quick:
+        pytest.skip("for full runs")
     measure(benchmark, scale, scale.case(case), direction, {"part": "case"})
 
 

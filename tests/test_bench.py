@@ -12,7 +12,8 @@ import pytest
 
 import attnpool_flax
 from attnpool_ref import variants
-from bench import accelerator, lines, page, peers, table, timing, verification
+from attnpool_ref.commands import extras
+from bench import accelerator, accelerator_run, lines, page, peers, table, timing, verification
 from bench.programs import FORWARD, STEP, Way, program
 from bench.verification import Verifier
 
@@ -168,6 +169,12 @@ def test_without_an_accelerator_nothing_is_measured(capsys, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_without_jax_the_accelerators_command_says_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    assert accelerator.main([]) == 2
+    assert "jax and flax are not installed" in capsys.readouterr().out
+
+
 @pytest.mark.usefixtures("compiled_quickly")
 def test_the_accelerators_tiny_path_gives_a_table_in_the_page(tmp_path):
     assert accelerator.main(["--tiny", "--only", "KGC", "--output", str(tmp_path)]) == 0
@@ -179,6 +186,6 @@ def test_the_accelerators_tiny_path_gives_a_table_in_the_page(tmp_path):
 
 def test_what_no_longer_fits_into_the_time_is_listed(tmp_path):
     found = {"cases": [], "not measured": []}
-    accelerator.measured(accelerator.CASES[0], 0.0, found, tiny=False)
+    accelerator_run.measured(accelerator_run.CASES[0], 0.0, found, tiny=False)
     assert [line.rpartition(": ")[2] for line in found["not measured"]] == ["no time left"] * 2
     assert found["cases"] == []
