@@ -182,8 +182,8 @@ class Case:
     def ways(self, direction):
         """What is measured, ours first."""
         found = list(self._ours())
-        if FLOOR in self.beside and (direction == FORWARD or _floor(self).step):
-            found.append(_floor(self))
+        if FLOOR in self.beside:
+            found += _floor(self, direction)
         if PLAIN in self.beside and self.function.plain:
             call = self.function.plain
             found.append(Way("plain", PLAIN, lambda floats, fixed: call(floats, fixed, **self.options)))
@@ -214,19 +214,22 @@ def _calling(function, options):
     return call
 
 
-def _floor(case):
-    """What no way can do without: one read of the tokens, in a step also writing as much; or writing the outputs."""
+def _floor(case, direction):
+    """What no way can do without: reading the tokens, in a step also writing as much; of all pairs writing the results."""
     names = case.data()
+
+    def write(floats, fixed):
+        x, y = floats["x"].sum(1)[:, None], floats["y"].sum(1)[None]
+        return [x + y, x - y]
+
+    def read(floats, fixed):
+        return [floats[name].sum(1) for name in names]
+
+    def copy(floats, fixed):
+        return [2 * floats[name] for name in names]
+
     if case.name.endswith("all_pairs"):
-
-        def write(floats, fixed):
-            x, y = floats["x"].sum(1), floats["y"].sum(1)
-            return [x[:, None] + y[None], x[:, None] - y[None]]
-
-        return Way("writing the outputs", FLOOR, write)
-    return Way(
-        "one read",
-        FLOOR,
-        lambda floats, fixed: [floats[name].sum(1) for name in names],
-        lambda floats, fixed: [2 * floats[name] for name in names],
-    )
+        return [Way("writing the results", FLOOR, write)] if direction == FORWARD else []
+    if direction == FORWARD:
+        return [Way("one read", FLOOR, read)]
+    return [Way("a read and a write", FLOOR, read, copy)]

@@ -16,12 +16,12 @@ and so do one machine's hours. All ways of doing one thing run in one process, i
 between; the results of each are held against the oracle first, and its gradients against ours. A ratio is the median over
 rounds of what one round says; the lowest and the highest round and the ratio of the best times stand beside it.
 
-* **one read** sums x over its tokens: no pooling can do with less. In a step (value and gradients of all floating arrays) the
-  floor reads x and writes an array like x. Each floor is measured in the same rounds.
-* **plain** is the formula as one would write it in JAX, the full score matrix included (for `attention_pooling` a key for each
+* **One read** sums x over its tokens: no pooling can do with less. In a step (value and gradients of all floating arrays) the
+  floor is **a read and a write** of an array like x. Each floor is measured in the same rounds.
+* **Plain** is the formula as one would write it in JAX, the full score matrix included (for `attention_pooling` a key for each
   token, `x @ W`, then its score). **PyTorch** is `nn.MultiheadAttention`, `F.scaled_dot_product_attention` or the notebook's
   formula with its masks mended; **jax.nn** is `jax.nn.dot_product_attention`. All have the same parameters.
-* **temporaries** are what the compiled program needs beside its inputs and outputs, as XLA says: free of noise.
+* **Temporaries** are what the compiled program needs beside its inputs and outputs, as XLA says: free of noise.
 """
 
 UNMEASURED = "Not measured yet: `make bench` writes its figures here.\n"
