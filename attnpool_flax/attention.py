@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
 from attnpool_flax.normalizers import entmax_15, project_on_simplex, softmax
+from attnpool_flax.rounding import power_of_two
 from attnpool_flax.scores import additive, beside, dot, gaussian, scaled_dot, split, squared_distances
 
 NORMALIZERS = {"softmax": softmax, "sparsemax": project_on_simplex, "entmax15": entmax_15}
@@ -34,9 +35,30 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
+LONGEST, PART = 1024, 128
+"""Keys that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
+
+
 def average(weights, value, precision):
     """[..., n, m] and [..., m, v] to [..., n, v]; either may be shared."""
-    return jnp.einsum("...nm,...mv->...nv", weights, value, precision=precision)
+    length = value.shape[-2]
+    if length <= LONGEST:
+        return jnp.einsum("...nm,...mv->...nv", weights, value, precision=precision)
+    whole = length - length % PART
+    weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
+    parts = jnp.reshape(value[..., :whole, :], (*value.shape[:-2], whole // PART, PART, value.shape[-1]))
+    sums = jnp.einsum("...nps,...psv->...npv", weights_of_parts, parts, precision=precision)
+    return sum_of_tokens(sums) + average(weights[..., whole:], value[..., whole:, :], precision)
+
+
+def sum_of_tokens(x):
+    """[..., L, d] to [..., d], in parts."""
+    length = x.shape[-2]
+    if length <= LONGEST:
+        return jnp.sum(x, -2)
+    whole = length - length % PART
+    sums = jnp.sum(jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1])), -2)
+    return sum_of_tokens(sums) + jnp.sum(x[..., whole:, :], -2)
 
 
 @implementation
@@ -88,7 +110,7 @@ def additive_attention(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention`: blocks of queries, so that [..., n, m, h] never exists."""
+    """Twin of :func:`attnpool_ref.additive_attention`: one hidden unit after another, no [..., n, m, h]."""
     query, key, value = only_seen(query, key, value, mask)
     scores = additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
     return _attend(scores, value, mask, dropout_multiplier, return_weights, precision)
@@ -96,7 +118,7 @@ def additive_attention(
 
 @implementation
 def tanh_sum_attention(query, key, value, kernel, mask=None, *, bias=None, return_weights=False, precision=None):
-    """Twin of :func:`attnpool_ref.tanh_sum_attention`: blocks of queries, so that [..., n, m, h] never exists."""
+    """Twin of :func:`attnpool_ref.tanh_sum_attention`: one hidden unit after another, no [..., n, m, h]."""
     query, key, value = only_seen(query, key, value, mask)
     scores = additive(query, key, *split(kernel, query), None, bias, precision)
     return _attend(scores, value, mask, None, return_weights, precision)
@@ -184,11 +206,12 @@ def kernel_regression(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.kernel_regression`: distances by blocks of queries."""
+    """Twin of :func:`attnpool_ref.kernel_regression`: distances one feature after another."""
     query, key, value = only_seen(query, key, value, mask)
     if kernel == "gaussian":
         return _attend(gaussian(query, key, bandwidth), value, mask, None, return_weights, precision)
-    heights = KERNELS[kernel](squared_distances(query, key), bandwidth)
+    part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
+    heights = KERNELS[kernel](squared_distances(query, key, part), bandwidth / part)
     if mask is not None:
         heights = jnp.where(mask, heights, 0)
     total = jnp.sum(heights, -1, keepdims=True)
@@ -205,12 +228,13 @@ def _boxcar(squared, bandwidth):
 
 
 def _triangular(squared, bandwidth):
-    distance = jnp.where(squared == 0, 0, jnp.sqrt(jnp.where(squared == 0, 1, squared)))  # the root of 0 has no slope
+    # at 0 the root's slope is infinite, and no direction is better than another: there is none
+    distance = jnp.where(squared == 0, 0, jnp.sqrt(jnp.where(squared == 0, 1, squared)))
     return jnp.maximum(1 - distance / bandwidth, 0)
 
 
 def _epanechnikov(squared, bandwidth):
-    return 0.75 * jnp.maximum(1 - squared / bandwidth / bandwidth, 0)
+    return 0.75 * jnp.maximum(1 - squared / (bandwidth * bandwidth), 0)
 
 
 def _constant(squared, bandwidth):

@@ -1,10 +1,13 @@
 """Decomposition. Twin of :mod:`attnpool_ref.decomposition`."""
 
 import jax.numpy as jnp
+from jax import lax
 
+from attnpool_flax.attention import average
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real, seen_keys
 from attnpool_flax.normalizers import unit
+from attnpool_flax.rounding import norm, within_rounding
 
 
 @implementation
@@ -57,29 +60,38 @@ def semantic_match(x, y, x_mask=None, y_mask=None, *, method="max", window=1, no
     elif method == "max":
         matched = _best(cosine, y, real)
     else:
-        near = real if method == "global" else real & _within(window, cosine, real)
-        matched = _average(jnp.where(near, cosine, 0), y, normalize, precision)
+        everywhere = method == "global"
+        weights = jnp.where(real, cosine, 0) if everywhere else _nearest(window, cosine, real, y.shape[-1])
+        matched = _weighted(weights, y, normalize, precision)
     return keep_real(matched, x_mask)
 
 
 def _best(cosine, y, real):
     """The first of the real tokens of y that is most like each token of x; NaN where nobody knows which that is."""
     cosine = jnp.where(real, cosine, -jnp.inf)
-    best = jnp.argmax(cosine, -1)[..., None]
-    unknown = jnp.any(jnp.isnan(cosine), -1, keepdims=True)
+    best, unknown = _first_of_largest(cosine, y.shape[-1])
     token = jnp.take_along_axis(jnp.broadcast_to(y, cosine.shape[:-2] + y.shape[-2:]), best, -2, mode="clip")
     return jnp.where(unknown, jnp.nan, token)  # without a real token it is padding, which is 0 by now
 
 
-def _within(window, cosine, real):
-    """Tokens at most ``window`` real ones away from the best."""
-    best = jnp.argmax(jnp.where(real, cosine, -jnp.inf), -1)[..., None]
+def _first_of_largest(cosine, terms):
+    """(position, unknown), both [..., 1]: the first of the largest cosines, where rounding makes no difference."""
+    cosine = lax.stop_gradient(cosine)
+    top = jnp.max(cosine, -1, keepdims=True)
+    reaches = cosine >= top - within_rounding(terms, cosine.dtype)
+    return jnp.argmax(reaches, -1)[..., None], jnp.isnan(top)
+
+
+def _nearest(window, cosine, real, terms):
+    """The cosines of tokens at most ``window`` real ones away from the best, 0 elsewhere; NaN if that is unknown."""
+    best, unknown = _first_of_largest(jnp.where(real, cosine, -jnp.inf), terms)
     rank = jnp.cumsum(real, -1, dtype=jnp.int32)
-    return jnp.abs(rank - jnp.take_along_axis(rank, best, -1, mode="clip")) <= window
+    near = jnp.abs(rank - jnp.take_along_axis(rank, best, -1, mode="clip")) <= window
+    return jnp.where(unknown, jnp.nan, jnp.where(real & near, cosine, 0))
 
 
-def _average(weights, y, normalize, precision):
-    matched = jnp.einsum("...lt,...td->...ld", weights, y, precision=precision)
+def _weighted(weights, y, normalize, precision):
+    matched = average(weights, y, precision)
     if not normalize:
         return matched
     total = jnp.sum(weights, -1, keepdims=True)
@@ -88,11 +100,17 @@ def _average(weights, y, normalize, precision):
 
 @implementation
 def graph_decomposition(labels, adjacency, *, num_layers=2, precision=None):
-    """Twin of :func:`attnpool_ref.graph_decomposition`: two products, no [k, k, d] projections."""
+    """Twin of :func:`attnpool_ref.graph_decomposition`: two products, no [k, k, d] projections.
+
+    A label of which nothing is left but rounding is 0 and still has the gradient of its own layer.
+    """
+    noise = within_rounding(sum(labels.shape), labels.dtype)
     number = jnp.maximum(jnp.sum(adjacency, -1, keepdims=True, dtype=jnp.int32), 1).astype(labels.dtype)
     for _ in range(num_layers):
         directions = keep_real(unit(labels), seen_keys(adjacency))
         lengths = jnp.einsum("id,jd->ij", labels, directions, precision=precision)
         taken = jnp.einsum("ij,jd->id", jnp.where(adjacency, lengths, 0), directions, precision=precision)
-        labels = labels - taken / number
+        rest = labels - taken / number
+        small = norm(lax.stop_gradient(rest)) <= noise * norm(lax.stop_gradient(labels))
+        labels = rest - jnp.where(small, lax.stop_gradient(rest), 0)
     return labels

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from attnpool_ref import contract, variants
 
@@ -32,25 +33,26 @@ def implementation(function=None, *, weights_apart=False) -> Any:  # the public 
     row = variants.get(function.__name__)
     arguments = contract.arguments_of(row.shapes)
     signature = contract.signature_of(function)
+    numbers = {key: signature.parameters[key].default for key, a in arguments.items() if a.kind == "number"}
     compiled = _compile(function, row, arguments)
 
     @functools.wraps(function)
     def checked_implementation(*args, **kwargs):
-        values = contract.bind(row.name, signature, args, kwargs)
+        values = contract.bind(row, signature, args, kwargs)
+        defaults = [key for key, default in numbers.items() if values[key] is default is not None]
         for key in arguments:
-            values[key] = _as_array(values[key])
+            values[key] = _as_array(row.name, key, values[key])
         checked = contract.check(row, values)
         dtype = _result_dtype(checked.dtype)
         arrays = {key: values.pop(key) for key in arguments}
-        for key, argument in arguments.items():
-            if (
-                argument.kind in ("number", "parameter")
-                and isinstance(arrays[key], np.ndarray)
-                and not arrays[key].ndim
-            ):
-                arrays[key] = arrays[key].astype(_computing(dtype))  # 2 and 2.0 are one program
+        for key, value in arrays.items():
+            if isinstance(value, np.ndarray):
+                arrays[key] = _for_jax(value, arguments[key], dtype)
+        if defaults and (device := _device(arrays.values())) is not None:
+            for key in defaults:
+                arrays[key] = _default_on(device, numbers[key], _computing(dtype))
         if "precision" in values:
-            values["precision"] = _precision(values["precision"], dtype)
+            values["precision"] = _precision(row.name, values["precision"], dtype)
         wants_weights = values.get("return_weights", False)
 
         def run(return_weights):
@@ -80,13 +82,46 @@ def _compile(function, row, arguments):
     return program
 
 
-def _as_array(value):
-    """Python numbers as NumPy arrays; what holds an array (a module's parameter) as that array; all else as it is."""
+def _as_array(name, key, value):
+    """Python numbers as NumPy arrays; what holds an array (a module's parameter) as that array; no other class."""
+    if value is None or isinstance(value, jax.Array):
+        return value
     if isinstance(value, (bool, int, float, complex, np.generic)):
-        return np.asarray(value)
-    if hasattr(value, "__jax_array__"):
+        value = np.asarray(value)
+    elif not isinstance(value, np.ndarray):
+        if not hasattr(value, "__jax_array__"):
+            raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs an array of numbers")
         return jnp.asarray(value)
+    return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
+
+
+def _for_jax(value, argument, dtype):
+    """A NumPy array as JAX can take it: without x64 it would keep the lower half of a 64-bit integer."""
+    if argument.kind in ("data", "parameter", "stretch", "number"):
+        if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
+            return value.astype(_computing(dtype))
+    elif argument.kind == "int" and value.dtype.itemsize == 8 and not _setting("jax_enable_x64"):
+        limits = np.iinfo(np.int32)
+        return np.clip(value, limits.min, limits.max).astype(np.int32)
     return value
+
+
+def _device(arrays):
+    """The device on which the first JAX array lies; None while JAX traces, for NumPy arrays and for several devices."""
+    found = None
+    for value in arrays:
+        if value is not None and isinstance(value, jax.Array):
+            if isinstance(value, Tracer):
+                return None
+            found = found or value.device
+    return found if isinstance(found, jax.Device) else None
+
+
+@functools.lru_cache(maxsize=256)
+def _default_on(device, number, dtype):
+    """A default on its device: a call with device arrays alone transfers nothing. Not committed to it, as a number."""
+    with jax.ensure_compile_time_eval(), jax.default_device(device):
+        return jax.device_put(np.asarray(number, dtype))
 
 
 def _result_dtype(decided):
@@ -106,18 +141,44 @@ def _computing(dtype):
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
-def _precision(precision, dtype):
+def _precision(name, precision, dtype):
     """The caller's own choice, else full float32 products; narrow inputs are exact in one pass."""
-    if precision is not None or _setting("jax_default_matmul_precision") is not None:
-        return precision
+    if precision is not None:
+        return _checked_precision(name, precision)
+    if _setting("jax_default_matmul_precision") is not None:
+        return None
     return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
+
+
+def _checked_precision(name, precision):
+    if isinstance(precision, (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
+        return precision
+    if isinstance(precision, str) and precision in jax.lax.DotAlgorithmPreset.__members__:
+        return precision
+    pair = isinstance(precision, tuple) and len(precision) == 2 and type(precision[0]) is type(precision[1])
+    if all(_names_a_precision(part) for part in (precision if pair else (precision,))):
+        return precision
+    raise ValueError(
+        f"{name}: `precision` is {precision!r}, needs None, a name such as 'highest', a jax.lax.Precision or a pair "
+        "of names or of these"
+    )
+
+
+def _names_a_precision(value):
+    if not isinstance(value, str):
+        return isinstance(value, jax.lax.Precision)
+    try:
+        jax.lax.Precision(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _prepare(value, argument, checked, dtype):
     if value is None:
         return None
     if argument.kind in ("mask", "bool"):
-        value = value != 0
+        value = jnp.asarray(value).astype(bool)
     elif argument.kind != "int":
         value = jnp.asarray(value, _computing(dtype))
     if argument.kind in ("mask", "stretch"):

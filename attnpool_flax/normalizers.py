@@ -5,6 +5,7 @@ from jax import lax
 
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import lengths_to_mask
+from attnpool_flax.rounding import power_of_two
 
 
 @implementation
@@ -104,8 +105,7 @@ def l2_normalize(x, *, axis=-1):
 
 def unit(x, axis=-1):
     """The unit vectors of checked arguments, 0 for the zero vector."""
-    largest = lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0))
-    scaled = x / jnp.where(largest == 0, 1, largest)
+    scaled = x / power_of_two(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0))
     squares = jnp.sum(scaled * scaled, axis, keepdims=True)
     norm = jnp.sqrt(jnp.where(squares == 0, 1, squares))
     return jnp.where(squares == 0, 0, scaled / norm)  # a constant: the zero vector has no gradient

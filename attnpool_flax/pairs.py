@@ -4,11 +4,13 @@ import math
 
 import jax.numpy as jnp
 
+from attnpool_flax.attention import average, sum_of_tokens
 from attnpool_flax.blocks import by_rows, in_blocks
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax
-from attnpool_flax.pooling import count_real, weighted_sum
+from attnpool_flax.pooling import mean_of_real, weighted_sum
+from attnpool_flax.rounding import largest_product, norm
 
 
 @implementation
@@ -43,14 +45,19 @@ def cross_attention_pooling(
 def _linear(x, y, y_mask, x_kernel, y_kernel, reduction, scale, precision):
     """Scores [..., L] of x over the sum or mean of y: the kernels meet the one summed vector, never the tokens."""
     total = scale * _total(y, y_mask, y_kernel, x_kernel, reduction, precision)
-    return jnp.einsum("...ld,...d->...l", x, total, precision=precision)
+    return _over_real(jnp.einsum("...ld,...d->...l", x, total, precision=precision), y, y_mask)
+
+
+def _over_real(scores, y, y_mask):
+    """Scores [..., L] over the other side y [..., T, e]; 0, whatever x holds, where nothing of it is real."""
+    if y_mask is not None:
+        return jnp.where(jnp.any(y_mask, -1, keepdims=True), scores, 0)
+    return scores if y.shape[-2] else jnp.zeros_like(scores)
 
 
 def _total(y, y_mask, y_kernel, x_kernel, reduction, precision):
     """[..., d]: the sum or mean of clean tokens [..., T, e], as the tokens of the other side see it."""
-    total = jnp.sum(y, -2)
-    if reduction == "mean":
-        total = total / (max(y.shape[-2], 1) if y_mask is None else count_real(y_mask, y.dtype)[..., None])
+    total = mean_of_real(y, y_mask) if reduction == "mean" else sum_of_tokens(y)
     if y_kernel is not None:
         total = jnp.einsum("...e,ec->...c", total, y_kernel, precision=precision)
     return total if x_kernel is None else jnp.einsum("...c,dc->...d", total, x_kernel, precision=precision)
@@ -59,20 +66,25 @@ def _total(y, y_mask, y_kernel, x_kernel, reduction, precision):
 def _largest(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
     """Largest score of each token over the other side's real ones, 0 where there are none."""
     x, y = _project(x, x_kernel, precision), _project(y, y_kernel, precision)
-    scores = scale * jnp.einsum("...lc,...tc->...lt", x, y, precision=precision)
-    return _largest_real(scores, y_mask), _largest_real(jnp.swapaxes(scores, -1, -2), x_mask)
+    return _largest_of_pair(scale * x, y, x_mask, y_mask, precision)
+
+
+def _largest_of_pair(x, y, x_mask, y_mask, precision):
+    """Largest products [..., L] and [..., T] of clean tokens; 0 where the other side is empty."""
+    scores = jnp.einsum("...lc,...tc->...lt", x, y, precision=precision)
+    x_norms, y_norms, terms = norm(x)[..., 0], norm(y)[..., 0], x.shape[-1]
+
+    def over(axis, mask, own, others):
+        real = None if mask is None else jnp.broadcast_to(jnp.expand_dims(mask, -2 if axis == -1 else -1), scores.shape)
+        found = largest_product(scores, real, own * jnp.max(others, -1, keepdims=True, initial=0), terms, axis)
+        some = jnp.any(mask, -1, keepdims=True) if mask is not None else scores.shape[axis] > 0
+        return jnp.where(some, found, 0)
+
+    return over(-1, y_mask, x_norms, y_norms), over(-2, x_mask, y_norms, x_norms)
 
 
 def _project(x, kernel, precision):
     return x if kernel is None else jnp.einsum("...d,dc->...c", x, kernel, precision=precision)
-
-
-def _largest_real(scores, mask):
-    """Maximum of [..., L, T] over the real of the last axis, [..., T]; 0 where nothing is real."""
-    if mask is None:
-        mask = jnp.ones(scores.shape[:-2] + scores.shape[-1:], bool)
-    largest = jnp.max(jnp.where(mask[..., None, :], scores, -jnp.inf), -1, initial=-jnp.inf)
-    return jnp.where(jnp.any(mask, -1)[..., None], largest, 0)
 
 
 @implementation
@@ -100,12 +112,14 @@ def cross_attention_pooling_all_pairs(
         x_total = scale * _total(x, x_mask, x_kernel, y_kernel, reduction, precision)
         y_total = scale * _total(y, y_mask, y_kernel, x_kernel, reduction, precision)
         x_scores = jnp.einsum("bld,cd->bcl", x, y_total, precision=precision)
+        x_scores = _over_real(x_scores, y, None if y_mask is None else y_mask[None])
         y_scores = jnp.einsum("cte,be->bct", y, x_total, precision=precision)
+        y_scores = _over_real(y_scores, x, None if x_mask is None else x_mask[:, None])
     x_weights = softmax(x_scores, _for_each_pair(x_mask, 1, x_scores))
     y_weights = softmax(y_scores, _for_each_pair(y_mask, 0, y_scores))
     pooled = (
-        jnp.einsum("bcl,bld->bcd", x_weights, x, precision=precision),
-        jnp.einsum("bct,cte->bce", y_weights, y, precision=precision),
+        average(x_weights, x, precision),
+        jnp.swapaxes(average(jnp.swapaxes(y_weights, 0, 1), y, precision), 0, 1),
     )
     return (pooled, (x_weights, y_weights)) if return_weights else pooled
 
@@ -125,8 +139,7 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
 
     def with_candidate(y, y_mask):
         def with_example(x, x_mask):
-            scores = jnp.einsum("lc,tc->lt", x, y, precision=precision)
-            return _largest_real(scores, y_mask), _largest_real(scores.T, x_mask)
+            return _largest_of_pair(x, y, x_mask, y_mask, precision)
 
         return in_blocks(with_example, (x, x_mask), length * other)
 
@@ -147,22 +160,17 @@ def code_wise_attention(
 ):
     """Twin of :func:`attnpool_ref.code_wise_attention`: blocks of context, never all of [n, k]."""
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
+    longest = jnp.max(norm(query), -2, initial=0)
 
     def best(row):
         scores = jnp.einsum("...d,...kd->...k", scale * row, query, precision=precision)
-        return (_best_of_row(scores, query_mask),)
+        size = jnp.abs(scale) * norm(row) * longest
+        return (largest_product(scores, query_mask, size[..., 0], row.shape[-1])[..., None],)
 
     (scores,) = by_rows(best, context, _held(query, context))
     weights = softmax(scores[..., 0], context_mask)
     pooled = weighted_sum(weights, context, precision)
     return (pooled, weights) if return_weights else pooled
-
-
-def _best_of_row(scores, mask):
-    """[..., 1]: the maximum of [..., k] over what is real; -inf, a score of weight 0, where nothing is."""
-    if mask is not None:
-        scores = jnp.where(mask, scores, -jnp.inf)
-    return jnp.max(scores, -1, keepdims=True, initial=-jnp.inf)
 
 
 def _held(query, context):
@@ -199,7 +207,7 @@ def _choose(row, query, query_mask, precision, bias=None):
     scores = jnp.einsum("...d,...kd->...k", row, query, precision=precision)
     scores = scores if bias is None else scores + bias
     weights = softmax(scores, query_mask)
-    return jnp.einsum("...k,...kd->...d", weights, query, precision=precision), weights, scores
+    return average(weights[..., None, :], query, precision)[..., 0, :], weights, scores
 
 
 @implementation(weights_apart=True)
@@ -221,17 +229,23 @@ def bidaf_attention(
     context, query = keep_real(context, context_mask), keep_real(query, query_mask)
     of_context, of_query, of_both = jnp.split(kernel, 3)
     query_bias = jnp.einsum("...jd,d->...j", query, of_query, precision=precision)
+    longest = jnp.max(norm(query), -2, initial=0)
 
     def choose(row):
         row = row * of_both.reshape((1,) * (row.ndim - 1) + (-1,))
         chosen, weights, scores = _choose(row, query, query_mask, precision, query_bias)
-        return chosen, weights, _best_of_row(scores, query_mask)
+        best = largest_product(
+            scores, query_mask, ((norm(row) + norm(of_query)[0]) * longest)[..., 0], 2 * row.shape[-1]
+        )
+        return chosen, weights, best[..., None]
 
     if return_weights:
         to_query, best = by_rows(lambda row: choose(row)[1:], context, 0)
     else:
-        chosen, best = by_rows(lambda row: choose(row)[::2], context, _held(query, context))
+        chosen, best = by_rows(lambda row: (choose(row)[0], choose(row)[2]), context, _held(query, context))
     best = best[..., 0] + jnp.einsum("...td,d->...t", context, of_context, precision=precision)
+    if query_mask is not None:
+        best = jnp.where(jnp.any(query_mask, -1, keepdims=True), best, -jnp.inf)  # whatever the context holds
     to_context = softmax(best, context_mask)
     if return_weights:
         return None, (keep_real(to_query, context_mask), to_context)

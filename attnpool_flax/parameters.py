@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from flax.typing import Dtype, Initializer
 
@@ -223,7 +224,8 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
     owner, shaped = OWNERS[module], {}
     arguments = contract.arguments_of(variants.get(owner.function).shapes)
     for parameter in owner.parameters:
-        owned = not parameter.when or (given[parameter.when] is not None and given[parameter.when] is not False)
+        wanted = given[parameter.when] if parameter.when else True
+        owned = wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)
         if not owned and arguments[parameter.name].optional:
             shaped[parameter.name] = None
             continue
@@ -328,5 +330,6 @@ def check_rate(module: str, rate: float):
 
 def cast(value, dtype: Dtype | None):
     """``value`` in the dtype of a module; what is no array of real numbers stays, for the function to refuse."""
-    real = hasattr(value, "dtype") and any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.floating, jnp.integer))
-    return jnp.asarray(value, dtype) if real and dtype is not None else value
+    if dtype is None or contract.kind_of(getattr(value, "dtype", None)) not in ("f", "i", "u"):
+        return value
+    return jnp.asarray(value.astype(dtype) if isinstance(value, np.ndarray) else value, dtype)  # NumPy wraps no integer

@@ -3,10 +3,11 @@
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.attention import drop, from_heads
+from attnpool_flax.attention import average, drop, from_heads, sum_of_tokens
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax
+from attnpool_flax.rounding import largest, power_of_two
 
 
 @implementation
@@ -17,9 +18,9 @@ def mean_pooling(x, mask=None):
 
 def mean_of_real(x, mask):
     """Mean of tokens [..., L, d] whose padding is already 0."""
-    if mask is None:
-        return jnp.sum(x, -2) / max(x.shape[-2], 1)
-    return jnp.sum(x, -2) / count_real(mask, x.dtype)[..., None]
+    part = 2 ** x.shape[-2].bit_length()  # exact, so that a sum of large numbers does not overflow
+    count = max(x.shape[-2], 1) if mask is None else count_real(mask, x.dtype)[..., None]
+    return sum_of_tokens(x / part) / (count / part)
 
 
 def count_real(mask, dtype):
@@ -32,8 +33,10 @@ def max_pooling(x, mask=None):
     """Twin of :func:`attnpool_ref.max_pooling`."""
     if mask is None:
         mask = jnp.ones(x.shape[:-1], bool)
-    largest = jnp.max(jnp.where(mask[..., None], x, -jnp.inf), -2, initial=-jnp.inf)
-    return jnp.where(jnp.any(mask, -1)[..., None], largest, 0)
+    real = mask[..., None]
+    x = jnp.where(real, x, -jnp.inf)
+    top = jnp.max(lax.stop_gradient(x), -2, keepdims=True, initial=-jnp.inf)
+    return jnp.where(jnp.any(real, -2), largest(x, real & (x == top), -2), 0)
 
 
 @implementation
@@ -71,6 +74,7 @@ def weighted_pooling(x, weights=None, mask=None, *, precision=None):
         return mean_of_real(x, mask)
     if mask is not None:
         weights = jnp.where(mask, weights, 0)
+    weights = weights / power_of_two(jnp.max(jnp.abs(weights), -1, keepdims=True, initial=0))  # the sum may overflow
     total = jnp.sum(weights, -1, keepdims=True)
     weights = jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total))
     return weighted_sum(weights, x, precision)
@@ -78,7 +82,7 @@ def weighted_pooling(x, weights=None, mask=None, *, precision=None):
 
 def weighted_sum(weights, x, precision):
     """[..., L] and [..., L, d] to [..., d]."""
-    return jnp.einsum("...l,...ld->...d", weights, x, precision=precision)
+    return average(weights[..., None, :], x, precision)[..., 0, :]
 
 
 @implementation
@@ -115,8 +119,12 @@ def attention_pooling(
 
 
 def _layer_norm(query, scale, bias, epsilon):
-    centered = query - jnp.mean(query, -1, keepdims=True)
-    query = centered * lax.rsqrt(jnp.mean(centered * centered, -1, keepdims=True) + epsilon)
+    size = jnp.maximum(power_of_two(jnp.max(jnp.abs(query), -1, keepdims=True)), 1)  # squares of 1e20 overflow
+    centered = query / size - jnp.mean(query / size, -1, keepdims=True)
+    variance = jnp.mean(centered * centered, -1, keepdims=True)
+    constant = variance == 0  # epsilon / size**2 may be 0 as well
+    rest = lax.rsqrt(jnp.where(constant, 1, variance + epsilon / size / size))
+    query = centered * jnp.where(constant, size * lax.rsqrt(epsilon), rest)
     lift = (1,) * (query.ndim - 1) + (-1,)
     if scale is not None:
         query = query * scale.reshape(lift)
@@ -150,8 +158,10 @@ def multi_head_attention_pooling(
     mask = None if mask is None else mask[..., None, None, :]
     queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
     weights = softmax(jnp.einsum("hnd,...ld->...hnl", queries, x, precision=precision), mask)
+    shape = weights.shape
+    flat = (*shape[:-3], shape[-3] * shape[-2], shape[-1])
     applied = drop(weights, dropout_multiplier, mask)
-    pooled = jnp.einsum("...hnl,...ld->...hnd", applied, x, precision=precision)
+    pooled = jnp.reshape(average(jnp.reshape(applied, flat), x, precision), (*shape[:-1], x.shape[-1]))
     attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=precision)
     if value_bias is not None:
         bias = jnp.broadcast_to(value_bias[:, None, :], attended.shape)

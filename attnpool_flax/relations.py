@@ -93,7 +93,8 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     scores = scores + jnp.einsum(f"...je,{_slots(kernel)}e->...j", fields, kernel[..., width:], precision=precision)
     weights = softmax(jnp.tanh(scores + jnp.broadcast_to(bias, scores.shape)), mask)
     pooled = weighted_sum(weights, fields, precision)
-    target = jnp.broadcast_to(target, (*pooled.shape[:-1], width))
+    unknown = jnp.any(jnp.isnan(weights), -1, keepdims=True)  # the weights sum to 1, or nobody knows to what
+    target = jnp.where(unknown, jnp.nan, jnp.broadcast_to(target, (*pooled.shape[:-1], width)))
     pooled = jnp.concatenate([target, pooled], -1)
     return (pooled, weights) if return_weights else pooled
 

@@ -1,12 +1,12 @@
-"""Scores. Twin of :mod:`attnpool_ref.scores`: a hidden layer over pairs is never there for all queries at once."""
+"""Scores. Twin of :mod:`attnpool_ref.scores`: a hidden layer over pairs is there for a few of its units at a time."""
 
-import math
-
+import jax
 import jax.numpy as jnp
+from jax import lax
 
-from attnpool_flax.blocks import by_rows
 from attnpool_flax.implementation import implementation
 from attnpool_flax.normalizers import unit
+from attnpool_flax.rounding import power_of_two
 
 
 @implementation
@@ -51,27 +51,41 @@ def cosine_score(query, key, *, precision=None):
 
 @implementation
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, precision=None):
-    """Twin of :func:`attnpool_ref.additive_score`: blocks of queries."""
+    """Twin of :func:`attnpool_ref.additive_score`: one hidden unit after another."""
     return additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
 
 
 def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision):
     """The sum over the hidden layer, weighted unless ``out_kernel`` is None."""
-    key = affine(key, key_kernel, bias, precision)
-
-    def with_keys(query):
-        hidden = jnp.tanh(query[..., None, :] + key)
-        if out_kernel is None:
-            return (jnp.sum(hidden, -1),)
-        return (jnp.einsum("...h,h->...", hidden, out_kernel, precision=precision),)
-
-    query = affine(query, query_kernel, None, precision)
-    return by_rows(with_keys, query, _size_of_hidden(query, key))[0]
+    query, key = _units(query, query_kernel, None, precision), _units(key, key_kernel, bias, precision)
+    if out_kernel is None:
+        return sum_of_units(lambda q, k: jnp.tanh(q + k), query, key)
+    return sum_of_units(lambda q, k, weight: weight * jnp.tanh(q + k), query, key, out_kernel)
 
 
-def _size_of_hidden(query, key):
-    """Elements of [..., m, h], what one query of every example meets."""
-    return math.prod(jnp.broadcast_shapes(query.shape[:-2], key.shape[:-2])) * math.prod(key.shape[-2:])
+def _units(x, kernel, bias, precision):
+    """[..., n, d] and [d, h] to [h, ..., n]: the units first, in the order in which the product gives them."""
+    units = lax.dot_general(kernel, x, (((0,), (x.ndim - 1,)), ((), ())), precision=precision)
+    return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
+
+
+def sum_of_units(of_unit, query, key, *weights):
+    """Scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m], one unit after another.
+
+    The pairs [..., n, m] of a few units are all that exists at once, also in the backward pass, which computes them
+    anew; no gradient is written by hand, so that forward mode and shard_map work.
+
+    Args:
+      of_unit: from a unit's [..., n, 1], [..., 1, m] and weight to its part of the scores.
+      query: [h, ..., n].
+      key: [h, ..., m].
+      weights: nothing, or [h].
+    """
+    again = jax.checkpoint(of_unit, prevent_cse=False)  # inside a loop there is none
+    units = query[..., :, None], key[..., None, :], *weights
+    first = lax.stop_gradient(of_unit(*(unit[0] for unit in units)))
+    zero = jnp.where(jnp.ones(first.shape, bool), jnp.zeros_like(first), first)  # varies over a mesh as the units do
+    return lax.scan(lambda total, unit: (total + again(*unit), None), zero, units, unroll=4)[0]
 
 
 @implementation
@@ -120,20 +134,22 @@ def trilinear(query, key, kernel, precision):
 
 @implementation
 def gaussian_score(query, key, *, bandwidth=1.0):
-    """Twin of :func:`attnpool_ref.gaussian_score`: blocks of queries."""
+    """Twin of :func:`attnpool_ref.gaussian_score`: one feature after another."""
     return gaussian(query, key, bandwidth)
 
 
 def gaussian(query, key, bandwidth):
-    """Scores [..., n, m]; the square of a small bandwidth would underflow."""
-    return squared_distances(query, key) / bandwidth / bandwidth / -2
+    """Scores [..., n, m]."""
+    part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
+    return squared_distances(query, key, part) / (-2 * (bandwidth / part) ** 2)
 
 
-def squared_distances(query, key):
-    """Sums of squared differences [..., n, m]; the expanded square would cancel."""
+def squared_distances(query, key, part):
+    """Sums of squared differences [..., n, m], in parts of this size; the expanded square would cancel."""
 
-    def from_keys(query):
-        difference = query[..., None, :] - key
-        return (jnp.sum(difference * difference, -1),)
+    def squared(q, k, part):
+        difference = (q - k) / part
+        return difference * difference
 
-    return by_rows(from_keys, query, _size_of_hidden(query, key))[0]
+    query, key = jnp.moveaxis(query, -1, 0), jnp.moveaxis(key, -1, 0)
+    return sum_of_units(squared, query, key, jnp.broadcast_to(part, query.shape[:1]))

@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.definition import definition
 from attnpool_ref.normalizers import entmax15, masked_softmax, sparsemax
+from attnpool_ref.rounding import power_of_two
 from attnpool_ref.scores import (
     additive_score,
     gaussian_score,
@@ -334,7 +335,8 @@ def kernel_regression(query, key, value, mask=None, *, kernel="gaussian", bandwi
     if kernel == "gaussian":
         scores = gaussian_score(query, key, bandwidth=bandwidth)
         return attend(scores, value, mask, return_weights=return_weights)
-    squared = np.sum((query[..., :, None, :] - key[..., None, :, :]) ** 2, -1)
+    part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
+    squared, bandwidth = np.sum(((query[..., :, None, :] - key[..., None, :, :]) / part) ** 2, -1), bandwidth / part
     heights = np.where(mask, KERNELS[kernel](squared, bandwidth), 0)
     total = np.sum(heights, -1, keepdims=True)
     weights = np.where(mask, heights / np.where(total == 0, 1, total), 0)  # a real NaN stays out of the padding

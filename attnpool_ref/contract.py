@@ -8,6 +8,7 @@ are at hand on the host.
 
 import functools
 import inspect
+import math
 import operator
 import re
 from dataclasses import dataclass
@@ -21,7 +22,9 @@ DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\]]*\])(?:\|\[[^\]]*\])*)")
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
+_NARROW = re.compile(r"(u?int|float)\d")
 _POLARITY = "a mask is boolean, True = real (`~mask` where True means padding)"
+_MEANING = {"adjacency": "an adjacency is boolean, True = neighbour"}  # every other boolean array is a mask
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Argument:
     shapes: tuple[tuple[str, ...], ...]
 
     def __str__(self):
+        if self.kind == "number":
+            return "a number"
         return " or ".join(f"[{', '.join(axes)}]" for axes in self.shapes)
 
 
@@ -81,33 +86,64 @@ def signature_of(function):
     return inspect.signature(function)
 
 
-def bind(name, signature, args, kwargs):
-    """All arguments of one call by name, defaults included; a TypeError that names the function if they do not fit."""
+def roundings(terms):
+    """How many roundings two sums of so many equal products may lie apart, relative to the product of the norms.
+
+    Both packages call equal what is no further apart, each with the epsilon of its computing dtype: the first of equal
+    cosines, equal largest products, a residual of 0. Rounding errors add up like a random walk (Higham and Mary 2019,
+    theorem 2.4): twice the root of their number, and a few for the norms.
+    """
+    return 4 + 2 * math.sqrt(terms)
+
+
+def bind(row, signature, args, kwargs):
+    """All arguments of one call by name, defaults included, the static ones as Python values.
+
+    Raises:
+      TypeError: the arguments do not fit the signature.
+      ValueError: a static argument is not what the row allows.
+    """
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"{name}: {error}") from None
+        raise TypeError(f"{row.name}: {error}") from None
     bound.apply_defaults()
-    return bound.arguments
+    values = bound.arguments
+    for key, allowed in row.options.items():
+        values[key] = _static(row.name, key, values[key], allowed)
+    if row.weights:
+        values["return_weights"] = _static(row.name, "return_weights", values["return_weights"], "flag")
+    return values
 
 
 def refuse_non_numeric(name, argument, value):
     """Raises TypeError if ``value`` is no array of numbers."""
-    dtype = getattr(value, "dtype", None)
     if value is None:
         raise TypeError(f"{name}: `{argument}` is None, needs an array")
-    if dtype is None or not hasattr(value, "shape"):
+    dtype = getattr(value, "dtype", None)
+    if kind_of(dtype) and hasattr(value, "shape"):
+        return
+    if not hasattr(dtype, "name") or not hasattr(value, "shape"):  # torch has dtypes too, which have no name
         raise TypeError(f"{name}: `{argument}` is a {type(value).__name__}, needs an array of numbers")
-    if not _is_numeric(dtype):
-        raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs an array of numbers")
+    raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs an array of numbers")
 
 
-def _is_numeric(dtype):
-    return _is_float(dtype) or getattr(dtype, "kind", "") in "buic"
+@functools.cache
+def name_of(dtype):
+    """The dtype's name, kept: NumPy puts it together anew each time."""
+    return dtype.name
 
 
-def _is_float(dtype):
-    return getattr(dtype, "kind", "") == "f" or dtype.name in DTYPES
+def kind_of(dtype):
+    """NumPy's letter for a dtype of numbers, that of ml_dtypes' too (NumPy says V); "" for any other."""
+    if not isinstance(dtype, np.dtype):
+        return ""  # a PRNG key's
+    if dtype.kind in "buifc":
+        return dtype.kind
+    if name_of(dtype) == "bfloat16":
+        return "f"
+    match = _NARROW.match(name_of(dtype))
+    return {"int": "i", "uint": "u", "float": "f"}[match[1]] if match else ""
 
 
 def _axes(size_of):
@@ -119,7 +155,7 @@ def check(row, values):
 
     Args:
       row: the :class:`~attnpool_ref.variants.Variant`.
-      values: every argument by name; arrays have ``shape`` and ``dtype``.
+      values: every argument by name, as :func:`bind` gives them; arrays have ``shape`` and ``dtype``.
 
     Returns:
       A :class:`Checked`.
@@ -129,10 +165,6 @@ def check(row, values):
       ValueError: any other disagreement with the row.
     """
     name, arguments = row.name, arguments_of(row.shapes)
-    for key, allowed in row.options.items():
-        _check_option(name, key, values[key], allowed)
-    if row.weights:
-        _check_option(name, "return_weights", values["return_weights"], "flag")
     given = {}
     for key, argument in arguments.items():
         value = values[key]
@@ -163,46 +195,63 @@ def check(row, values):
     return Checked(batch, sizes, _result_dtype(arguments, given), targets)
 
 
-def _check_option(name, key, value, allowed):
-    if allowed == "flag":
-        if not isinstance(value, (bool, np.bool_)):
-            raise ValueError(f"{name}: `{key}` is {value!r}, needs True or False")
-    elif isinstance(allowed, tuple):
+def _static(name, key, value, allowed):
+    """A static argument as a Python value, refused if it is not what the row allows."""
+    if isinstance(allowed, tuple):
         if not isinstance(value, str) or value not in allowed:
             raise ValueError(f"{name}: `{key}` is {value!r}, needs one of {', '.join(map(repr, allowed))}")
-    else:
+        return value
+    needs = "True or False" if allowed == "flag" else "an integer"
+    if getattr(value, "shape", None) == () and kind_of(getattr(value, "dtype", None)):
         try:
-            number = operator.index(value)
-        except TypeError:
-            raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer") from None
-        if isinstance(value, (bool, np.bool_)) or (allowed in ("size", "count") and number < 0):
-            raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least 0")
+            value = np.asarray(value).item()
+        except TypeError:  # a tracer
+            raise ValueError(
+                f"{name}: `{key}` is traced, needs {needs} whose value is known while JAX traces; "
+                f"did you mean `static_argnames`?"
+            ) from None
+    if allowed == "flag":
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}")
+        return value
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}") from None
+    if isinstance(value, bool) or (allowed in ("size", "count") and number < 0):
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least 0")
+    return number
 
 
 def _check_dtype(name, argument, value):
-    key, dtype, kind = argument.name, value.dtype, argument.kind
-    if kind == "mask":
-        if _is_float(dtype):
-            raise ValueError(
-                f"{name}: `{key}` has dtype {dtype}, but {_POLARITY}; did you mean `{key}.astype(bool)`, "
-                f"`additive == 0` for an additive mask, or `dtype=bool` in Flax's mask helpers?"
-            )
-        if dtype.kind == "c":
-            raise ValueError(f"{name}: `{key}` has dtype {dtype}, but {_POLARITY}")
-        _check_mask_values(name, key, value)
-    elif kind == "bool":
-        if dtype.kind not in "bui":
-            raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs bool; did you mean `{key}.astype(bool)`?")
-        _check_mask_values(name, key, value)
-    elif kind == "int":
-        if dtype.kind not in "ui":
-            raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{key}.astype(int)`?")
-    elif dtype.kind == "c":
+    key, dtype, role, kind = argument.name, value.dtype, argument.kind, kind_of(value.dtype)
+    if role == "mask" and kind == "f":
+        raise ValueError(
+            f"{name}: `{key}` has dtype {dtype}, but {_POLARITY}; did you mean `{key}.astype(bool)`, "
+            f"`additive == 0` for an additive mask, or `dtype=bool` in Flax's mask helpers?"
+        )
+    if role in ("mask", "bool") and kind in "fc":
+        repair = f"; did you mean `{key} != 0`?" if role == "bool" else ""
+        raise ValueError(f"{name}: `{key}` has dtype {dtype}, but {_MEANING.get(key, _POLARITY)}{repair}")
+    if role == "int" and kind not in "ui":
+        raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{key}.astype(int)`?")
+    if kind == "c":
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs real numbers")
-    elif _is_float(dtype) and dtype.name not in DTYPES:
-        raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs one of {', '.join(DTYPES)} or integers")
-    elif key == "weights" and dtype.kind == "b":
+    if dtype.kind == "V" and kind != "f":
+        raise ValueError(
+            f"{name}: `{key}` has dtype {dtype}, which is too narrow, needs integers of at least 8 bits; "
+            f"did you mean `{key}.astype('int8')`?"
+        )
+    if kind == "f" and name_of(dtype) not in DTYPES:
+        width, repair = ("too wide", "float64") if dtype.itemsize > 8 else ("too narrow", "float32")
+        raise ValueError(
+            f"{name}: `{key}` has dtype {dtype}, which is {width}, needs one of {', '.join(DTYPES)} or integers; "
+            f"did you mean `{key}.astype('{repair}')`?"
+        )
+    if key == "weights" and kind == "b":
         raise ValueError(f"{name}: `weights` has dtype bool, needs numbers; did you mean `mask=`?")
+    if role in ("mask", "bool"):
+        _check_mask_values(name, key, value)
 
 
 def _on_host(value):
@@ -213,10 +262,10 @@ def _check_mask_values(name, key, value):
     if value.dtype.kind in "ui" and _on_host(value) and np.size(value):
         low, high = int(np.min(value)), int(np.max(value))
         if low < 0 or high > 1:
-            worst = low if low < 0 else high
+            worst, repair = low if low < 0 else high, "" if key in _MEANING else ", or `lengths_to_mask` for lengths"
             raise ValueError(
-                f"{name}: `{key}` has the value {worst}, but {_POLARITY}, or 0/1 integers; did you mean "
-                f"`{key} != 0`, or `lengths_to_mask` for lengths?"
+                f"{name}: `{key}` has the value {worst}, but {_MEANING.get(key, _POLARITY)}, or 0/1 integers; "
+                f"did you mean `{key} != 0`{repair}?"
             )
 
 
@@ -392,7 +441,7 @@ def _repair(argument, value, batch, target):
 def _check_lengths(name, key, value, values, given):
     """Lengths have a prefix of the scores' axes and, where they can be read, values within the axis."""
     if "max_length" in values:
-        limit = operator.index(values["max_length"])
+        limit = values["max_length"]
     else:
         scores = given["scores"]
         axis = normalize_axis(name, values["axis"], scores.ndim)
@@ -411,10 +460,9 @@ def _check_lengths(name, key, value, values, given):
 
 def normalize_axis(name, axis, ndim):
     """The axis counted from 0; a ValueError that names the function if there is no such axis."""
-    number = operator.index(axis)
-    if not -ndim <= number < ndim:
-        raise ValueError(f"{name}: `axis` is {number}, needs {-ndim} to {ndim - 1} for an array with {ndim} axes")
-    return number % ndim
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{name}: `axis` is {axis}, needs {-ndim} to {ndim - 1} for an array with {ndim} axes")
+    return axis % ndim
 
 
 def _result_dtype(arguments, given):
@@ -423,9 +471,9 @@ def _result_dtype(arguments, given):
     Numbers decide nothing either, also where they stand for a parameter (a bias of shape ()).
     """
     floats = {
-        value.dtype.name: np.dtype(value.dtype)
+        name_of(value.dtype): value.dtype if value.dtype.isnative else value.dtype.newbyteorder("=")
         for key, value in given.items()
-        if arguments[key].kind in ("data", "parameter") and value.ndim and _is_float(value.dtype)
+        if arguments[key].kind in ("data", "parameter") and value.ndim and kind_of(value.dtype) == "f"
     }
     for wide in ("float64", "float32"):
         if wide in floats:

@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.definition import definition
 from attnpool_ref.normalizers import l2_normalize
+from attnpool_ref.rounding import power_of_two, within_rounding
 
 
 @definition
@@ -99,9 +100,9 @@ def rigid_decomposition(x, reference, *, atol=0.0):
     array([[1., 0.],
            [0., 0.]])
     """
-    with np.errstate(invalid="ignore"):  # inf - inf: equal by the first comparison
-        close = np.abs(x - reference) <= atol
-    equal = np.all((x == reference) | close, -1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # inf - inf: equal by the comparison
+        distance = np.where(x == reference, 0, np.abs(x - reference))
+    equal = np.all(distance <= atol, -1, keepdims=True)
     unknown = np.any(np.isnan(x) | np.isnan(reference), -1, keepdims=True)
     similar = np.where(unknown, np.nan, np.where(equal, x, 0))
     return similar, np.where(unknown, np.nan, np.where(equal, 0, x))
@@ -119,8 +120,9 @@ def semantic_match(x, y, x_mask=None, y_mask=None, *, method="max", window=1, no
 
     All runs over real tokens. The window is counted in them, so that deleting a padded token is the same as masking
     it: w on each side and the centre, fewer at the ends. A zero vector has cosine 0; ties of the largest cosine go to
-    the first real token; where the weights sum to exactly 0 the normalised match is 0. Weights may be negative.
-    The gradient is that of the chosen token or window; the choice itself has none, so that with "max" x has none.
+    the first real token, where cosines that differ by no more than rounding tie; where the weights sum to exactly 0 the
+    normalised match is 0. Weights may be negative. The gradient is that of the chosen token or window; the choice itself
+    has none, so that with "max" x has none. NaN among the cosines leaves the choice unknown: that match is NaN.
 
     Args:
       x: [..., L, d] tokens, :math:`s`.
@@ -156,14 +158,15 @@ def semantic_match(x, y, x_mask=None, y_mask=None, *, method="max", window=1, no
         weights = np.where(real, cosine, 0)
     else:
         ranked = np.where(real, cosine, -np.inf)
-        best = np.argmax(ranked, -1)[..., None]
+        top = np.max(ranked, -1, keepdims=True)
+        best = np.argmax(ranked >= top - within_rounding(x.shape[-1]), -1)[..., None]
         if method == "max":
-            unknown = np.isnan(np.take_along_axis(ranked, best, -1))
-            weights = (np.arange(y.shape[-2]) == best) * np.where(unknown, np.nan, 1)
+            weights = (np.arange(y.shape[-2]) == best) * 1.0
         else:
             rank = np.broadcast_to(np.cumsum(real, -1), cosine.shape)
             near = np.abs(rank - np.take_along_axis(rank, best, -1)) <= window
             weights = np.where(real & near, cosine, 0)
+        weights = np.where(np.isnan(top), np.nan, weights)
     matched = weights @ y
     if normalize and method != "max":
         total = np.sum(weights, -1, keepdims=True)
@@ -180,6 +183,7 @@ def graph_decomposition(labels, adjacency, *, num_layers=2):
 
     All labels of a layer start from those of the layer before. Only with a single neighbour is the result
     perpendicular to it. A zero neighbour takes nothing, but counts in the number; without neighbours a label stays.
+    A label of which nothing is left but rounding is 0: the next layer would take its direction from noise.
 
     Args:
       labels: [k, d] label vectors, :math:`L`.
@@ -204,5 +208,13 @@ def graph_decomposition(labels, adjacency, *, num_layers=2):
     number = np.maximum(np.sum(adjacency, -1, keepdims=True), 1)
     for _ in range(num_layers):
         projections = projection(labels[:, None, :], labels[None, :, :])
-        labels = labels - np.sum(np.where(adjacency[..., None], projections, 0), 1) / number
+        rest = labels - np.sum(np.where(adjacency[..., None], projections, 0), 1) / number
+        noise = within_rounding(sum(labels.shape)) * norm(labels)
+        labels = np.where(norm(rest) <= noise, 0, rest)
     return labels
+
+
+def norm(x):
+    """Euclidean norms along the last axis, which stays; squares of 1e-300 would underflow."""
+    size = power_of_two(np.max(np.abs(x), -1, keepdims=True))
+    return size * np.sqrt(np.sum((x / size) ** 2, -1, keepdims=True))

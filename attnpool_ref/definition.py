@@ -20,7 +20,7 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
 
     @functools.wraps(function)
     def checked_definition(*args, **kwargs):
-        values = contract.bind(row.name, signature, args, kwargs)
+        values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
             values[key] = _as_array(row.name, key, values[key])
         checked = contract.check(row, values)
@@ -49,6 +49,9 @@ def _as_array(name, key, value):
         return np.asarray(value)
     except ValueError as error:  # a ragged list
         raise TypeError(f"{name}: `{key}` is no array: {error}") from None
+    except TypeError:
+        contract.refuse_non_numeric(name, key, value)  # PRNG keys
+        raise  # what JAX says of a tracer
 
 
 def _full_mask(mask, argument, checked, values):

@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.definition import definition
 from attnpool_ref.masks import lengths_to_mask
+from attnpool_ref.rounding import power_of_two
 
 
 @definition
@@ -174,7 +175,6 @@ def l2_normalize(x, *, axis=-1):
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    largest = np.max(np.abs(x), axis, keepdims=True, initial=0)
-    scaled = x / np.where(largest == 0, 1, largest)  # squares of 1e-300 would underflow
+    scaled = x / power_of_two(np.max(np.abs(x), axis, keepdims=True, initial=0))  # squares of 1e-300 would underflow
     norm = np.sqrt(np.sum(scaled**2, axis, keepdims=True))
     return scaled / np.where(norm == 0, 1, norm)

@@ -5,6 +5,7 @@ import numpy as np
 from attnpool_ref.attention import multi_head_attention
 from attnpool_ref.definition import definition
 from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.rounding import power_of_two
 
 
 @definition
@@ -29,8 +30,9 @@ def mean_pooling(x, mask=None):
     >>> mean_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([2.])
     """
-    total = np.sum(np.where(mask[..., None], x, 0), -2)
-    return total / np.maximum(np.sum(mask, -1), 1)[..., None]
+    count = np.maximum(np.sum(mask, -1), 1)[..., None]
+    part = 2 * power_of_two(count)  # exact, so that a sum of large numbers does not overflow
+    return np.sum(np.where(mask[..., None], x, 0) / part[..., None, :], -2) / (count / part)
 
 
 @definition
@@ -145,6 +147,7 @@ def weighted_pooling(x, weights=None, mask=None):
     array([2.])
     """
     weights = np.where(mask, 1.0 if weights is None else weights, 0)
+    weights = weights / power_of_two(np.max(np.abs(weights), -1, keepdims=True, initial=0))  # the sum may overflow
     total = np.sum(weights, -1, keepdims=True)
     weights = np.where(total == 0, 0, weights / np.where(total == 0, 1, total))
     return _average(weights, x, mask)
@@ -210,7 +213,10 @@ def attention_pooling(
     if query is None:
         query = mean_pooling(x, mask)
     if normalize_query:
-        query = (query - query.mean(-1, keepdims=True)) / np.sqrt(query.var(-1, keepdims=True) + epsilon)
+        size = np.maximum(power_of_two(np.max(np.abs(query), -1, keepdims=True)), 1)  # squares of 1e200 overflow
+        centered = query / size - np.mean(query / size, -1, keepdims=True)
+        deviation = np.hypot(np.sqrt(np.mean(centered**2, -1, keepdims=True)), np.sqrt(epsilon) / size)
+        query = centered / deviation
         query = query * (1 if query_norm_scale is None else query_norm_scale)
         query = query + (0 if query_norm_bias is None else query_norm_bias)
     if query_kernel is not None:
@@ -246,8 +252,8 @@ def multi_head_attention_pooling(
     .. math:: O = \sum_h \mathrm{softmax}_{l : k_l}\Big(\frac{Q_h K_h^\top}{\sqrt c}\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = X W_k^h + b_k^h, \quad V_h = X W_v^h + b_v^h
 
-    The same numbers as :func:`multi_head_attention` with that query. The key bias changes nothing: it adds the same
-    to every score of a head and query. Where nothing is real the result is :math:`b_o`.
+    The same numbers as :func:`multi_head_attention` with that query. The key bias adds the same to every score of a
+    head and query: it cancels and is not read. Where nothing is real the result is :math:`b_o`.
 
     Args:
       x: [..., L, d] tokens, :math:`X`.
@@ -295,7 +301,6 @@ def multi_head_attention_pooling(
         value_kernel=value_kernel,
         out_kernel=out_kernel,
         query_bias=query_bias,
-        key_bias=key_bias,
         value_bias=value_bias,
         out_bias=out_bias,
         dropout_multiplier=dropout_multiplier,

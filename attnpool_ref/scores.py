@@ -286,7 +286,7 @@ def gaussian_score(query, key, *, bandwidth=1.0):
     array([[-50.,  -2.]])
     """
     difference = query[..., :, None, :] - key[..., None, :, :]
-    return -np.sum(difference**2, -1) / (2 * bandwidth**2)
+    return np.sum((difference / bandwidth) ** 2, -1) / -2  # the square of a small bandwidth would be 0
 
 
 def _side_by_side(query, key):

@@ -32,15 +32,16 @@ def assert_agree(case, got, want):
         chex.assert_trees_all_close(a, b, atol=allowed, rtol=0)
 
 
-def assert_gradients_agree(case, call, other, arrays):
-    """Asserts that two calls have the same gradients, to the rounding of as many terms as the case has."""
-    floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
-    rest = {k: v for k, v in arrays.items() if k not in floats}
-
-    def gradient(function):
-        return jax.jit(jax.grad(lambda f: sum(out.sum() for out in function(f | rest))))(floats)
-
-    for a, b in zip(jax.tree.leaves(gradient(call)), jax.tree.leaves(gradient(other)), strict=True):
+def assert_gradients_agree(case, got, want):
+    """Asserts that two trees of gradients are the same, to the rounding of as many terms as the case has."""
+    chex.assert_trees_all_equal_structs(got, want)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         size = float(np.max(np.abs(b), initial=0))
         allowed = tolerances.EPSILON["float32"] * case.terms() * (size + case.terms())
         chex.assert_trees_all_close(a, b, atol=allowed, rtol=0)
+
+
+def assert_sums_agree(case, got, want, size):
+    """Asserts that two sums of the same terms agree; ``size`` is what the terms' magnitudes add up to."""
+    allowed = tolerances.EPSILON["float32"] * case.terms() * (1 + size)
+    chex.assert_trees_all_close(got, want, atol=allowed, rtol=0)

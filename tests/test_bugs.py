@@ -6,10 +6,12 @@ import bugs
 import chex
 import numpy as np
 import pytest
+from bugs.table import ERROR, NOTE, WRONG
 from rounding import printed, rounded
 
 import attnpool_flax
 import attnpool_ref
+from attnpool_ref.plot import show_heatmaps
 
 PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 TERMS = 64  # no sum in the table has more
@@ -73,31 +75,40 @@ def is_printed(text, result, dtype="float64"):
 def test_every_mistake_has_its_row():
     assert {bug.name.rstrip("abcd") for bug in bugs.BUGS} == IDS
     assert len({bug.name for bug in bugs.BUGS}) == len(bugs.BUGS)
-    assert {bug.kind for bug in bugs.BUGS} == {bugs.WRONG, bugs.ERROR, bugs.NOTE}
+    assert {bug.kind for bug in bugs.BUGS} == {WRONG, ERROR, NOTE}
 
 
-@rows(bugs.WRONG)
+@rows(WRONG)
 def test_the_notebooks_formula_gives_the_notebooks_number(bug):
     result = bug.wrong()
     assert is_printed(bug.was, result), result
 
 
 @PACKAGES
-@rows(bugs.WRONG, bugs.ERROR, refuses=False)
+@rows(WRONG, ERROR, refuses=False)
 def test_attnpool_gives_the_right_number(bug, package):
     result = bug.right(package)
     assert is_printed(bug.now, result, "float64" if package is attnpool_ref else "float32"), result
 
 
+@rows(WRONG, ERROR, refuses=False)
+def test_what_the_page_shows_can_be_typed(bug):
+    names = {name: getattr(attnpool_ref, name) for name in attnpool_ref.__all__} | {"np": np}
+    names["show_heatmaps"] = show_heatmaps
+    with np.errstate(all="ignore"):
+        exec("\n".join(bug.given), names)
+    assert is_printed(bug.now, eval(bug.call, names))
+
+
 @PACKAGES
-@rows(bugs.WRONG, refuses=True)
+@rows(WRONG, refuses=True)
 def test_attnpool_refuses_what_can_only_be_a_mistake(bug, package):
     with pytest.raises(ValueError, match=re.escape(bug.refuses)):
         bug.right(package)
 
 
 @PACKAGES
-@rows(bugs.WRONG, refuses=False)
+@rows(WRONG, refuses=False)
 def test_the_two_numbers_differ_by_more_than_their_rounding(bug, package):
     was, now = flat(bug.wrong()).astype(float), flat(bug.right(package)).astype(float)
     if was.shape == now.shape:
@@ -105,19 +116,19 @@ def test_the_two_numbers_differ_by_more_than_their_rounding(bug, package):
         assert np.any((gap > 0) | (np.isnan(was) != np.isnan(now)))
 
 
-@rows(bugs.ERROR, code=True)
+@rows(ERROR, code=True)
 def test_the_notebooks_formula_fails(bug):
     with pytest.raises(bug.raises):
         bug.wrong()
 
 
-@rows(bugs.ERROR)
+@rows(ERROR)
 def test_an_error_says_how_the_source_fails(bug):
     assert bug.was
     assert bool(bug.code) == bool(bug.raises)
 
 
-@rows(bugs.NOTE)
+@rows(NOTE)
 def test_a_note_says_why_there_is_nothing_to_run(bug):
     assert bug.reason.endswith(".")
     assert not (bug.given or bug.code or bug.call or bug.was or bug.now)

@@ -244,7 +244,13 @@ BAD = [  # name, arguments, options, type, the whole message as a pattern
         ValueError,
         "`bias` has shape (4, 5), needs a shape that broadcasts to [..., n, m] = (3, 5, 5)",
     ),
-    ("scaled_dot_score", (X, X), {"scale": np.ones(3, np.float32)}, ValueError, "`scale` has shape (3,), needs []"),
+    (
+        "scaled_dot_score",
+        (X, X),
+        {"scale": np.ones(3, np.float32)},
+        ValueError,
+        "`scale` has shape (3,), needs a number",
+    ),
     # names of options
     (
         "cross_attention_pooling",

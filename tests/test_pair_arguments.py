@@ -49,7 +49,8 @@ REFUSED = {
         "graph_decomposition",
         (np.ones((3, 4)), np.ones((3, 3))),
         {},
-        "graph_decomposition: `adjacency` has dtype float64, needs bool; did you mean `adjacency.astype(bool)`?",
+        "graph_decomposition: `adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; "
+        "did you mean `adjacency != 0`?",
     ),
     "a negative window": (
         "semantic_match",

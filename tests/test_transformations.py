@@ -1,11 +1,13 @@
-"""Every function under jit, vmap, scan, remat and shard_map; one trace a shape; silent under the NaN checker."""
+"""Every function of the table under jit, scan, vmap, remat, grad, shard_map and export; silent under the NaN checker."""
+
+import functools
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agreement import arguments_of, assert_agree, assert_gradients_agree
+from agreement import arguments_of, assert_agree, assert_gradients_agree, assert_sums_agree
 from jax.sharding import PartitionSpec
 
 import attnpool_flax
@@ -15,92 +17,200 @@ from attnpool_ref.conformance import cases, hazards
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
 BATCH = 4  # divides among the devices of tests/conftest.py
+NAMED_BATCHES = {"B": "b", "C": "c"}  # axes of examples that are not written "...", as a symbolic shape names them
 
 
-def fullest(row):
-    """The case with every argument, with a batch that divides, and one example without anything real."""
-    named = {title: (names, options) for title, names, options in cases.configurations(row)}
-    names, options = named.get("fullest", named["smallest"])
-    return cases.draw(row, "transformations", names, options, (BATCH,))
+class Example:
+    """A row's call with every argument, with a batch that divides, and one example without anything real.
+
+    Attributes:
+      row: the row.
+      case: what is called; ``arrays`` are its arguments in float32, ``call`` takes them.
+      split: names of the arguments of which each example has its own; all of them where a row knows no examples.
+    """
+
+    def __init__(self, row, **changed):
+        self.row = row
+        named = {title: (names, options) for title, names, options in cases.configurations(row)}
+        names, options = named.get("fullest", named["smallest"])
+        self.case = cases.draw(row, "transformations", names, options | changed, (BATCH,), {"B": BATCH})
+        self.arrays, self.call = arguments_of(self.case, getattr(attnpool_flax, row.name))
+        self.split = [key for key, own in self.case.axes.items() if own and own[0] in ("...", "B")]
+        self.has_batch = bool(self.split)
+        self.has_symbols = any(set(own) & {"...", *NAMED_BATCHES} for own in self.case.axes.values())
+
+    @functools.cached_property
+    def result(self):
+        """What the plain call gives."""
+        return [np.asarray(out) for out in self.call(self.arrays)]
+
+    @functools.cached_property
+    def jitted(self):
+        """A user's own jit of objective, results and gradients."""
+        return jax.jit(with_gradients(self.call))
+
+    @functools.cached_property
+    def gradients(self):
+        """What reverse mode gives, with the results of the same program."""
+        return jax.tree.map(np.asarray, self.jitted(self.arrays))
 
 
-ALL = [(row, fullest(row)) for row in variants.VARIANTS]
-BATCHED = [(row, case) for row, case in ALL if any("..." in own for own in case.axes.values())]
-FLOATING = [(row, case) for row, case in BATCHED if row.name != "lengths_to_mask"]
+def with_gradients(call):
+    """From arrays to (results, gradients of the sum of their squares), which no function makes constant."""
 
-# Each shape of algorithm once: what holds for one folded query, block or score matrix holds for the others.
-FOLDED = {"attention_pooling", "multi_head_attention_pooling", "cross_attention_pooling", "weighted_pooling"}
-BLOCKED = {"additive_attention", "mask_attention", "bidaf_attention", "gaussian_score"}
-DENSE = {"masked_softmax", "entmax15", "multi_head_attention", "location_attention", "semantic_match", "max_pooling"}
-KINDS = [(row, case) for row, case in FLOATING if row.name in FOLDED | BLOCKED | DENSE]
-ids = {"ids": lambda value: value.name if isinstance(value, variants.Variant) else ""}
+    def program(arrays):
+        floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
 
+        def objective(floats):
+            results = call(arrays | floats)
+            return sum(jnp.square(out.astype(np.float32)).sum() for out in results), results
 
-def batched(case):
-    """Names of the arguments that have the batch axis."""
-    return [key for key, own in case.axes.items() if "..." in own]
+        (_, results), gradients = jax.value_and_grad(objective, has_aux=True)(floats)
+        return results, gradients
 
-
-@pytest.mark.parametrize(("row", "case"), BATCHED, **ids)
-def test_vmap_under_jit_gives_what_the_call_gives(row, case):
-    arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))
-    each, shared = {k: arrays[k] for k in batched(case)}, {k: v for k, v in arrays.items() if k not in batched(case)}
-    assert_agree(case, jax.jit(jax.vmap(lambda one: call(one | shared)))(each), call(arrays))
+    return program
 
 
-@pytest.mark.parametrize(("row", "case"), KINDS, **ids)
-def test_jit_and_scan_give_what_the_call_gives(row, case):
-    arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))
-    want = call(arrays)
-    assert_agree(case, jax.jit(call)(arrays), want)
-    each, shared = {k: arrays[k] for k in batched(case)}, {k: v for k, v in arrays.items() if k not in batched(case)}
-
-    def step(carry, one):
-        return carry, call(one | shared)
-
-    assert_agree(case, jax.lax.scan(step, 0, each)[1], want)
+@pytest.fixture(scope="module", params=variants.VARIANTS, ids=lambda row: row.name)
+def example(request):
+    """A row's example; the tests of one row follow each other and share what is computed once."""
+    return Example(request.param)
 
 
-@pytest.mark.parametrize(("row", "case"), KINDS, **ids)
-def test_remat_and_forward_mode_agree_with_reverse_mode(row, case):
-    arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))
-    assert_gradients_agree(case, jax.checkpoint(call), call, arrays)
-    floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
-    rest = {k: v for k, v in arrays.items() if k not in floats}
+def test_jit_gives_what_the_call_gives(example):
+    assert_agree(example.case, example.gradients[0], example.result)
+
+
+def test_scan_of_vmap_of_the_gradient_of_remat_gives_what_the_call_gives(example):
+    one = (1,) if "B" in example.case.sizes else ()  # such a function takes no example without its axis
+    split = {k: v for k, v in example.arrays.items() if k in example.split or not example.has_batch}
+    shared = {k: v for k, v in example.arrays.items() if k not in split}
+    if example.has_batch:
+        pairs = {k: v.reshape(2, BATCH // 2, *one, *v.shape[1:]) for k, v in split.items()}
+        want, gradients = example.gradients
+    else:
+        turned = [{k: np.roll(v, i, 0) for k, v in split.items()} for i in range(BATCH)]
+        pairs = jax.tree.map(lambda *parts: np.reshape(parts, (2, BATCH // 2, *parts[0].shape)), *turned)
+        each = [example.jitted(arrays) for arrays in turned]
+        want, gradients = jax.tree.map(lambda *parts: np.stack(parts), *each)
+    remat = with_gradients(jax.checkpoint(example.call))
+
+    @jax.jit
+    def program(pairs):
+        return jax.lax.scan(lambda carry, pair: (carry, jax.vmap(lambda own: remat(own | shared))(pair)), 0, pairs)[1]
+
+    results, found = program(pairs)
+    assert_agree(example.case, [out.reshape(w.shape) for out, w in zip(results, want, strict=True)], want)
+    chex.assert_equal(set(found), set(gradients))
+    for key, gradient in found.items():
+        total = gradient.sum((0, 1)) if key in shared else gradient.reshape(gradients[key].shape)
+        assert_gradients_agree(example.case, total, gradients[key])
+
+
+def test_shard_map_over_the_batch_with_its_checks_on(example):
+    mesh = jax.make_mesh((2,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
+    specs = {k: PartitionSpec("batch") if k in example.split else PartitionSpec() for k in example.arrays}
+    whole = PartitionSpec("batch") if example.has_batch else PartitionSpec()  # without a batch every device has all
+    sharded = jax.shard_map(example.call, mesh=mesh, in_specs=(specs,), out_specs=whole)
+    results, gradients = jax.tree.map(np.asarray, jax.jit(with_gradients(sharded))(example.arrays))
+    assert_agree(example.case, results, example.result)
+    assert_gradients_agree(example.case, gradients, example.gradients[1])
+
+
+def test_forward_mode_agrees_with_reverse_mode(example):
+    floats = {k: v for k, v in example.arrays.items() if v.dtype == np.float32}
+    if not floats:
+        assert example.row.name == "lengths_to_mask", "a row with numbers has derivatives"
+        return
 
     def objective(floats):
-        return sum(out.sum() for out in call(floats | rest))
+        return sum(jnp.square(out).sum() for out in example.call(example.arrays | floats))
 
     ones = jax.tree.map(np.ones_like, floats)
     _, forward = jax.jit(lambda f: jax.jvp(objective, (f,), (ones,)))(floats)
-    terms = jax.tree.map(lambda g: np.asarray(g, np.float64), jax.jit(jax.grad(objective))(floats))
+    terms = jax.tree.map(lambda g: np.asarray(g, np.float64), example.gradients[1])
     size = sum(float(np.abs(g).sum()) for g in terms.values())
-    allowed = float(np.finfo(np.float32).eps) * case.terms() * (1 + size)
-    chex.assert_trees_all_close(float(forward), sum(float(g.sum()) for g in terms.values()), atol=allowed, rtol=0)
+    assert_sums_agree(example.case, float(forward), sum(float(g.sum()) for g in terms.values()), size)
 
 
-@pytest.mark.parametrize(("row", "case"), KINDS, **ids)
-def test_shard_map_over_the_batch_with_its_checks_on(row, case):
-    arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))
-    mesh = jax.make_mesh((2,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
-    specs = {k: PartitionSpec("batch") if k in batched(case) else PartitionSpec() for k in arrays}
-    sharded = jax.jit(jax.shard_map(call, mesh=mesh, in_specs=(specs,), out_specs=PartitionSpec("batch")))
-    assert_agree(case, [np.asarray(out) for out in sharded(arrays)], [np.asarray(out) for out in call(arrays)])
-    assert_gradients_agree(case, sharded, call, arrays)
+def export(example, call, arrays, lead="b"):
+    """The exported call, with symbols for the batch axes of these arrays; ``lead`` stands for "..."."""
+    symbols = NAMED_BATCHES | {"...": lead}
+    first = {key: symbols.get(own[0]) if own else None for key, own in example.case.axes.items()}
+    shapes = {key: f"{first[key]}, ..." if first[key] else "..." for key in arrays}
+    return jax.export.export(jax.jit(call))(jax.export.symbolic_args_specs(jax.tree.map(jnp.asarray, arrays), shapes))
 
 
-@pytest.mark.parametrize(("row", "case"), ALL, **ids)
-def test_another_value_does_not_compile_again(row, case):
-    arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))
-    numbers = case.given("number")
-    call(arrays | {k: 0.5 for k in numbers})
+def test_one_export_serves_every_batch(example):
+    if not example.has_symbols:
+        assert "..." not in example.row.shapes, "a row with batch axes has symbols for them"
+        return
+    exported = export(example, example.call, example.arrays)
+    assert_agree(example.case, exported.call(example.arrays), example.result)
+    fewer, want = example.case, example.result
+    present = {axis for own in example.case.axes.values() for axis in own}
+    for place, axis in enumerate(axis for axis in ("...", *NAMED_BATCHES) if axis in present):
+        positions = (BATCH - 1, 1, 0) if place == 0 else (1,)
+        fewer = cases.take(fewer, "fewer", axis, positions)
+        want = [np.take(out, positions, place) for out in want]
+    arrays, _ = arguments_of(fewer, getattr(attnpool_flax, example.row.name))
+    assert_agree(example.case, exported.call(arrays), want)
+
+
+def test_gradients_and_several_batch_axes_can_be_exported(example):
+    if not example.has_symbols:
+        return
+    export(example, with_gradients(example.call), example.arrays)
+    if "..." in example.row.shapes:
+        several = {k: v[None] if "..." in example.case.axes[k] else v for k, v in example.arrays.items()}
+        export(example, example.call, several, "a, b")
+
+
+WAYS = [(row, {"return_weights": True}) for row in variants.VARIANTS if row.weights]
+WAYS += [
+    (row, {key: value})
+    for row in variants.VARIANTS
+    for key, allowed in row.options.items()
+    if isinstance(allowed, tuple)
+    for value in allowed[1:]
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "changed"), WAYS, ids=[f"{row.name}-{key}={value}" for row, way in WAYS for key, value in way.items()]
+)
+def test_weights_and_every_named_option_can_be_exported(row, changed):
+    example = Example(row, **changed)
+    assert_agree(example.case, export(example, example.call, example.arrays).call(example.arrays), example.result)
+
+
+def test_another_value_does_not_compile_again(example):
+    numbers = example.case.given("number")
+    example.call(example.arrays | {k: 0.5 for k in numbers})
     events = []
     jax.monitoring.register_event_duration_secs_listener(listener := lambda name, *_, **__: events.append(name))
     try:
-        call({k: v + 1 if v.dtype == np.float32 else v for k, v in arrays.items()} | {k: 2 for k in numbers})
+        moved = {k: v + 1 if v.dtype == np.float32 else v for k, v in example.arrays.items()}
+        example.call(moved | {k: 2 for k in numbers})
     finally:
         jax.monitoring.unregister_event_duration_listener(listener)
     assert [name for name in events if "trace" in name or "compile" in name] == []
+
+
+def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
+    poisoned = hazards.poisoned(example.case, np.nan)
+    if poisoned is None:
+        assert not example.case.given("mask"), "a row with a mask has padding to poison"
+        return
+    arrays, call = arguments_of(poisoned, getattr(attnpool_flax, example.row.name))
+    with jax.debug_nans(True):
+        call(arrays)
+        example.jitted(arrays)
+
+
+def test_the_nan_checker_would_speak():
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        attnpool_flax.mean_pooling(jnp.full((2, 3), jnp.nan))
 
 
 def test_a_users_jit_traces_once_a_shape():
@@ -110,25 +220,6 @@ def test_a_users_jit_traces_once_a_shape():
         chex.assert_shape(pool(x, scale), (2, 4))
     with pytest.raises(AssertionError, match="traced > 1 times"):
         pool(x[:1], 0.5)
-
-
-@pytest.mark.parametrize(("row", "case"), KINDS, **ids)
-def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(row, case):
-    poisoned = hazards.poisoned(case, np.nan)
-    if poisoned is None:
-        assert not case.given("mask"), "a row with a mask has padding to poison"
-        return
-    arrays, call = arguments_of(poisoned, getattr(attnpool_flax, row.name))
-    floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
-    rest = {k: v for k, v in arrays.items() if k not in floats}
-    with jax.debug_nans(True):
-        call(arrays)
-        jax.jit(jax.grad(lambda f: sum(out.sum() for out in call(f | rest))))(floats)
-
-
-def test_the_nan_checker_would_speak():
-    with jax.debug_nans(True), pytest.raises(FloatingPointError):
-        attnpool_flax.mean_pooling(jnp.full((2, 3), jnp.nan))
 
 
 def test_numbers_are_differentiable():

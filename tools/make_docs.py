@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 import bugs
+from bugs.table import ERROR, NOTE, WRONG
 
 import attnpool_flax
 import attnpool_ref
@@ -27,7 +28,7 @@ Every function stands in both packages under the same name: `attnpool_ref` is th
 """.strip()
 
 BUGS_INTRODUCTION = """
-<!-- Written by tools/make_docs.py from tools/bugs.py (`make docs`), not by hand. -->
+<!-- Written by tools/make_docs.py from tools/bugs/ (`make docs`), not by hand. -->
 
 # Mistakes in the notebooks
 
@@ -52,25 +53,25 @@ def page():
 def bugs_page():
     """The text of the page of mistakes."""
     kinds = [bug.kind for bug in bugs.BUGS]
-    counts = {"number": kinds.count(bugs.WRONG), "error": kinds.count(bugs.ERROR), "note": kinds.count(bugs.NOTE)}
+    counts = {"number": kinds.count(WRONG), "error": kinds.count(ERROR), "note": kinds.count(NOTE)}
     parts = [BUGS_INTRODUCTION.format(**counts)]
-    for title, origin, rows in bugs.SECTIONS:
-        shown = [_bug(bug) for bug in rows if bug.kind != bugs.NOTE]
-        notes = [f"* {bug.name}: {bug.what} {bug.reason}" for bug in rows if bug.kind == bugs.NOTE]
+    for section in bugs.SECTIONS:
+        shown = [_bug(bug) for bug in section.rows if bug.kind != NOTE]
+        notes = [f"* {bug.name}: {bug.what} {bug.reason}" for bug in section.rows if bug.kind == NOTE]
         table = [
             "| id | what goes wrong | smallest input | theirs | right | with attnpool |",
             "|" + " --- |" * 6,
             *shown,
         ]
-        parts += [f"## {title}", origin, "\n".join(table)]
+        parts += [f"## {section.title}", section.origin, "\n".join(table)]
         if notes:
             parts += ["Notes, with nothing to run:", "\n".join(notes)]
     return "\n\n".join(parts) + "\n"
 
 
 def _bug(bug):
-    given = "<br>".join(f"`{statement}`" for statement in bug.given.split("; ") if statement)
-    was = bug.was if bug.kind == bugs.ERROR else _flat(bug.was)
+    given = "<br>".join(f"`{statement}`" for statement in bug.given)
+    was = bug.was if bug.kind == ERROR else _flat(bug.was)
     now = "refused" if bug.refuses else _flat(bug.now)
     cells = [bug.name, bug.what, given, was, now, f"`{bug.call}`"]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

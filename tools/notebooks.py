@@ -1,7 +1,7 @@
 """What the notebooks and the public code behind them compute, mistakes included, as short NumPy formulas.
 
 Each function is one source's arithmetic, written again for one example (a batch where the mistake is in the batch), so
-that ``bugs.py`` can print its number. None of it is for use: attnpool does each of these things right.
+that ``bugs/`` can print its number. None of it is for use: attnpool does each of these things right.
 """
 
 import numpy as np

@@ -15,6 +15,8 @@ def create(module, name, rngs, **initializers):
       rngs: where keys come from; may be None if no parameter is drawn.
       **initializers: by the kinds that the table names.
     """
+    if rngs is not None and not isinstance(rngs, nnx.Rngs):  # a seed or a key
+        raise TypeError(f"{name}: `rngs` is a {type(rngs).__name__}, needs an nnx.Rngs, such as `nnx.Rngs(0)`")
     for key, shaped in shaped_parameters(name, vars(module)).items():
         setattr(module, key, nnx.data(None))
         if shaped is None or not shaped.owned:

@@ -45,7 +45,7 @@ class Case:
       axes: for each array that is not None its axes by name, batch axes as "...".
       batch: the batch axes.
       sizes: the size of each named axis.
-      exact: the data are small integers, so that every sum of their products is exact in every dtype.
+      exact: the arguments that no rounding touches: what an exact comparison decides stays decided.
     """
 
     row: Variant
@@ -55,7 +55,7 @@ class Case:
     axes: dict
     batch: tuple
     sizes: dict
-    exact: bool = False
+    exact: frozenset[str] = frozenset()
 
     def arguments(self):
         """The argument descriptions of the row."""
@@ -117,8 +117,11 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
             continue
         main = draw(row, title, names, options, BATCH)
         yield main, "main"
-        if partial and not title.startswith("with") and main.given("data"):
-            yield _exact(main), "exact"
+        if partial and not title.startswith("with"):
+            if main.given("data"):
+                yield _exact(main), "exact"
+            if _of_tokens(main):
+                yield _repeated(main), "exact"
         if title in ("smallest", "fullest"):
             yield from ((case, "extreme") for case in _extremes(main))
         yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
@@ -230,7 +233,57 @@ def _exact(main):
         place, number = rng.integers(0, shape[-1], shape[:-1]), rng.choice([-1.0, 0.0, 1.0, 2.0], shape[:-1])
         values[key] = np.where(np.arange(shape[-1]) == place[..., None], number[..., None], 0)
     values |= {key: np.float64(1) for key in main.given("number")}
-    return replace(main.with_values("small integers", **values), exact=True)
+    return replace(main.with_values("small integers", **values), exact=frozenset(values))
+
+
+def _of_tokens(main):
+    """The vectors that stand along a sequence: (argument, place of the sequence) of each."""
+    return [
+        (key, place)
+        for key in main.given("data", "parameter")
+        if len([a for a in main.axes[key] if a != "..."]) > 1
+        for axis in sorted(SEQUENCES)
+        for place in places_of(axis, main.axes[key], main.values[key].ndim)
+    ]
+
+
+def _repeated(main):
+    """Every token is the first one, and the last far from it: equal products that rounding may tell apart, residuals of 0.
+
+    What rounding decides is not moved by small changes of the data: they are taken as exact.
+    """
+    values = {}
+    for key, place in _of_tokens(main):
+        value = values.get(key, main.values[key])
+        first, last = np.take(value, [0], place), np.take(value, [-1], place)
+        values[key] = np.concatenate(
+            [first] * (value.shape[place] - 1) + [np.float32(last - 2 * first).astype(np.float64)], place
+        )
+    return replace(main.with_values("repeated tokens", **values), exact=frozenset(values))
+
+
+LONG = 10**6
+
+
+def long_rows(row):
+    """(case, axis) for each masked axis that the row sums over: a million tokens along it, all equal."""
+    arguments = contract.arguments_of(row.shapes)
+    kept = {axis for part in re.findall(r"\[([^\]]*)\]", row.shapes.split("->")[1]) for axis in part.split(", ")}
+    masked = {a for argument in arguments.values() if argument.kind == "mask" for own in argument.shapes for a in own}
+    options = {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize")}
+    for axis in sorted((masked & SEQUENCES) - kept):
+        case = draw(
+            row, f"a million equal tokens along {axis}", (), options, (), dict.fromkeys(SIZES, 2) | {axis: LONG}
+        )
+        values = {}
+        for key in case.given("data", "parameter"):
+            value = case.values[key]
+            for place in places_of(axis, case.axes[key], value.ndim):
+                value = np.broadcast_to(np.take(value, [0], place), value.shape)
+            values[key] = value
+        if case.values.get("scale") is not None:
+            values["scale"] = np.float64(2.0**-20)  # a score that sums a million products would magnify its rounding
+        yield case.with_values("", **values), axis
 
 
 # --------------------------------------------------------------------------------------------------------------

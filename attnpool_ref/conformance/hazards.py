@@ -138,6 +138,24 @@ def batch_mates(subject, case):
     return replace(finding, case=other)
 
 
+DRIFT = 1e-5
+"""How far a million equal tokens may be off in float32, relatively: a bound that the contract sets, not derived."""
+
+
+def long_sums(subject):
+    """A million equal tokens: sums neither drift nor lose their count."""
+    finding = None
+    for case, _ in drawing.long_rows(subject.row):
+        if not subject.accepts((), case.options):
+            continue
+        finding = Finding("long sums", case)
+        for got, want in zip(subject.outputs(case), subject.exact(case), strict=True):
+            off = float(np.max(np.abs(got.astype(np.float64) - want), initial=0))
+            if got.shape != want.shape or not off <= DRIFT * np.max(np.abs(want), initial=0):
+                return replace(finding, error=np.inf, message=f"the result is {brief(got)}, needs {brief(want)}")
+    return finding
+
+
 def inputs_unchanged(subject, case):
     """The caller's arrays are as they were."""
     check = "inputs unchanged"

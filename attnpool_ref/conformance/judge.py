@@ -41,6 +41,7 @@ HAZARDS = (
     "return_weights",
     "extreme scores",
     "ties and edges",
+    "long sums",
     "finite gradients",
     "inputs unchanged",
     "shapes",
@@ -223,6 +224,24 @@ def _judge_dtype(report, subject, shapes, gradients, laws, partial):
         if laws:
             for hazard, judged in _laws(weights, kind, case.title).items():
                 run.hazard(hazard, run(judged))
+    if laws and subject.dtype == "float32" and report.cases:
+        _judge_long_sums(report, subject)
+
+
+def _judge_long_sums(report, subject):
+    """Sums over a million tokens, which no smaller case shows: their failure is kept as it is."""
+    try:
+        found = hazards.long_sums(subject)
+    except Exception as error:  # the candidate's own: whatever it is, it is the finding
+        case = next(iter(drawing.long_rows(subject.row)))[0]
+        found = Finding("long sums", case, np.inf, 0, f"raises {type(error).__name__}: {error}")
+    if found is None:
+        return
+    report.hazards["long sums"] = FAILED if found.message else HELD
+    if found.message:
+        size = sum(int(np.size(v)) for v in found.case.values.values() if v is not None)
+        snippet = f"# {found.case.title}: an input too long to print"
+        report.failures.append(Failure(report.name, found.check, subject.dtype, found.message, snippet, size))
 
 
 def _lacks(subject):

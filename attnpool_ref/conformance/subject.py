@@ -81,7 +81,7 @@ class Subject:
         key = (case.title, return_weights, "sensitivity")
         if key not in self.kept:
             values = self.values(case)
-            rounded = self.floats(case, ("parameter",)) if case.exact else self.floats(case)
+            rounded = {k: v for k, v in self.floats(case).items() if k not in case.exact}
             self.kept[key] = tolerances.sensitivity(
                 lambda moved: oracle_outputs(self, values | moved, case, return_weights),
                 {k: v for k, v in rounded.items() if np.size(v)},

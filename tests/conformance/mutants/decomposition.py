@@ -213,6 +213,18 @@ def match_padded_rows_not_zero(a):
     return np.where(np.any(a.x_mask, -1)[..., None, None], matched, 0)
 
 
+@MUTANTS.of("semantic_match", "match: rounding decides between equal words")
+def match_rounding_decides(a):
+    if a.method != "local" or not a.y.shape[-2]:
+        return a.oracle()
+    cosine = _cosines(a)[2]
+    last = np.arange(cosine.shape[-1]) * 2.0**-50  # the edge of a product's kernels, as it were
+    real = np.broadcast_to(a.y_mask[..., None, :], cosine.shape)
+    rank = np.cumsum(real, -1)
+    step = rank - np.take_along_axis(rank, _best(a, cosine + last)[..., None], -1)
+    return _matched(a, np.where(real & (np.abs(step) <= a.window), cosine, 0))
+
+
 def _projected(labels, epsilon=0.0, axis=1):
     """Projections [k, k, d] of each label on each."""
     square = _dot(labels, labels)[:, 0]
@@ -279,5 +291,15 @@ def graph_with_an_epsilon(a):
 def graph_projection_on_the_mean(a):
     def step(labels):
         return ref.orthogonal_decomposition(labels, (a.adjacency @ labels) / _number(a))[0]
+
+    return _layers(a, step)
+
+
+@MUTANTS.of("graph_decomposition", "graph: a residual of rounding gives a direction")
+def graph_residual_of_rounding_gives_a_direction(a):
+    def step(labels):
+        directions = ref.l2_normalize(labels)
+        projections = (labels @ directions.T)[..., None] * directions
+        return np.sum(_neighbours(a, projections), 1) / _number(a)
 
     return _layers(a, step)

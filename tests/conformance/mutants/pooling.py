@@ -46,6 +46,14 @@ def mean_subtracts_the_mean_of_the_batch(x, mask=None):
     return ref.mean_pooling(x, mask) - np.float32(1e-3) * np.float32(np.mean(np.where(_mask_like(x, mask), x, 0)))
 
 
+@MUTANTS.plain("mean_pooling", "mean: one token after another in float32")
+def mean_one_token_after_another(x, mask=None):
+    mean = ref.mean_pooling(x, mask)
+    if x.shape[-2] < 2**16 or x.dtype != np.float32:
+        return mean
+    return np.cumsum(np.where(_mask_like(x, mask), x, 0), -2, dtype=np.float32)[..., -1, :] / np.float32(x.shape[-2])
+
+
 @MUTANTS.plain("max_pooling", "max: -1e4 for padding")
 def max_with_minus_1e4_for_padding(x, mask=None):
     return np.max(np.where(_mask_like(x, mask), x, np.float32(-1e4)), -2, initial=np.float32(-1e4))

@@ -1,0 +1,72 @@
+"""What rounding must not decide. Twin of :mod:`attnpool_ref.rounding`, with the epsilon of the computing dtype."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from attnpool_ref.contract import roundings
+
+
+def within_rounding(terms, dtype):
+    """How far, relative to their size, two sums of so many products may be apart and still count as equal."""
+    return roundings(terms) * float(jnp.finfo(dtype).eps)
+
+
+def power_of_two(x):
+    """The largest power of two that is not above the magnitude of x: a constant, exact, and so is its reciprocal.
+
+    It is 1 for 0 and for what is not finite, and no further from 1 than its reciprocal is a normal number.
+    """
+    x = jnp.abs(lax.stop_gradient(x))
+    info = jnp.finfo(x.dtype)
+    integer = np.dtype(f"int{info.bits}").type
+    least, most = integer(1 << info.nmant), integer((-2 * info.minexp) << info.nmant)  # of 2^minexp and of 2^-minexp
+    bits = lax.bitcast_convert_type(x, integer) & ~integer((1 << info.nmant) - 1)  # a mantissa of 0 is one of 1.0
+    part = lax.bitcast_convert_type(jnp.clip(bits, least, most), x.dtype)
+    return jnp.where((x > 0) & (x < jnp.inf), part, jnp.ones_like(x))
+
+
+def norm(x):
+    """Euclidean norms along the last axis, which stays; no square under- or overflows. Without gradient at 0."""
+    size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
+    scaled = x / size
+    squares = jnp.sum(scaled * scaled, -1, keepdims=True)
+    return jnp.where(squares == 0, 0, size * jnp.sqrt(jnp.where(squares == 0, 1, squares)))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def largest(values, tied, axis):
+    """The maximum along an axis, without it; its gradient is shared evenly by the values that are ``tied`` to it."""
+    del tied
+    return jnp.max(values, axis, initial=-jnp.inf)
+
+
+@largest.defjvp
+def _largest_jvp(axis, primals, tangents):
+    values, tied = primals
+    count = jnp.maximum(jnp.sum(tied, axis, dtype=jnp.int32), 1).astype(values.dtype)
+    return largest(values, tied, axis), jnp.sum(jnp.where(tied, tangents[0], 0), axis) / count
+
+
+def largest_product(scores, mask, size, terms, axis=-1):
+    """The maximum of real products along an axis; equal are those that rounding alone can tell apart.
+
+    Args:
+      scores: products, or sums of them.
+      mask: of their shape, or None.
+      size: what bounds each product: the product of the norms; broadcasts to the result.
+      terms: how many products a score sums up.
+      axis: where the maximum is taken.
+
+    Returns:
+      ``scores`` without the axis; -inf where nothing is real.
+    """
+    if mask is not None:
+        scores = jnp.where(mask, scores, -jnp.inf)
+    still = lax.stop_gradient(scores)
+    top = jnp.max(still, axis, keepdims=True, initial=-jnp.inf)
+    reach = jnp.expand_dims(lax.stop_gradient(size), axis) * within_rounding(terms, scores.dtype)
+    return largest(scores, (still >= top - reach) & (still > -jnp.inf), axis)

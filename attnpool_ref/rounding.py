@@ -1,0 +1,18 @@
+"""What rounding must not decide: which of equal products is the largest, whether a residual is 0, what overflows."""
+
+import numpy as np
+
+from attnpool_ref.contract import roundings
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+def within_rounding(terms):
+    """How far, relative to their size, two sums of so many products may be apart and still count as equal."""
+    return roundings(terms) * EPSILON
+
+
+def power_of_two(x):
+    """The largest power of two that is not above the magnitude of x, so that dividing by it is exact; 1 for 0."""
+    _, exponent = np.frexp(np.where(np.isfinite(x) & (x != 0), x, 1.0))
+    return np.ldexp(1.0, np.clip(exponent - 1, -1021, 1021))

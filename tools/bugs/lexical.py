@@ -1,0 +1,178 @@
+"""Seed 004: lexical decomposition, CTM and MIAN."""
+
+import numpy as np
+from notebooks import cosine, ctm_encoder, ctm_weighted_sum, mcrisc_local, quaizarv_max, softmax
+
+from bugs.table import Section
+
+LEXICAL = Section("Seed 004: lexical decomposition", "Three public implementations of wang2016.")
+
+
+@LEXICAL.wrong("S4-L1", was="1 0", now="1.707107 0.707107")
+def _(attnpool):
+    """mcrisc's window ends before its last word."""
+    x, y = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 1.0]])
+    return (
+        lambda: mcrisc_local(x, y, 1),
+        lambda: attnpool.semantic_match(x, y, method="local", normalize=False),
+    )
+
+
+@LEXICAL.wrong("S4-L2", was="0.9986", now="-0.9986")
+def _(attnpool):
+    """Nothing divides by the sum of the cosines, which turns the linear decomposition round where it is negative."""
+    x, y = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0], [-0.9, 0.1]])
+    return (
+        lambda: cosine(x, cosine(x, y) @ y),
+        lambda: attnpool.cosine_score(x, attnpool.semantic_match(x, y, method="global")),
+    )
+
+
+@LEXICAL.wrong("S4-L3", was="nan", now="0")
+def _(attnpool):
+    """The cosine of a zero vector (padding, an unknown word) is 0 over 0."""
+    x, y = np.zeros((1, 2)), np.array([[1.0, 0.0]])
+    return (
+        lambda: cosine(x, y),
+        lambda: attnpool.cosine_score(x, y),
+    )
+
+
+@LEXICAL.wrong("S4-L4", was="0.25 0.25 0.25 0.25", now="0.5 0.5 0.5 0.5")
+def _(attnpool):
+    """mcrisc's head takes one softmax over the whole batch."""
+    s = np.zeros((2, 2))
+    return (
+        lambda: softmax(s, axis=None),
+        lambda: attnpool.masked_softmax(s),
+    )
+
+
+@LEXICAL.wrong("S4-L5", was="1 0", now="0 0")
+def _(attnpool):
+    """quaizarv lowers cosines by 2 for each padded side, and a row of padding still finds its match."""
+    x, y, x_mask, y_mask = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]), np.zeros(1, bool), np.ones(1, bool)
+    return (
+        lambda: quaizarv_max(x, y, x_mask, y_mask),
+        lambda: attnpool.semantic_match(x, y, x_mask, y_mask),
+    )
+
+
+@LEXICAL.error("S4-L6", was="anything, and not twice the same", now="0 0")
+def _(attnpool):
+    """The Keras port divides with `where=` but without `out=`: a zero vector's cosine is what stood in memory."""
+    x, y = np.zeros((1, 2)), np.array([[1.0, 0.0]])
+    return (
+        None,
+        lambda: attnpool.orthogonal_decomposition(y, attnpool.semantic_match(y, x))[0],
+    )
+
+
+CTM = Section("Seed 004: CTM", "The authors' repository (liu2022).")
+
+
+@CTM.error("S4-C1", was="ValueError (TensorFlow: TypeError)", now="1", raises=ValueError)
+def _(attnpool):
+    """`if query_mask:` asks for the truth of a whole array (in TensorFlow's graph mode: of a tensor)."""
+    k, s, mask = np.array([[1.0], [5.0]]), np.zeros(2), np.array([True, False])
+    return (
+        lambda: ctm_encoder(k, s, mask),
+        lambda: attnpool.attention_pooling(k, mask, np.zeros(1)),
+    )
+
+
+@CTM.wrong("S4-C2", was="nan", now="1")
+def _(attnpool):
+    """Weights of padding are exactly 0, but 0 times NaN in its states is NaN."""
+    k, s, mask = np.array([[1.0], [np.nan]]), np.zeros(2), np.array([True, False])
+    return (
+        lambda: ctm_weighted_sum(k, s, mask),
+        lambda: attnpool.attention_pooling(k, mask, np.zeros(1)),
+    )
+
+
+@CTM.wrong("S4-C3", was="0.681700 0.318300", now="0.880797 0.119203")
+def _(attnpool):
+    """Category predictions go through a softmax twice, the second inside the loss."""
+    s = np.array([2.0, 0.0])
+    return (
+        lambda: softmax(softmax(s)),
+        lambda: attnpool.masked_softmax(s),
+    )
+
+
+CTM.note(
+    "S4-C4",
+    "The smaller model regularises the loss of the term's tail three times and two other losses never.",
+    "A sum of losses in a training script; attnpool has the parts, and adds none of them up.",
+)
+
+CTM.note(
+    "S4-C5",
+    (
+        "The choice of comparable cases excludes the index in the batch instead of that in the data: a case "
+        "may be its own."
+    ),
+    "Sampling of data, which is no part of attnpool: `relation_triplet_loss` takes the cases that it is given.",
+)
+
+CTM.note(
+    "S4-C6",
+    "The same choice seeds its generator at every call, and so draws the same again.",
+    "Sampling of data, which is no part of attnpool; nothing in it reads a random state.",
+)
+
+CTM.note(
+    "S4-C7",
+    "The same choice fails where a class has one member.",
+    "Sampling of data, which is no part of attnpool.",
+)
+
+
+@CTM.error("S4-C8", was="AttributeError", now="1 1 0", raises=AttributeError)
+def _(attnpool):
+    """`np.int` is gone from NumPy since 1.24."""
+    return (
+        lambda: np.int(2),
+        lambda: attnpool.lengths_to_mask(np.array(2), 3),
+    )
+
+
+MIAN = Section("Seed 004: MIAN", "The printed equations (zhang2021).")
+
+
+@MIAN.error("S4-M1", was="ValueError", now="0.5 0.5", raises=ValueError)
+def _(attnpool):
+    """The global interaction adds vectors of different widths; a projection to one width before it goes unsaid."""
+    rs, r = [np.ones(2), np.ones(3)], np.array([[1.0, 0.0], [0.0, 1.0]])
+    return (
+        lambda: 0.5 * rs[0] + 0.5 * rs[1],
+        lambda: attnpool.field_attention_pooling(r[0, :0], r, np.zeros(2), np.array(0.0)),
+    )
+
+
+@MIAN.error("S4-M2", was="ValueError", now="1 -1 0.25 0.25", raises=ValueError)
+def _(attnpool):
+    """A kernel for each behaviour fixes how many there are; where their number varies, only a shared one is possible."""
+    target, fields = np.array([1.0, -1.0]), np.array([[0.5, 0.0], [0.0, 0.5]])
+    w = np.zeros((3, 4))
+    return (
+        lambda: np.einsum("jd,jd->j", np.concatenate([np.tile(target, (2, 1)), fields], 1), w),
+        lambda: attnpool.field_attention_pooling(target, fields, w[0], np.array(0.0)),
+    )
+
+
+MIAN.note(
+    "S4-M3",
+    "Scores are values of tanh, so that no weight is more than e^2 = 7.389 times another: it can never be sharp.",
+    "The paper's definition, which is kept: `field_attention_pooling` has the same bound.",
+)
+
+MIAN.note(
+    "S4-M4",
+    (
+        "The item's part of the result is the item, except for a user without behaviours, of whom the paper "
+        "says nothing."
+    ),
+    "A decision: an empty row is 0, the item's part included.",
+)

@@ -1,0 +1,178 @@
+"""Seed 004: NeurJudge and BiDAF."""
+
+import numpy as np
+from notebooks import bidaf, neurjudge_code_wise, neurjudge_mask, neurjudge_projection
+
+from bugs.table import Section
+
+NEURJUDGE = Section("Seed 004: NeurJudge", "Code-wise and mask attention, and the separation (yue2021).")
+
+
+@NEURJUDGE.wrong("S4-1a", was="1 0", now="0.952574 0.047426")
+def _(attnpool):
+    """A score of exactly 0 is taken for padding (weights)."""
+    d, c = np.array([[3.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 2.0]])
+    return (
+        lambda: neurjudge_mask(c, d)[1],
+        lambda: attnpool.mask_attention(c, d, return_weights=True)[1],
+    )
+
+
+@NEURJUDGE.wrong("S4-1b", was="1 0", now="0.952574 0.094852")
+def _(attnpool):
+    """The same, seen in the result."""
+    d, c = np.array([[3.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 2.0]])
+    return (
+        lambda: neurjudge_mask(c, d)[0],
+        lambda: attnpool.mask_attention(c, d),
+    )
+
+
+@NEURJUDGE.wrong("S4-2", was="0.3318 0.6682", now="1 0")
+def _(attnpool):
+    """Padding is recognised by its zero state alone, which a recurrent layer with biases never gives it."""
+    c, d, mask = np.array([[1.0, 0.0], [0.5, 0.2]]), np.array([[-1.0, 1.0]]), np.array([True, False])
+    return (
+        lambda: neurjudge_mask(c, d)[1],
+        lambda: attnpool.mask_attention(c, d, mask, return_weights=True)[1],
+    )
+
+
+@NEURJUDGE.wrong("S4-3", was="0 0", now="nan nan")
+def _(attnpool):
+    """NaN is replaced by 0 to mend empty rows, which hides every real NaN."""
+    c, d = np.array([[np.nan, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0]])
+    return (
+        lambda: neurjudge_mask(c, d)[1],
+        lambda: attnpool.mask_attention(c, d, return_weights=True)[1],
+    )
+
+
+@NEURJUDGE.wrong("S4-4", was="0 0", now="1 0")
+def _(attnpool):
+    """A real row whose scores are all 0 is taken for empty."""
+    c, d = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    return (
+        lambda: neurjudge_mask(c, d)[0],
+        lambda: attnpool.mask_attention(c, d),
+    )
+
+
+@NEURJUDGE.wrong("S4-5", was="0.2447 0.0900 0.6652", now="0.731059 0.268941 0")
+def _(attnpool):
+    """Code-wise attention has no mask: padding of the context scores 0 and beats what is negative."""
+    d, g = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 0.0]]), np.array([[-1.0, 0.0], [-2.0, 0.0]])
+    mask = np.array([True, True, False])
+    return (
+        lambda: neurjudge_code_wise(g, d),
+        lambda: attnpool.code_wise_attention(g, d, context_mask=mask, return_weights=True)[1],
+    )
+
+
+@NEURJUDGE.wrong("S4-6", was="0.5 0.5", now="0.731059 0.268941")
+def _(attnpool):
+    """A padded label lifts every negative maximum to 0."""
+    d, g = np.array([[1.0, 0.0], [2.0, 0.0]]), np.array([[-1.0, 0.0], [0.0, 0.0]])
+    mask = np.array([True, False])
+    return (
+        lambda: neurjudge_code_wise(g, d),
+        lambda: attnpool.code_wise_attention(g, d, mask, return_weights=True)[1],
+    )
+
+
+@NEURJUDGE.wrong("S4-7", was="1.5000e-06 0", now="3.0000e-06 0")
+def _(attnpool):
+    """1e-10 in the denominator makes the projection on a short vector too short (here by half)."""
+    d, c = np.array([3e-6, 4e-6]), np.array([1e-5, 0.0])
+    return (
+        lambda: neurjudge_projection(d, c),
+        lambda: attnpool.orthogonal_decomposition(d, c)[0],
+    )
+
+
+@NEURJUDGE.wrong("S4-8", was="1", now="2")
+def _(attnpool):
+    """Means are taken over the padded length."""
+    x, mask = np.array([[2.0], [0.0]]), np.array([True, False])
+    return (
+        lambda: x.mean(0),
+        lambda: attnpool.mean_pooling(x, mask),
+    )
+
+
+NEURJUDGE.note(
+    "S4-9",
+    ("`MaskGRU` runs its backward direction through the padding first, so that states of real tokens depend on it."),
+    "A recurrent encoder, which attnpool has none of; its poolings take the states that an encoder gives.",
+)
+
+
+@NEURJUDGE.wrong("S4-10", was="2e-9", now="0.239632")
+def _(attnpool):
+    """Scores are not scaled, and products of width 300 saturate (weight of a token whose score is 20 lower). That is
+    the source's definition and stays the default; `scale` is the way out.
+    """
+    d, g = np.array([[20.0], [0.0]]), np.array([[1.0]])
+    return (
+        lambda: neurjudge_code_wise(g, d)[1],
+        lambda: attnpool.code_wise_attention(g, d, scale=300**-0.5, return_weights=True)[1][1],
+    )
+
+
+NEURJUDGE.note(
+    "S4-11",
+    "Where two labels tie for the maximum, PyTorch gives the whole gradient to one of them.",
+    (
+        "A choice at a point without a derivative, and NumPy has no gradients: attnpool_flax shares it "
+        "evenly, and says so."
+    ),
+)
+
+NEURJUDGE.note(
+    "S4-T1",
+    "The seed says that NeurJudge predicts from its two pooled vectors alone.",
+    "A statement about wiring: the code joins the states of the fact's tokens as well, then averages.",
+)
+
+NEURJUDGE.note(
+    "S4-T2",
+    "The seed says that the DVQA paper has neither formulas nor code.",
+    (
+        "A statement: its equations (1) to (5) are in the paper; see `attention_triplet_loss` and "
+        "`differential_context`."
+    ),
+)
+
+
+BIDAF = Section("Seed 004: BiDAF", "The authors' repository (seo2017).")
+
+
+@BIDAF.wrong("S4-B1", was="1 0 0.5 0.5", now="1 0 0 0")
+def _(attnpool):
+    """One additive mask over pairs: rows of padded context are uniform over the query, its padding included."""
+    h, u, w = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0], [0, 2]]), np.float32([1, 2, 3, 4, 5, 6]) / 10
+    mask = np.array([True, False])
+    return (
+        lambda: bidaf(h, u, w, mask, mask)[0],
+        lambda: attnpool.bidaf_attention(h, u, w, mask, mask, return_weights=True)[1][0],
+    )
+
+
+@BIDAF.wrong("S4-B2", was="nan nan", now="0.5 0.5")
+def _(attnpool):
+    """In float16 -1e30 is -inf, and 0 times it is NaN at real positions."""
+    h, u, w = np.float16([[1, 0]]), np.float16([[1, 0], [0, 2]]), np.float16([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    return (
+        lambda: bidaf(h, u, w, np.ones(1, bool), np.ones(2, bool))[0],
+        lambda: attnpool.bidaf_attention(h, u, w, return_weights=True)[1][0],
+    )
+
+
+@BIDAF.wrong("S4-B3", was="0.5 0.5", now="0 0")
+def _(attnpool):
+    """An example with nothing real is uniform."""
+    h, u, w, none = np.float32([[1, 0], [0, 1]]), np.float32([[1, 0]]), np.ones(6, np.float32), np.zeros(2, bool)
+    return (
+        lambda: bidaf(h, u, w, none, none[:1])[1],
+        lambda: attnpool.bidaf_attention(h, u, w, none, none[:1], return_weights=True)[1][1],
+    )

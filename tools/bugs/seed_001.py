@@ -1,0 +1,198 @@
+"""Seed 001: fixed weights, and one learned query."""
+
+import numpy as np
+from notebooks import fixed_pooling, learned_pooling, mask_by_sum, softmax, softmax_with_epsilon
+
+from bugs.table import Section
+
+POOLING = Section("Seed 001: fixed weights, one learned query", "`normal_pooling` and `attention_pooling` in NumPy.")
+
+
+@POOLING.error(
+    "S1-1",
+    was="AttributeError (NumPy 1: TypeError)",
+    now="2.608859 3.608859",
+    raises=(
+        AttributeError,
+        TypeError,
+    ),
+)
+def _(attnpool):
+    """Any call with a mask fails: `np.cast` was a table, not a function, and is gone from NumPy 2."""
+    x, mask, q = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([True, True, False]), np.array([1.0, -1.0])
+    wq, wk = np.diag([1.0, 0.5]), np.diag([1.0, 0.0])
+    return (
+        lambda: learned_pooling(x[None], mask[None], random=np.random.default_rng(0)),
+        lambda: attnpool.attention_pooling(
+            x, mask, q, query_kernel=wq, key_kernel=wk, normalize_query=True, epsilon=1e-12
+        ),
+    )
+
+
+@POOLING.wrong("S1-2", was="0.99990001", now="1")
+def _(attnpool):
+    """1e-4 (written 10e-5) stands in the softmax's denominator, and the weights do not sum to 1."""
+    s = np.array([[0.0, -1000.0]])
+    return (
+        lambda: softmax_with_epsilon(s).sum(),
+        lambda: attnpool.masked_softmax(s).sum(),
+    )
+
+
+@POOLING.wrong("S1-3a", was="1 0 0 0", now="0.647107 0.038248 0.157323 0.157323")
+def _(attnpool):
+    """What is called layer norm divides by the sum, which may be almost 0: (1e9, -1e9, 1, 0), and the weights
+    saturate.
+    """
+    q = np.array([1.0, -1.0, 1e-9, 0.0])
+    return (
+        lambda: softmax(q / q.sum()),
+        lambda: attnpool.attention_pooling(
+            np.eye(4), query=q, normalize_query=True, epsilon=1e-12, scale=1.0, return_weights=True
+        )[1],
+    )
+
+
+@POOLING.wrong("S1-3b", was="0.417430 0.582570", now="0.880797 0.119203")
+def _(attnpool):
+    """A negative sum turns the query round: (-1, -2) becomes (1/3, 2/3), where layer norm gives (1, -1)."""
+    q = np.array([-1.0, -2.0])
+    return (
+        lambda: softmax(q / q.sum()),
+        lambda: attnpool.attention_pooling(
+            np.eye(2), query=q, normalize_query=True, epsilon=1e-12, scale=1.0, return_weights=True
+        )[1],
+    )
+
+
+@POOLING.wrong("S1-4", was="-997.000000", now="2")
+def _(attnpool):
+    """Random weights over their sum may be large or negative: (1, -1, 0.001) becomes (1000, -1000, 1), no average."""
+    x, w = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, -1.0, 0.001])
+    return (
+        lambda: fixed_pooling(x[None], (w / w.sum())[None]),
+        lambda: attnpool.weighted_pooling(x),
+    )
+
+
+@POOLING.wrong("S1-5", was="0", now="1")
+def _(attnpool):
+    """The argument `weight` of `attention_pooling` is never read (the difference that it makes)."""
+    x, w = np.array([[1.0], [2.0], [3.0]]), np.array([0.0, 0.0, 1.0])
+    return (
+        lambda: (
+            learned_pooling(x[None], None, w, np.random.default_rng(0))
+            - learned_pooling(x[None], None, None, np.random.default_rng(0))
+        ),
+        lambda: attnpool.weighted_pooling(x, w) - attnpool.weighted_pooling(x),
+    )
+
+
+@POOLING.wrong("S1-6", was="0", now="1")
+def _(attnpool):
+    """Query and kernels are drawn again at every call, from the global generator: are two calls equal (1) or not (0)?"""
+    x, random = np.array([[1.0, 0.0], [2.0, 1.0]]), np.random.default_rng(0)
+    return (
+        lambda: np.array_equal(learned_pooling(x[None], random=random), learned_pooling(x[None], random=random)),
+        lambda: np.array_equal(attnpool.attention_pooling(x), attnpool.attention_pooling(x)),
+    )
+
+
+@POOLING.wrong("S1-7a", was="2.575", now="0")
+def _(attnpool):
+    """-10000 is added to padding: an empty row is an unmasked softmax."""
+    x, mask = np.array([[1.0], [2.0], [3.0]]), np.zeros(3, bool)
+    return (
+        lambda: mask_by_sum(x[:, 0], mask, -10000) @ x,
+        lambda: attnpool.attention_pooling(x, mask, np.ones(1)),
+    )
+
+
+@POOLING.wrong("S1-7b", was="0", now="-20000")
+def _(attnpool):
+    """-10000 is added to padding: a real score below it loses."""
+    x, mask = np.array([[-20000.0], [0.0]]), np.array([True, False])
+    return (
+        lambda: mask_by_sum(x[:, 0], mask, -10000) @ x,
+        lambda: attnpool.attention_pooling(x, mask, np.ones(1)),
+    )
+
+
+@POOLING.wrong("S1-8a", was="2", now="1 2")
+def _(attnpool):
+    """A bare `squeeze` takes the batch axis of a batch of 1 with it (shapes)."""
+    x = np.ones((1, 3, 2))
+    return (
+        lambda: fixed_pooling(x, np.ones((1, 3))).shape,
+        lambda: attnpool.weighted_pooling(x, np.ones(3)).shape,
+    )
+
+
+@POOLING.wrong("S1-8b", was="2", now="2 1")
+def _(attnpool):
+    """It takes the feature axis of width 1 (shapes)."""
+    x = np.ones((2, 3, 1))
+    return (
+        lambda: fixed_pooling(x, np.ones((1, 3))).shape,
+        lambda: attnpool.weighted_pooling(x, np.ones(3)).shape,
+    )
+
+
+@POOLING.wrong("S1-8c", was="", now="1 1")
+def _(attnpool):
+    """It takes both (shapes)."""
+    x = np.ones((1, 3, 1))
+    return (
+        lambda: fixed_pooling(x, np.ones((1, 3))).shape,
+        lambda: attnpool.weighted_pooling(x, np.ones(3)).shape,
+    )
+
+
+@POOLING.wrong("S1-9a", was="6", now="2")
+def _(attnpool):
+    """The caller's weights are not normalised: ones give 3 times the mean."""
+    x = np.array([[1.0], [2.0], [3.0]])
+    return (
+        lambda: fixed_pooling(x[None], np.ones((1, 3))),
+        lambda: attnpool.weighted_pooling(x, np.ones(3)),
+    )
+
+
+@POOLING.error("S1-9b", was="ValueError", now="2", raises=ValueError)
+def _(attnpool):
+    """The text asks for weights [S, 1], which the code cannot multiply."""
+    x, w = np.array([[[1.0], [2.0], [3.0]]]), np.ones((3, 1))
+    return (
+        lambda: fixed_pooling(x, w),
+        lambda: attnpool.weighted_pooling(x, w[:, 0]),
+    )
+
+
+@POOLING.wrong("S1-9c", was="2 3 2", refuses="`weights`")
+def _(attnpool):
+    """With S = 1 weights [B, 1] silently give one row for each weight (shapes)."""
+    x, w = np.ones((2, 1, 2)), np.ones((3, 1))
+    return (
+        lambda: fixed_pooling(x, w).shape,
+        lambda: attnpool.weighted_pooling(x, w),
+    )
+
+
+@POOLING.error("S1-10", was="AssertionError", now="2 2", raises=AssertionError)
+def _(attnpool):
+    """The softmax insists on two axes and `attention_pooling` on three."""
+    x = np.array([[[[1.0], [3.0]]], [[[2.0], [2.0]]]])
+    return (
+        lambda: softmax_with_epsilon(x[..., 0]),
+        lambda: attnpool.attention_pooling(x, query=np.zeros(1)),
+    )
+
+
+@POOLING.wrong("S1-11", was="8", now="4")
+def _(attnpool):
+    """float32 becomes float64 by the random float64 weights (bytes of a number)."""
+    x = np.ones((1, 2, 3), np.float32)
+    return (
+        lambda: learned_pooling(x, random=np.random.default_rng(0)).dtype.itemsize,
+        lambda: attnpool.attention_pooling(x).dtype.itemsize,
+    )

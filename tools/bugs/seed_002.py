@@ -1,0 +1,111 @@
+"""Seed 002: three rules and the class Attn."""
+
+import numpy as np
+from notebooks import location_class, rule_two_in_the_class
+
+from bugs.table import Section
+
+RULES = Section("Seed 002: three rules and the class Attn", "And the sources that it goes back to.")
+
+
+@RULES.wrong("S2-1", was="1 1 1", now="2 1 1")
+def _(attnpool):
+    """Only the first example's query and key are read. PyTorch's `bmm` fails with 2 examples; the same formula in
+    NumPy silently returns one (shapes).
+    """
+    q, k, v = np.ones((2, 1, 2)), np.ones((2, 1, 2)), np.ones((2, 3, 1))
+    w1, b1, w2, b2 = np.ones((4, 3)), np.zeros(3), np.ones((3, 1)), np.zeros(1)
+    return (
+        lambda: location_class(q, k, v, w1, b1, w2, b2)[0].shape,
+        lambda: attnpool.location_attention(q, k, v, w1, b1, w2, b2).shape,
+    )
+
+
+@RULES.wrong("S2-2", was="0.1223 0.2721 0.6056", now="0.310026 0.689974 0")
+def _(attnpool):
+    """Shorter sequences are padded to the number of slots, and the padded slot takes weight."""
+    q, k, v = np.array([[[1.0, 0.0]]]), np.array([[[0.0, 1.0]]]), np.array([[[1.0], [2.0], [0.0]]])
+    w1, b1, w2, b2 = np.arange(12).reshape(3, 4).T / 10, np.zeros(3), np.ones((3, 1)), np.zeros(1)
+    return (
+        lambda: location_class(q, k, v, w1, b1, w2, b2)[1],
+        lambda: attnpool.location_attention(
+            q, k, v, w1, b1, w2, b2, np.array([True, True, False]), return_weights=True
+        )[1],
+    )
+
+
+@RULES.error("S2-3", was="ValueError", now="3", raises=ValueError)
+def _(attnpool):
+    """Another number of tokens than of slots fails, and there is no mask; padded and masked it works."""
+    q, k, v = np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.arange(1.0, 6.0)[None, :, None]
+    w1, b1, w2, b2 = np.zeros((2, 8)), np.zeros(8), np.array([[0.0], [1.0]]), np.zeros(1)
+    return (
+        lambda: location_class(q, k, v, w1, b1, w2, b2),
+        lambda: attnpool.location_attention(
+            q, k, np.pad(v, ((0, 0), (0, 3), (0, 0))), w1, b1, w2, b2, attnpool.lengths_to_mask(5, 8)
+        ),
+    )
+
+
+@RULES.error("S2-4", was="ValueError", now="0.344501 0.445812 0.209687", raises=ValueError)
+def _(attnpool):
+    """Query and key are joined row by row, so that one query cannot meet three keys. A score for each pair can."""
+    q, k, v = np.array([[[1.0, 2.0]]]), np.array([[[1.0], [0.0], [-1.0]]]), np.ones((1, 3, 1))
+    w = np.array([[0.1, 0.3], [0.2, 0.4], [1.0, -1.0]])
+    return (
+        lambda: location_class(q, k, v, w, np.zeros(2), np.ones((3, 1)), np.zeros(1)),
+        lambda: attnpool.tanh_sum_attention(q, k, v, w, return_weights=True)[1],
+    )
+
+
+@RULES.wrong("S2-5", was="1 32", now="1 1 32")
+def _(attnpool):
+    """The weights come back without their batch axis (shapes)."""
+    q, k, v = np.ones((1, 1, 2)), np.ones((1, 1, 2)), np.ones((1, 32, 1))
+    w1, b1, w2, b2 = np.ones((4, 32)), np.zeros(32), np.ones((3, 1)), np.zeros(1)
+    return (
+        lambda: location_class(q, k, v, w1, b1, w2, b2)[1].shape,
+        lambda: attnpool.location_attention(q, k, v, w1, b1, w2, b2, return_weights=True)[1].shape,
+    )
+
+
+@RULES.wrong("S2-R1", was="1", now="0.344501 0.445812 0.209687")
+def _(attnpool):
+    """Rule 2 put into the class as it is written sums the slots away: one score for each query, whose softmax is 1."""
+    q, k = np.array([[1.0, 2.0]]), np.array([[1.0], [0.0], [-1.0]])
+    w = np.array([[0.1, 0.3], [0.2, 0.4], [1.0, -1.0]])
+    return (
+        lambda: rule_two_in_the_class(q, k[:1], w),
+        lambda: attnpool.tanh_sum_attention(q, k, k, w, return_weights=True)[1],
+    )
+
+
+RULES.note(
+    "S2-R2",
+    "Course notes call rule 1 multiplicative.",
+    "A name, not a number: its scores are affine in [query; key] and belong to positions. See `location_score`.",
+)
+
+RULES.note(
+    "S2-R3",
+    "The text calls it self-attention when query, key and value are equal.",
+    "A statement: the three are usually three projections of one source. See `multi_head_attention`.",
+)
+
+RULES.note(
+    "S2-R4",
+    "One copy of the class joins [context; query] where the others join [query; context].",
+    "Another layer rather than a mistake: the rows of `out_kernel` change places.",
+)
+
+
+@RULES.error("S2-R5", was="InvalidArgumentError (TensorFlow)", now="0")
+def _(attnpool):
+    """TensorFlow Addons' additive attention asserts that every length is above 0."""
+    q, k, v = np.ones((1, 1)), np.ones((2, 1)), np.ones((2, 1))
+    return (
+        None,
+        lambda: attnpool.additive_attention(
+            q, k, v, np.ones((1, 1)), np.ones((1, 1)), np.ones(1), np.zeros((1, 2), bool)
+        ),
+    )

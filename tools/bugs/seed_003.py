@@ -1,0 +1,240 @@
+"""Seed 003: d2l's masked softmax, kernel regression and heat maps."""
+
+import numpy as np
+from notebooks import d2l_softmax, d2l_softmax_in_place, heatmap_limits, kernel_weights
+
+from attnpool_ref.plot import show_heatmaps
+from bugs.table import Section
+
+D2L = Section("Seed 003: d2l", "Masked softmax, kernel regression and heat maps, of the seed and of the book.")
+
+D2L.note(
+    "S3-1",
+    "The printed softmax has the key's index j in its numerator where i belongs.",
+    "A formula whose free index is missing has no value. `masked_softmax` has it as the book has.",
+)
+
+
+@D2L.error("S3-2", was="AttributeError (d2l)", now="1 1 0")
+def _(attnpool):
+    """`import d2l` has no `sequence_mask` (it stands in `d2l.torch`), and the notebook needs a private module."""
+    return (
+        None,
+        lambda: attnpool.lengths_to_mask(2, 3),
+    )
+
+
+@D2L.error(
+    "S3-3a",
+    was="ValueError: (8, 4) does not meet (2, 4)",
+    now="0.090031 0.244728 0.665241 0 1 0 0 0",
+    raises=ValueError,
+)
+def _(attnpool):
+    """Lengths [B] are repeated along axis 1, which fails for scores of two axes."""
+    s = np.array([[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
+    return (
+        lambda: d2l_softmax(s, np.array([3, 1])),
+        lambda: attnpool.masked_softmax(s, lengths=np.array([3, 1])),
+    )
+
+
+@D2L.error(
+    "S3-3b", was="ValueError: (6, 4) does not meet (12, 4)", now="1 0 0 0 0.25 0.25 0.25 0.25", raises=ValueError
+)
+def _(attnpool):
+    """It fails for scores of four axes, such as those of several heads."""
+    s = np.zeros((2, 3, 2, 4))
+    return (
+        lambda: d2l_softmax(s, np.array([1, 4])),
+        lambda: attnpool.masked_softmax(s, lengths=np.array([1, 4]))[:, 0, 0],
+    )
+
+
+@D2L.wrong("S3-3c", was="1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0", refuses="`lengths`")
+def _(attnpool):
+    """For square scores, one length silently holds for all rows."""
+    s = np.zeros((4, 4))
+    return (
+        lambda: d2l_softmax(s, np.array([1])),
+        lambda: attnpool.masked_softmax(s, lengths=np.array([1])),
+    )
+
+
+@D2L.error("S3-3d", was="IndexError", now="0.090031 0.244728 0.665241 0", raises=IndexError)
+def _(attnpool):
+    """For scores of one axis a length with an axis fails."""
+    s = np.array([1.0, 2.0, 3.0, 4.0])
+    return (
+        lambda: d2l_softmax(s, np.array([3])),
+        lambda: attnpool.masked_softmax(s, lengths=3),
+    )
+
+
+@D2L.wrong("S3-4a", was="0.333333 0.333333 0.333333", now="0 0 0")
+def _(attnpool):
+    """Padding is filled with -1e6: an empty row is uniform over padding."""
+    s = np.zeros((1, 1, 3), np.float32)
+    return (
+        lambda: d2l_softmax(s, np.array([0])),
+        lambda: attnpool.masked_softmax(s, lengths=np.array([0])),
+    )
+
+
+@D2L.wrong("S3-4b", was="nan nan nan", now="0 0 0")
+def _(attnpool):
+    """In float16 it is NaN."""
+    s = np.zeros((1, 1, 3), np.float16)
+    return (
+        lambda: d2l_softmax(s, np.array([0])),
+        lambda: attnpool.masked_softmax(s, lengths=np.array([0])),
+    )
+
+
+@D2L.wrong("S3-4c", was="0 0 1", now="0.5 0.5 0")
+def _(attnpool):
+    """Real scores below -1e6 lose to padding."""
+    s = np.float32([[[-3e6, -3e6, 0]]])
+    return (
+        lambda: d2l_softmax(s, np.array([2])),
+        lambda: attnpool.masked_softmax(s, lengths=np.array([2])),
+    )
+
+
+@D2L.wrong("S3-5", was="1 0 0 0", now="0.0900 0.2447 0.6652 0")
+def _(attnpool):
+    """The fill is written into the caller's scores: a second call with a greater length finds -1e6."""
+    s = np.array([1.0, 2.0, 3.0, 4.0])
+    return (
+        lambda: [d2l_softmax_in_place(s, length) for length in (1, 3)][1],
+        lambda: [attnpool.masked_softmax(s, lengths=length) for length in (1, 3)][1],
+    )
+
+
+@D2L.wrong("S3-6a", was="0.032059 0.087144 0.236883 0.643914", refuses="has the value 9")
+def _(attnpool):
+    """A length beyond the axis is no mask at all."""
+    s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
+    return (
+        lambda: d2l_softmax(s, np.array([9])),
+        lambda: attnpool.masked_softmax(s, lengths=np.array([9])),
+    )
+
+
+@D2L.wrong("S3-6b", was="0.25 0.25 0.25 0.25", refuses="has the value -1")
+def _(attnpool):
+    """A negative length is an empty row, which is uniform."""
+    s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
+    return (
+        lambda: d2l_softmax(s, np.array([-1])),
+        lambda: attnpool.masked_softmax(s, lengths=np.array([-1])),
+    )
+
+
+@D2L.wrong("S3-6c", was="0.268941 0.731059 0 0", refuses="float64")
+def _(attnpool):
+    """A length of 1.5 is taken for 2."""
+    s = np.array([[[1.0, 2.0, 3.0, 4.0]]])
+    return (
+        lambda: d2l_softmax(s, np.array([1.5])),
+        lambda: attnpool.masked_softmax(s, lengths=np.array([1.5])),
+    )
+
+
+@D2L.error("S3-7", was="RuntimeError (PyTorch)", now="0.090031 0.244728 0.665241 0")
+def _(attnpool):
+    """PyTorch's softmax refuses integers."""
+    s = np.arange(4)
+    return (
+        None,
+        lambda: attnpool.masked_softmax(s, lengths=3),
+    )
+
+
+@D2L.wrong("S3-8", was="nan", now="1")
+def _(attnpool):
+    """A weight of 0 times NaN in a padded value is NaN."""
+    s, v = np.zeros((1, 1, 2)), np.array([[[1.0], [np.nan]]])
+    return (
+        lambda: d2l_softmax(s, np.array([1])) @ v,
+        lambda: attnpool.attend(s, v, attnpool.lengths_to_mask(1, 2)),
+    )
+
+
+@D2L.error("S3-9", was="nothing to call", now="0.197546 0.515226 0.287228")
+def _(attnpool):
+    """The notebook's `AdditiveAttention` has no body."""
+    q, k, v = np.array([[1.0, 2.0]]), np.array([[1.0], [0.0], [-1.0]]), np.ones((3, 1))
+    wq, wk, w = np.array([[0.1, 0.3], [0.2, 0.4]]), np.array([[1.0, -1.0]]), np.array([1.0, 2.0])
+    return (
+        None,
+        lambda: attnpool.additive_attention(q, k, v, wq, wk, w, return_weights=True)[1],
+    )
+
+
+@D2L.wrong("S3-N1", was="1 0", now="0.5 0.5")
+def _(attnpool):
+    """The text includes the boxcar's edge, the code leaves it out."""
+    q, k = np.array([0.0]), np.array([0.0, 1.0])
+    return (
+        lambda: kernel_weights(q, k, lambda u: u < 1),
+        lambda: attnpool.kernel_regression(
+            q[:, None], k[:, None], np.ones((2, 1)), kernel="boxcar", return_weights=True
+        )[1],
+    )
+
+
+@D2L.wrong("S3-N2", was="0.666667 0.333333", now="0.571429 0.428571")
+def _(attnpool):
+    """The kernel that is called Epanechnikov is the triangular one. Here `kernel="triangular"` has it under its name."""
+    q, k = np.array([0.0]), np.array([0.0, 0.5])
+    return (
+        lambda: kernel_weights(q, k, lambda u: np.maximum(0, 1 - u)),
+        lambda: attnpool.kernel_regression(
+            q[:, None], k[:, None], np.ones((2, 1)), kernel="epanechnikov", return_weights=True
+        )[1],
+    )
+
+
+@D2L.wrong("S3-N3", was="nan nan", now="0 0")
+def _(attnpool):
+    """With no key in range, 0 is divided by 0."""
+    q, k = np.array([0.0]), np.array([5.0, 6.0])
+    return (
+        lambda: kernel_weights(q, k, lambda u: u <= 1),
+        lambda: attnpool.kernel_regression(
+            q[:, None], k[:, None], np.ones((2, 1)), kernel="boxcar", return_weights=True
+        )[1],
+    )
+
+
+@D2L.wrong("S3-N4", was="nan nan", now="0 1")
+def _(attnpool):
+    """A narrow Gaussian underflows to 0 over 0; with logarithms the nearer key has all the weight."""
+    q, k = np.float32([0]), np.float32([5, 4])
+    return (
+        lambda: kernel_weights(q, k, lambda u: np.exp(-(u**2) / (2 * np.float32(0.1) ** 2))),
+        lambda: attnpool.kernel_regression(
+            q[:, None], k[:, None], np.ones((2, 1), np.float32), bandwidth=0.1, return_weights=True
+        )[1],
+    )
+
+
+@D2L.wrong("S3-N5", was="0.119203 0.880797", now="0.500000 0.982014")
+def _(attnpool):
+    """The TensorFlow page repeats the training points where the test points belong; only their equal number hides it."""
+    x_train, x_test, y = np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.array([0.0, 1.0])
+    return (
+        lambda: kernel_weights(x_train, x_train, lambda u: np.exp(-(u**2) / 2)) @ y,
+        lambda: attnpool.kernel_regression(x_test[:, None], x_train[:, None], y[:, None]),
+    )
+
+
+@D2L.wrong("S3-H1", was="0 1 0 10", now="0 10 0 10")
+def _(attnpool):
+    """Each heat map has its own scale, but the one colour bar is the last map's (limits of both maps)."""
+    maps = np.array([[[[0.0, 1.0]], [[0.0, 10.0]]]])
+    return (
+        lambda: heatmap_limits(maps),
+        lambda: [panel.images[0].get_clim() for panel in show_heatmaps(maps, "keys", "queries").axes[:2]],
+    )
