@@ -1,14 +1,15 @@
 # The usual tools' own commands, nothing more. VENV and PYTHON may be given: make test VENV=.venv313 PYTHON=python3.13
-# PEERS may pin what `make peers` installs: make peers PEERS='torch==2.13.0'
+# PEERS may pin what `make peers` and `make bench` install: make peers PEERS='torch==2.13.0'. ARGS go to the bench: ARGS=--quick
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test peers lint docs bench
+.PHONY: help demo check test peers lint docs bench accelerator
 
 help: ## show this list
-	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; writes attnpool_demo.png
 	$(BIN)/attnpool demo
@@ -31,8 +32,11 @@ docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, docs/bugs.
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tools/make_stubs.py
 
-bench: $(VENV)/all.stamp ## time attnpool_flax beside the plain definition and beside one read of x
-	$(BIN)/python bench/compare.py
+bench: $(VENV)/bench.stamp ## time attnpool_flax beside the floor and other libraries; writes docs/performance.md
+	$(BIN)/python -m bench $(ARGS)
+
+accelerator: ## the same on a GPU or TPU in 8 minutes, with the Python that is there; installs nothing
+	$(PYTHON) -m bench.accelerator $(ARGS)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -48,3 +52,7 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 $(VENV)/peers.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev,peers]' $(PEERS)
 	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
+
+$(VENV)/bench.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[bench]' $(PEERS)
+	touch $@ $(VENV)/all.stamp

@@ -12,6 +12,7 @@ import pytest
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import variants
+from attnpool_ref.language import Excludes, terms
 
 NAMES = [row.name for row in variants.VARIANTS]
 PACKAGES = (attnpool_ref, attnpool_flax)

@@ -1,0 +1,235 @@
+"""What is measured: one row a case, its sizes by the letters of its function's shapes."""
+
+import inspect
+import math
+import zlib
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import attnpool_flax
+import attnpool_ref
+from bench import peers, plain
+from bench.programs import FLOOR, FORWARD, OURS, PLAIN, Arrays, Way
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function, its arguments and what stands beside it.
+
+    Attributes:
+      shapes: of its arguments, a letter an axis. B and C are batch axes, D is 3d, 1 is 1; masks end in "mask".
+      per: what temporaries are divided by: its name, and the shapes whose bytes it has.
+      largest: the largest array of one example that the oracle makes.
+      plain: the formula as one would write it, in JAX.
+      notebook: the notebook's NumPy.
+      spread: letters whose sizes' product the tokens are scaled by, so that scores are about 1.
+    """
+
+    shapes: dict
+    per: tuple
+    largest: str
+    plain: object = None
+    notebook: object = None
+    spread: str = ""
+
+
+_PAIR = {"query": "Bkd", "context": "Bnd", "query_mask": "Bk", "context_mask": "Bn"}
+
+FUNCTIONS = {
+    "attention_pooling": Function(
+        {"x": "BLd", "mask": "BL", "query": "d", "key_kernel": "dd"},
+        per=("x", "BLd"),
+        largest="Ld",
+        plain=plain.attention_pooling,
+        notebook=plain.notebook_attention_pooling,
+    ),
+    "multi_head_attention_pooling": Function(
+        {"x": "BLd", "mask": "BL", "query": "nd"}
+        | {f"{part}_kernel": "dHc" for part in ("query", "key", "value")}
+        | {"out_kernel": "Hcd"}
+        | {f"{part}_bias": "Hc" for part in ("query", "key", "value")}
+        | {"out_bias": "d"},
+        per=("x", "BLd"),
+        largest="Ld",
+    ),
+    "cross_attention_pooling": Function(
+        {"x": "BLd", "y": "BTd", "x_mask": "BL", "y_mask": "BT"},
+        per=("x", "BLd"),
+        largest="LT",
+        plain=plain.cross_attention_pooling,
+        notebook=plain.notebook_cross_attention_pooling,
+        spread="dL",
+    ),
+    "cross_attention_pooling_all_pairs": Function(
+        {"x": "BLd", "y": "CTd", "x_mask": "BL", "y_mask": "CT"},
+        per=("outputs", "BCd", "BCd"),
+        largest="LT",
+        spread="dL",
+    ),
+    "code_wise_attention": Function(
+        _PAIR, per=("[n, k]", "Bnk"), largest="nk", plain=plain.code_wise_attention, spread="d"
+    ),
+    "mask_attention": Function(_PAIR, per=("[n, k]", "Bnk"), largest="nk", plain=plain.mask_attention, spread="d"),
+    "bidaf_attention": Function(
+        _PAIR | {"kernel": "D"}, per=("[n, k]", "Bnk"), largest="nkD", plain=plain.bidaf_attention
+    ),
+    "additive_attention": Function(
+        {"query": "Bnd", "key": "Bmd", "value": "Bmd", "mask": "B1m"}
+        | {"query_kernel": "dh", "key_kernel": "dh", "out_kernel": "h"},
+        per=("[n, m, h]", "Bnmh"),
+        largest="nmh",
+        plain=plain.additive_attention,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of what is measured.
+
+    Attributes:
+      name: of the function.
+      sizes: by letter.
+      beside: kinds of ways beside ours: PLAIN, FLOOR, "peers" or names of peers.
+      note: what else is special about it.
+      options: further arguments of the function.
+      real: the fewest and the most real tokens of a sequence, as parts of its length.
+      dtype: of the floating arrays.
+      steps: whether a step is measured, too.
+      per: what temporaries are divided by, if not what the function says.
+      quick: whether a quick run measures it, too.
+    """
+
+    name: str
+    sizes: dict
+    beside: tuple = (FLOOR, PLAIN, "peers")
+    note: str = ""
+    options: dict = field(default_factory=dict)
+    real: tuple = (0.5, 1.0)
+    dtype: str = "float32"
+    steps: bool = True
+    per: tuple = ()
+    quick: bool = True
+
+    def __str__(self):
+        return f"{self.name}, {self.title}"
+
+    @property
+    def function(self):
+        """The row of FUNCTIONS."""
+        return FUNCTIONS[self.name]
+
+    @property
+    def title(self):
+        """Sizes and what is special."""
+        known = {letter: size for letter, size in self.sizes.items() if letter != "c"}
+        sizes = " ".join(f"{letter}={size}" for letter, size in known.items())
+        return ", ".join(filter(None, [sizes, self.note]))
+
+    def shape(self, letters):
+        """A shape as numbers."""
+        sizes = self.sizes | {"1": 1, "D": 3 * self.sizes["d"]}
+        return tuple(sizes[letter] for letter in letters)
+
+    def unit(self):
+        """(name, bytes) that temporaries are divided by."""
+        name, *shapes = self.per or self.function.per
+        return name, sum(int(np.prod(self.shape(s))) for s in shapes) * jnp.dtype(self.dtype).itemsize
+
+    def data(self):
+        """Names of the arrays of tokens."""
+        shapes = self.function.shapes.items()
+        return [name for name, letters in shapes if letters[0] in "BC" and not name.endswith("mask")]
+
+    def masks(self, rng):
+        """Masks in NumPy: the first so many tokens are real, another number for each example."""
+        drawn = {}
+        for name, letters in self.function.shapes.items():
+            if name.endswith("mask"):
+                shape = self.shape(letters)
+                fewest, most = (max(1, int(part * shape[-1])) for part in self.real)
+                drawn[name] = np.arange(shape[-1]) < rng.integers(fewest, most + 1, (*shape[:-1], 1))
+        return drawn
+
+    def floats(self, normal):
+        """Floating arrays from ``normal(shape)``: parameters by their fan-in, tokens so that scores are about 1."""
+        drawn, spread = {}, float(np.prod([self.sizes[a] for a in self.function.spread])) ** -0.25
+        for name, letters in self.function.shapes.items():
+            shape = self.shape(letters)
+            if name.endswith("kernel"):
+                scale = float(np.prod(shape[:-1] if letters == "Hcd" else shape[:1])) ** -0.5  # fan-in
+            else:
+                scale = spread if name in self.data() else 1.0
+            if not name.endswith("mask"):
+                drawn[name] = (normal(shape) * scale).astype(jnp.dtype(self.dtype))
+        return drawn
+
+    def arrays(self, normal=None):
+        """Arguments and the cotangents of the results; ``normal(shape)`` draws floats, NumPy's if it is None."""
+        rng = np.random.default_rng(zlib.crc32(str(self).encode()))
+        normal = normal or (lambda shape: rng.standard_normal(shape, np.float32))
+        floats, fixed = self.floats(normal), self.masks(rng)
+        results = jax.eval_shape(self.ways(FORWARD)[0].forward, floats, fixed)
+        return Arrays(floats, fixed, [normal(part.shape).astype(np.float32) for part in results])
+
+    def tokens(self):
+        """How many numbers the arrays of tokens hold."""
+        return sum(math.prod(self.shape(self.function.shapes[name])) for name in self.data())
+
+    def ways(self, direction):
+        """What is measured, ours first."""
+        found = list(self._ours())
+        if FLOOR in self.beside:
+            found += _floor(self, direction)
+        if PLAIN in self.beside and self.function.plain:
+            call = self.function.plain
+            found.append(Way("plain", PLAIN, lambda floats, fixed: call(floats, fixed, **self.options)))
+        if "peers" in self.beside:
+            found += peers.ways(self.name)
+        if "oracle" in self.beside and direction == FORWARD:
+            oracle = getattr(attnpool_ref, self.name)
+            found += [
+                Way("attnpool_ref", PLAIN, lambda floats, fixed: oracle(**floats, **fixed), library="numpy"),
+                Way("the notebook's NumPy", PLAIN, self.function.notebook, library="numpy"),
+            ]
+        return found
+
+    def _ours(self):
+        function = getattr(attnpool_flax, self.name)
+        yield Way(OURS, OURS, _calling(function, self.options))
+        if "implementations" in self.beside and "implementation" in inspect.signature(function).parameters:
+            for name in ("einsum", "tiles"):
+                options = self.options | {"implementation": name}
+                yield Way(f"{OURS}, {name}", OURS, _calling(function, options))
+
+
+def _calling(function, options):
+    def call(floats, fixed):
+        result = function(**floats, **fixed, **options)
+        return list(result) if isinstance(result, tuple) else [result]
+
+    return call
+
+
+def _floor(case, direction):
+    """What no way can do without: reading the tokens, in a step also writing as much; of all pairs writing the results."""
+    names = case.data()
+
+    def write(floats, fixed):
+        x, y = floats["x"].sum(1)[:, None], floats["y"].sum(1)[None]
+        return [x + y, x - y]
+
+    def read(floats, fixed):
+        return [floats[name].sum(1) for name in names]
+
+    def copy(floats, fixed):
+        return [2 * floats[name] for name in names]
+
+    if case.name.endswith("all_pairs"):
+        return [Way("writing the results", FLOOR, write)] if direction == FORWARD else []
+    if direction == FORWARD:
+        return [Way("one read", FLOOR, read)]
+    return [Way("a read and a write", FLOOR, read, copy)]

@@ -1,0 +1,56 @@
+"""The suite's own option, and what its JSON says of the machine."""
+
+import datetime
+import os
+
+import jax
+import pytest
+
+from bench import peers, versions
+from bench.table import SCALES
+
+
+def pytest_addoption(parser):
+    """``--scale``: how large the run is."""
+    parser.addoption("--scale", choices=list(SCALES), default="full")
+
+
+def pytest_generate_tests(metafunc):
+    """The lengths of the pictures depend on the scale."""
+    if "point" in metafunc.fixturenames:
+        from bench.table import SWEEPS
+
+        count = SCALES[metafunc.config.getoption("--scale")].lengths
+        points = [(sweep, length) for sweep in SWEEPS for length in sweep.lengths[:count]]
+        metafunc.parametrize("point", points, ids=[f"{sweep.name}-{length}" for sweep, length in points])
+
+
+@pytest.fixture(scope="session")
+def scale(pytestconfig):
+    """The scale of this run."""
+    return SCALES[pytestconfig.getoption("--scale")]
+
+
+def pytest_benchmark_update_machine_info(config, machine_info):
+    """Replaces the machine's name and its many details by what the page says."""
+    brand = machine_info.get("cpu", {}).get("brand_raw", machine_info.get("machine", ""))
+    machine_info.clear()
+    machine_info.update(
+        scale=config.getoption("--scale"),
+        date=datetime.date.today().isoformat(),
+        cpu=brand,
+        device=jax.devices()[0].device_kind,
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        versions=versions.installed(),
+        threads=versions.threads(),
+        missing=peers.missing(),
+    )
+
+
+def pytest_benchmark_update_json(config, benchmarks, output_json):
+    """Keeps what the page needs: pytest-benchmark's own statistics are of whole rounds."""
+    output_json["commit_info"] = {key: output_json["commit_info"].get(key) for key in ("id", "dirty")}
+    for benchmark in output_json["benchmarks"]:
+        benchmark["stats"] = {key: benchmark["stats"][key] for key in ("rounds", "median")}
+        for key in ("param", "params", "options"):
+            benchmark.pop(key, None)

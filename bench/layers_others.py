@@ -1,0 +1,124 @@
+"""jax.nn, Keras (on JAX) and Equinox, with our parameters."""
+
+import jax
+import jax.numpy as jnp
+
+from bench.layers_flax import heads_of, inputs_of, parameters_of
+
+
+def affine(x, kernel, bias, axes):
+    """A dense map over the last axis, or the last two."""
+    product = jnp.einsum(axes, x, kernel)
+    return product if bias is None else product + bias.reshape((1,) * (product.ndim - bias.ndim) + bias.shape)
+
+
+def jax_layer(arrays, mask):
+    """jax.nn.dot_product_attention between dense maps."""
+    maps = {part: (kernel, bias) for part, kernel, bias in parameters_of(arrays)}
+    query, key, value = (
+        affine(x, *maps[part], "bld,dhc->blhc")
+        for x, part in zip(inputs_of(arrays), ("query", "key", "value"), strict=True)
+    )
+    attended = jax.nn.dot_product_attention(query, key, value, mask=mask[:, None, None])
+    return [affine(attended, *maps["out"], "bnhc,hco->bno")]
+
+
+def jax_pooling(floats, fixed):
+    """attention_pooling by jax.nn.dot_product_attention with one head."""
+    x, query = floats["x"], floats["query"]
+    key = (x @ floats["key_kernel"])[:, :, None]
+    query = jnp.broadcast_to(query, (len(x), 1, 1, len(query)))
+    mask = fixed["mask"][:, None, None]
+    return [jax.nn.dot_product_attention(query, key, x[:, :, None], mask=mask)[:, 0, 0]]
+
+
+def jax_mask_attention(floats, fixed):
+    """mask_attention by jax.nn.dot_product_attention with one head."""
+    query, context = floats["query"][:, :, None], floats["context"][:, :, None]
+    mask = fixed["query_mask"][:, None, None]
+    result = jax.nn.dot_product_attention(context, query, query, mask=mask, scale=1.0)
+    return [jnp.where(fixed["context_mask"][..., None], result[:, :, 0], 0)]
+
+
+def equinox_layer(arrays, mask):
+    """equinox.nn.MultiheadAttention, an example at a time under vmap, as its documentation has it."""
+    import equinox
+
+    heads, width = heads_of(arrays)
+    query, key, value = inputs_of(arrays)
+    module = equinox.nn.MultiheadAttention(
+        heads,
+        query.shape[-1],
+        key.shape[-1],
+        value.shape[-1],
+        arrays["out_kernel"].shape[-1],
+        qk_size=width,
+        vo_size=width,
+        use_query_bias=True,
+        use_key_bias=True,
+        use_value_bias=True,
+        use_output_bias=True,
+        inference=True,
+        key=jax.random.key(0),
+    )
+    names = {"query": "query_proj", "key": "key_proj", "value": "value_proj", "out": "output_proj"}
+    for part, kernel, bias in parameters_of(arrays):
+        inputs = kernel.shape[0] * kernel.shape[1] if part == "out" else kernel.shape[0]
+        parameters = (kernel.reshape(inputs, -1).T, bias.reshape(-1))
+        module = equinox.tree_at(
+            lambda m, name=names[part]: (getattr(m, name).weight, getattr(m, name).bias), module, parameters
+        )
+    pairs = jnp.broadcast_to(mask[:, None], (*query.shape[:2], key.shape[1]))
+    return [jax.vmap(lambda q, k, v, m: module(q, k, v, mask=m))(query, key, value, pairs)]
+
+
+def _keras_call(layer, variables, *inputs, **options):
+    """The result of a Keras layer with these arrays for its variables; it was built outside of any trace."""
+    result, _ = layer.stateless_call(variables, [], *inputs, **options)
+    return [result]
+
+
+def keras_layer(arrays, mask):
+    """keras.layers.MultiHeadAttention."""
+    import keras
+
+    heads, width = heads_of(arrays)
+    query, key, value = inputs_of(arrays)
+    with jax.ensure_compile_time_eval():
+        layer = keras.layers.MultiHeadAttention(heads, width, output_shape=arrays["out_kernel"].shape[-1])
+        layer.build(query.shape, value.shape, key.shape)
+    variables = [array for _, kernel, bias in parameters_of(arrays) for array in (kernel, bias)]
+    return _keras_call(layer, variables, query, value, key=key, attention_mask=mask[:, None])
+
+
+def keras_mask_attention(floats, fixed):
+    """mask_attention by keras.layers.Attention."""
+    import keras
+
+    query, context = floats["query"], floats["context"]
+    layer = keras.layers.Attention()
+    layer.build([context.shape, query.shape])
+    return _keras_call(layer, [], [context, query], mask=[fixed["context_mask"], fixed["query_mask"]])
+
+
+def keras_additive(floats, fixed):
+    """Additive attention by keras.layers.AdditiveAttention, whose scale is our out_kernel, between dense maps."""
+    import keras
+
+    query, key, value = floats["query"], floats["key"], floats["value"]
+    query, key = query @ floats["query_kernel"], key @ floats["key_kernel"]
+    with jax.ensure_compile_time_eval():
+        layer = keras.layers.AdditiveAttention()
+        layer.build([query.shape, value.shape, key.shape])
+    return _keras_call(layer, [floats["out_kernel"]], [query, value, key], mask=[None, fixed["mask"][:, 0]])
+
+
+def pooling_by(layer):
+    """multi_head_attention_pooling by a layer: every example has the same queries."""
+
+    def pool(floats, fixed):
+        x, query = floats["x"], floats["query"]
+        query = jnp.broadcast_to(query, (len(x), *query.shape))
+        return layer(floats | {"query": query, "key": x, "value": x}, fixed["mask"])
+
+    return pool

@@ -1,0 +1,99 @@
+"""PyTorch's attention, and the notebooks' formulas written anew in PyTorch, their masks mended.
+
+tests/peers holds the first two against ours, results and gradients.
+"""
+
+import torch
+
+from bench.layers_flax import heads_of, inputs_of, parameters_of
+
+NO_WEIGHT = -torch.inf
+
+
+def torch_layer(arrays, mask, need_weights=False):
+    """nn.MultiheadAttention; its parameters are ours, turned and flattened, and True in its mask means padding."""
+    heads, width = heads_of(arrays)
+    embed, biased = heads * width, "out_bias" in arrays
+    widths = [part.shape[-1] for part in inputs_of(arrays)]
+    module = torch.nn.MultiheadAttention(
+        embed,
+        heads,
+        bias=biased,
+        kdim=widths[1],
+        vdim=widths[2],
+        batch_first=True,
+        device=arrays["query"].device,
+        dtype=arrays["query"].dtype,
+    )
+    kernels = {part: kernel.reshape(-1, embed).T for part, kernel, _ in parameters_of(arrays)}
+    parameters = {"out_proj.weight": kernels.pop("out")}
+    if len(set(widths)) == 1:
+        parameters["in_proj_weight"] = torch.cat(list(kernels.values()))
+    else:
+        parameters |= {f"{part[0]}_proj_weight": kernel for part, kernel in kernels.items()}
+    if biased:
+        biases = [bias.reshape(-1) for _, _, bias in parameters_of(arrays)]
+        parameters |= {"in_proj_bias": torch.cat(biases[:3]), "out_proj.bias": biases[3]}
+    assert parameters.keys() == dict(module.named_parameters()).keys()
+    result, weights = torch.func.functional_call(
+        module,
+        parameters,
+        inputs_of(arrays),
+        {"key_padding_mask": ~mask, "need_weights": need_weights, "average_attn_weights": False},
+    )
+    return [result, weights] if need_weights else [result]
+
+
+def torch_function(arrays, mask, scale=None):
+    """F.scaled_dot_product_attention: one argument for either the mask or the bias, which then says both."""
+    bias = arrays.get("bias")
+    seen = mask[:, None]
+    given = seen if bias is None else torch.where(seen, bias, NO_WEIGHT)
+    return [torch.nn.functional.scaled_dot_product_attention(*inputs_of(arrays), attn_mask=given, scale=scale)]
+
+
+def pooling_layer(floats, fixed):
+    """multi_head_attention_pooling by nn.MultiheadAttention: every example has the same queries."""
+    x, query = floats["x"], floats["query"]
+    arrays = floats | {"query": query.expand(len(x), *query.shape), "key": x, "value": x}
+    return torch_layer(arrays, fixed["mask"])
+
+
+def pooling_function(floats, fixed):
+    """attention_pooling by F.scaled_dot_product_attention."""
+    x = floats["x"]
+    query = floats["query"].expand(len(x), 1, 1, -1)
+    key = (x @ floats["key_kernel"])[:, None]
+    (result,) = torch_function({"query": query, "key": key, "value": x[:, None]}, fixed["mask"][:, None])
+    return [result[:, 0, 0]]
+
+
+def mask_attention_function(floats, fixed):
+    """mask_attention by F.scaled_dot_product_attention."""
+    query, context = floats["query"], floats["context"]
+    arrays = {"query": context[:, None], "key": query[:, None], "value": query[:, None]}
+    (result,) = torch_function(arrays, fixed["query_mask"][:, None], scale=1.0)
+    return [torch.where(fixed["context_mask"][..., None], result[:, 0], 0)]
+
+
+def cross_pooling(floats, fixed):
+    """cross_attention_pooling as the notebook writes it, by the full score matrix, scores of padding masked."""
+    x, y, x_mask, y_mask = floats["x"], floats["y"], fixed["x_mask"], fixed["y_mask"]
+    x = x * x_mask[..., None]
+    y = y * y_mask[..., None]
+    scores = torch.bmm(x, y.transpose(1, 2))
+
+    def pooled(tokens, totals, mask):
+        weights = torch.softmax(totals.masked_fill(~mask, NO_WEIGHT), dim=1)
+        return (tokens * weights[..., None]).sum(1)
+
+    return [pooled(x, scores.sum(2), x_mask), pooled(y, scores.sum(1), y_mask)]
+
+
+def additive_attention(floats, fixed):
+    """Additive attention as d2l writes it."""
+    query = (floats["query"] @ floats["query_kernel"])[:, :, None]
+    key = (floats["key"] @ floats["key_kernel"])[:, None]
+    scores = torch.tanh(query + key) @ floats["out_kernel"]
+    weights = torch.softmax(scores.masked_fill(~fixed["mask"], NO_WEIGHT), dim=-1)
+    return [torch.bmm(weights, floats["value"])]

@@ -1,0 +1,71 @@
+"""A line for every function of the table: ours beside one read of its inputs, and beside the oracle.
+
+The arguments are the conformance kit's, drawn from the row, so that a new row has its line at once.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_ref import variants
+from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance.subject import arrange
+from bench.programs import FLOOR, FORWARD, OURS, PLAIN, Arrays, Way, as_numpy, program
+from bench.verification import agree
+
+SIZES = {"L": 128, "T": 96, "n": 48, "m": 128, "k": 48, "C": 24, "J": 48, "M": 48, "H": 4}
+SIZES |= {"d": 256, "e": 240, "v": 192, "q": 256, "c": 64, "c'": 48, "h": 64, "o": 128, "f": 256}
+BATCHES = {"full": 32, "quick": 8}
+
+ROWS = variants.VARIANTS
+
+CHOOSES = {"semantic_match": "the largest of many cosines may be another one once they are rounded"}
+"""Functions that are verified on the kit's own few tokens, and why."""
+
+
+class Line:
+    """One row of the table as something to measure."""
+
+    def __init__(self, row, scale):
+        _, names, options = next(iter(drawing.configurations(row)))  # what is required, and masks
+        batch, sizes = drawing.BATCH, {}  # the kit's own are tiny
+        if scale in BATCHES:
+            batch, sizes = (BATCHES[scale],), SIZES | {"B": BATCHES[scale]}
+        self.row = row
+        self.case = drawing.draw(row, "a line of the benchmark", names, options, batch, sizes)
+        self.values = {
+            name: value.astype(np.float32) if value.dtype.kind == "f" else value
+            for name, value in self.case.values.items()
+            if value is not None
+        }
+
+    def __str__(self):
+        return self.row.name
+
+    def arrays(self):
+        """Floating arguments and the others; no cotangents, for a line is forward alone."""
+        floats = {name: value for name, value in self.values.items() if value.dtype == np.float32}
+        return Arrays(floats, {name: value for name, value in self.values.items() if name not in floats}, [])
+
+    def _call(self, namespace, floats, fixed):
+        oracle = getattr(attnpool_ref, self.row.name)
+        args, kwargs = arrange(oracle, floats | fixed | self.case.options)
+        return jax.tree.leaves(getattr(namespace, self.row.name)(*args, **kwargs))
+
+    def ways(self):
+        """Ours, one read where there is a floating array, the oracle."""
+        yield Way(OURS, OURS, partial(self._call, attnpool_flax))
+        if self.arrays().floats:
+            yield Way("one read", FLOOR, lambda floats, fixed: [jnp.sum(x) for x in floats.values()])
+        yield Way("attnpool_ref", PLAIN, partial(self._call, attnpool_ref), library="numpy")
+
+    def verify(self):
+        """Raises an AssertionError where ours is further from the oracle's than rounding explains."""
+        line = Line(self.row, "tiny") if self.row.name in CHOOSES else self
+        arrays = line.arrays()
+        ours, *_, oracle = (as_numpy(program(way, FORWARD, arrays).run()) for way in line.ways() if way.kind != FLOOR)
+        agree(ours, oracle, line.case.terms(), str(self))

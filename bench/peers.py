@@ -1,0 +1,52 @@
+"""Which peers stand beside which function, and which of them are not installed here."""
+
+from importlib.util import find_spec
+
+from bench import layers_flax, layers_others
+from bench.layers_others import pooling_by
+from bench.programs import PEER, Way
+
+PACKAGES = {"PyTorch": "torch", "Keras": "keras", "Equinox": "equinox"}
+"""The peers that the extra `bench` brings, by the package that each needs; JAX and Flax are always there."""
+
+
+def missing(find=find_spec):
+    """The peers that are not installed."""
+    return [peer for peer, package in PACKAGES.items() if find(package) is None]
+
+
+def _jax_peers():
+    linen, nnx, others = layers_flax.linen_layer, layers_flax.nnx_layer, layers_others
+    return {
+        "attention_pooling": {"jax.nn": others.jax_pooling},
+        "multi_head_attention_pooling": {
+            "Flax Linen": pooling_by(linen),
+            "Flax NNX": pooling_by(nnx),
+            "jax.nn": pooling_by(others.jax_layer),
+            "Keras": pooling_by(others.keras_layer),
+            "Equinox": pooling_by(others.equinox_layer),
+        },
+        "mask_attention": {"jax.nn": others.jax_mask_attention, "Keras": others.keras_mask_attention},
+        "additive_attention": {"Keras": others.keras_additive},
+    }
+
+
+def _torch_peers():
+    from bench import layers_torch
+
+    return {
+        "attention_pooling": layers_torch.pooling_function,
+        "multi_head_attention_pooling": layers_torch.pooling_layer,
+        "cross_attention_pooling": layers_torch.cross_pooling,
+        "mask_attention": layers_torch.mask_attention_function,
+        "additive_attention": layers_torch.additive_attention,
+    }
+
+
+def ways(function, absent=None):
+    """The peers of a function that are installed."""
+    absent = missing() if absent is None else absent
+    found = [Way(name, PEER, call) for name, call in _jax_peers().get(function, {}).items() if name not in absent]
+    if "PyTorch" not in absent and function in (calls := _torch_peers()):
+        found.append(Way("PyTorch", PEER, calls[function], library="torch"))
+    return found

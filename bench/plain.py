@@ -1,0 +1,93 @@
+"""The formulas as one would write them, whole matrices and all: in JAX, and in NumPy as the notebooks have them.
+
+Padding is masked as it should be, so that the results are those of attnpool; what stands in padding is taken to be finite.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def softmax(scores, mask, axis=-1):
+    """Over the real positions."""
+    return jax.nn.softmax(jnp.where(mask, scores, -jnp.inf), axis=axis)
+
+
+def attention_pooling(floats, fixed):
+    """Keys for every token, then their scores."""
+    x, query = floats["x"], floats["query"]
+    weights = softmax((x @ floats["key_kernel"]) @ query / len(query) ** 0.5, fixed["mask"])
+    return [jnp.einsum("bl,bld->bd", weights, x)]
+
+
+def cross_attention_pooling(floats, fixed, reduction="sum"):
+    """By the score matrix."""
+    x, y, x_mask, y_mask = floats["x"], floats["y"], fixed["x_mask"], fixed["y_mask"]
+    scores, pairs = jnp.einsum("bld,btd->blt", x, y), x_mask[:, :, None] & y_mask[:, None]
+    if reduction == "max":
+        # A token of padding sees nothing; its own score counts nowhere, and -inf would make NaN of its gradient.
+        lowest = jnp.finfo(scores.dtype).min
+        totals = [jnp.where(pairs, scores, lowest).max(axis) for axis in (2, 1)]
+    else:
+        totals = [jnp.where(pairs, scores, 0).sum(axis) for axis in (2, 1)]
+    sides = zip((x, y), totals, (x_mask, y_mask), strict=True)
+    return [jnp.einsum("bl,bld->bd", softmax(total, mask), tokens) for tokens, total, mask in sides]
+
+
+def code_wise_attention(floats, fixed):
+    """By the score matrix and its maximum over the labels."""
+    query, context = floats["query"], floats["context"]
+    scores = jnp.einsum("bnd,bkd->bnk", context, query)
+    best = jnp.where(fixed["query_mask"][:, None], scores, -jnp.inf).max(-1)
+    return [jnp.einsum("bn,bnd->bd", softmax(best, fixed["context_mask"]), context)]
+
+
+def mask_attention(floats, fixed):
+    """By the score matrix and its softmax."""
+    query, context = floats["query"], floats["context"]
+    weights = softmax(jnp.einsum("bnd,bkd->bnk", context, query), fixed["query_mask"][:, None])
+    return [jnp.where(fixed["context_mask"][..., None], jnp.einsum("bnk,bkd->bnd", weights, query), 0)]
+
+
+def bidaf_attention(floats, fixed):
+    """By the score matrix, in both directions."""
+    context, query, kernel = floats["context"], floats["query"], floats["kernel"]
+    of_context, of_query, of_both = kernel.reshape(3, -1)
+    scores = (context @ of_context)[:, :, None] + (query @ of_query)[:, None]
+    scores = scores + jnp.einsum("bnd,bkd->bnk", context * of_both.reshape(1, 1, -1), query)
+    seen = jnp.where(fixed["query_mask"][:, None], scores, -jnp.inf)
+    to_query = jnp.einsum("bnk,bkd->bnd", jax.nn.softmax(seen, axis=-1), query)
+    to_context = jnp.einsum("bn,bnd->bd", softmax(seen.max(-1), fixed["context_mask"]), context)[:, None]
+    parts = [context, to_query, context * to_query, context * to_context]
+    return [jnp.where(fixed["context_mask"][..., None], jnp.concatenate(parts, -1), 0)]
+
+
+def additive_attention(floats, fixed):
+    """By a hidden vector for each pair."""
+    query = (floats["query"] @ floats["query_kernel"])[:, :, None]
+    key = (floats["key"] @ floats["key_kernel"])[:, None]
+    weights = softmax(jnp.tanh(query + key) @ floats["out_kernel"], fixed["mask"])
+    return [weights @ floats["value"]]
+
+
+def _numpy_softmax(scores, mask):
+    scores = np.where(mask, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def notebook_attention_pooling(floats, fixed):
+    """The notebook's, in the arrays' own dtype."""
+    x, query = floats["x"], floats["query"]
+    scores = (x @ floats["key_kernel"]) @ query / np.float32(len(query) ** 0.5)
+    return [(_numpy_softmax(scores, fixed["mask"])[:, None] @ x)[:, 0]]
+
+
+def notebook_cross_attention_pooling(floats, fixed):
+    """The notebook's, in the arrays' own dtype."""
+    x = floats["x"] * fixed["x_mask"][..., None]
+    y = floats["y"] * fixed["y_mask"][..., None]
+    scores = x @ y.transpose(0, 2, 1)
+    x_weights = _numpy_softmax(scores.sum(2), fixed["x_mask"])
+    y_weights = _numpy_softmax(scores.sum(1), fixed["y_mask"])
+    return [(x_weights[:, None] @ x)[:, 0], (y_weights[:, None] @ y)[:, 0]]

@@ -1,0 +1,35 @@
+"""Pictures of time against length, one for each function that has them."""
+
+from itertools import groupby
+
+COLOURS = {"attnpool": "#c1272d", "one read": "#888888", "plain": "#444444"}
+
+
+def draw(races, folder):
+    """Writes a picture for each function and returns their paths."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "attnpool"  # the same figures give the same file
+    from matplotlib import pyplot
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, points in groupby(races, key=lambda race: race["function"]):
+        points = list(points)
+        figure, axes = pyplot.subplots(figsize=(6.4, 4.2))
+        for way in points[0]["ways"]:
+            there = [point for point in points if way in point["ways"]]
+            times = [1e3 * min(point["ways"][way]["seconds"]) for point in there]
+            style = {"color": COLOURS.get(way), "linewidth": 2.5 if way == "attnpool" else 1.2, "marker": "o", "ms": 3}
+            style["linestyle"] = "--" if way == "one read" else "-"
+            axes.loglog([point["length"] for point in there], times, label=way, **style)
+        fixed = " ".join(part for part in points[0]["title"].split() if part[0] not in points[0]["letters"])
+        axes.set(title=f"{name}, {fixed}", xlabel=" = ".join(points[0]["letters"]), ylabel="milliseconds, best round")
+        axes.grid(True, which="major", alpha=0.3)
+        axes.legend(frameon=False, fontsize=8)
+        figure.tight_layout()
+        written.append(folder / f"{name}.svg")
+        figure.savefig(written[-1], metadata={"Date": None, "Creator": None})
+        pyplot.close(figure)
+    return written

@@ -1,0 +1,119 @@
+"""The cases of the page, the lengths of its pictures, and how both shrink for quick runs."""
+
+from dataclasses import dataclass, replace
+
+from bench.cases import Case
+from bench.programs import FLOOR, PLAIN
+
+ALL = (FLOOR, PLAIN, "peers", "implementations")
+FLOOR_ONLY = (FLOOR, "implementations")
+SHORT, TOKENS = (16 / 512, 128 / 512), {"B": 512, "L": 512, "d": 768}
+
+CASES = (
+    Case("attention_pooling", TOKENS, FLOOR_ONLY),
+    Case("attention_pooling", TOKENS, (PLAIN,), "a key for each token", steps=False),
+    Case("attention_pooling", TOKENS, FLOOR_ONLY, "bfloat16", dtype="bfloat16"),
+    Case("attention_pooling", {"B": 4, "L": 16384, "d": 768}, FLOOR_ONLY, "few long documents"),
+    Case("attention_pooling", {"B": 256, "L": 512, "d": 768}, FLOOR_ONLY, "16 to 128 of 512 tokens real", real=SHORT),
+    Case("attention_pooling", {"B": 32, "L": 256, "d": 768}, ALL, "beside peers"),
+    Case("multi_head_attention_pooling", {"B": 32, "L": 256, "d": 768, "n": 1, "H": 12, "c": 64}, ALL),
+    Case("multi_head_attention_pooling", {"B": 64, "L": 196, "d": 1152, "n": 1, "H": 16, "c": 72}, ALL, quick=False),
+    Case("cross_attention_pooling", {"B": 16, "L": 512, "T": 512, "d": 768}, ALL),
+    Case("cross_attention_pooling", {"B": 2, "L": 4096, "T": 4096, "d": 256}, ALL),
+    Case(
+        "cross_attention_pooling",
+        {"B": 2, "L": 4096, "T": 4096, "d": 256},
+        (FLOOR, PLAIN),
+        "reduction=max",
+        {"reduction": "max"},
+        per=("[B, L, T]", "BLT"),
+    ),
+    Case("cross_attention_pooling_all_pairs", {"B": 32, "C": 2000, "L": 24, "T": 16, "d": 384}, FLOOR_ONLY),
+    Case("code_wise_attention", {"B": 1, "n": 4096, "k": 4096, "d": 128}, ALL),
+    Case("mask_attention", {"B": 1, "n": 4096, "k": 4096, "d": 128}, ALL),
+    Case("bidaf_attention", {"B": 1, "n": 4096, "k": 4096, "d": 128}, ALL),
+    Case("additive_attention", {"B": 4, "n": 64, "m": 1024, "d": 128, "h": 256}, ALL),
+    Case("attention_pooling", {"B": 32, "L": 256, "d": 768}, ("oracle",), "the oracle in NumPy", steps=False),
+    Case(
+        "cross_attention_pooling",
+        {"B": 32, "L": 256, "T": 256, "d": 384},
+        ("oracle",),
+        "the oracle in NumPy",
+        steps=False,
+    ),
+)
+"""In the order of the page."""
+
+SMALL = {"B": 4, "L": 16, "T": 12, "d": 32, "n": 1, "H": 4, "c": 8}
+EAGER = tuple(
+    Case(name, {letter: SMALL[letter] for letter in letters}, ())
+    for name, letters in (
+        ("attention_pooling", "BLd"),
+        ("multi_head_attention_pooling", "BLdnHc"),
+        ("cross_attention_pooling", "BLTd"),
+    )
+)
+"""Small arrays, on which an eager call is compared with one under the caller's own jit."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A picture: time against length."""
+
+    name: str
+    sizes: dict
+    letters: str
+    lengths: tuple
+
+    def case(self, length):
+        """The case of one length."""
+        sizes = self.sizes | dict.fromkeys(self.letters, length)
+        return Case(self.name, sizes, (FLOOR, PLAIN, "peers"), steps=False)
+
+
+LINEAR, SQUARE = (64, 256, 1024, 4096, 16384), (64, 256, 1024, 4096)
+SWEEPS = (
+    Sweep("attention_pooling", {"B": 8, "L": 0, "d": 256}, "L", LINEAR),
+    Sweep("multi_head_attention_pooling", {"B": 8, "L": 0, "d": 256, "n": 1, "H": 8, "c": 32}, "L", LINEAR),
+    Sweep("cross_attention_pooling", {"B": 2, "L": 0, "T": 0, "d": 256}, "LT", SQUARE),
+    Sweep("mask_attention", {"B": 1, "n": 0, "k": 0, "d": 128}, "nk", SQUARE),
+    Sweep("additive_attention", {"B": 4, "n": 16, "m": 0, "d": 128, "h": 128}, "m", SQUARE),
+)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large a run is.
+
+    Attributes:
+      name: "full", "quick" or "tiny".
+      budget: seconds that the rounds of a case's race are to take; those of a line or of a point of a curve take a quarter.
+      rounds: the fewest and the most.
+      lengths: how many of a picture's lengths.
+    """
+
+    name: str
+    budget: float
+    rounds: tuple[int, int]
+    lengths: int
+
+    def sizes(self, sizes):
+        """Sizes by letter for a run of this scale."""
+        if self.name == "full":
+            return sizes
+        if self.name == "tiny":
+            return {letter: min(size, TINY.get(letter, size)) for letter, size in sizes.items()}
+        return {letter: max(1, size // QUICK.get(letter, 1)) for letter, size in sizes.items()}
+
+    def case(self, case):
+        """A case of the table for a run of this scale."""
+        return replace(case, sizes=self.sizes(case.sizes))
+
+
+QUICK = {"B": 8, "C": 20, "L": 4, "T": 4, "n": 4, "k": 4, "m": 4, "h": 4}
+TINY = {"B": 3, "C": 2, "L": 12, "T": 10, "n": 6, "k": 7, "m": 9, "d": 8, "h": 5, "H": 2, "c": 4}
+
+SCALES = {
+    scale.name: scale
+    for scale in (Scale("full", 12, (5, 15), 5), Scale("quick", 0.3, (3, 5), 2), Scale("tiny", 0, (1, 1), 2))
+}
