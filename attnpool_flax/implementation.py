@@ -34,7 +34,7 @@ def implementation(function=None, *, as_they_come=(), weights_apart=False) -> An
 
     Args:
       function: the body; its name is that of its row.
-      as_they_come: floating arrays that the body receives in the caller's dtype.
+      as_they_come: floating arrays that the body receives in the caller's dtype, and masks whose axes of 1 stay.
       weights_apart: the weights cost more than the pooled result and are computed by a program of their own. The
         others always compute both, so that asking for the weights cannot change a bit of the result.
     """
@@ -255,7 +255,10 @@ class _Frame:
             floating = contract.kind_of(value.dtype) == "f"
             value = jnp.asarray(value, None if argument.name in self.as_they_come and floating else _computing(dtype))
         if argument.kind in ("mask", "stretch"):
-            return jnp.broadcast_to(value, call.targets[argument.name])
+            target = call.targets[argument.name]
+            if argument.name in self.as_they_come:
+                return jnp.reshape(value, (1,) * (len(target) - value.ndim) + value.shape)
+            return jnp.broadcast_to(value, target)
         if argument.kind == "data" and argument.batched:
             missing = len(call.targets[argument.name]) - value.ndim
             return jnp.reshape(value, (1,) * missing + value.shape)
