@@ -23,7 +23,12 @@ def attend(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`."""
+    """Twin of :func:`attnpool_ref.attend`.
+
+    >>> scores, value = jnp.array([[0.0, 0.0, 9.0]]), jnp.array([[1.0], [3.0], [99.0]])
+    >>> attend(scores, value, jnp.array([True, True, False]), return_weights=True)
+    (Array([[2.]], dtype=float32), Array([[0.5, 0.5, 0. ]], dtype=float32))
+    """
     weights = NORMALIZERS[normalizer](scores, mask)
     pooled = weighted(drop(weights, dropout_multiplier, mask), keep_real(value, seen_keys(mask)), precision)
     return (pooled, weights) if return_weights else pooled
@@ -49,7 +54,12 @@ def dot_product_attention(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.dot_product_attention`."""
+    """Twin of :func:`attnpool_ref.dot_product_attention`.
+
+    >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
+    >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
+    Array([[6.]], dtype=float32)
+    """
     query, key, value = only_seen(query, key, value, mask)
     scores = scaled_dot(query, key, scale, precision)
     if bias is not None:
@@ -85,7 +95,13 @@ def additive_attention(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention`: one hidden unit after another, no [..., n, m, h]."""
+    """Twin of :func:`attnpool_ref.additive_attention`: one hidden unit after another, no [..., n, m, h].
+
+    >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.0], [0.0], [5.0]]), jnp.array([[2.0], [4.0], [9.0]])
+    >>> one, mask = jnp.ones((1, 1)), jnp.array([True, True, False])
+    >>> additive_attention(query, key, value, one, one, jnp.ones(1), mask)
+    Array([[3.]], dtype=float32)
+    """
     query, key, value = only_seen(query, key, value, mask)
     scores = additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
     return _attend(scores, value, mask, dropout_multiplier, return_weights, precision)
@@ -93,7 +109,12 @@ def additive_attention(
 
 @implementation
 def tanh_sum_attention(query, key, value, kernel, mask=None, *, bias=None, return_weights=False, precision=None):
-    """Twin of :func:`attnpool_ref.tanh_sum_attention`: one hidden unit after another, no [..., n, m, h]."""
+    """Twin of :func:`attnpool_ref.tanh_sum_attention`: one hidden unit after another, no [..., n, m, h].
+
+    >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.0], [0.0], [5.0]]), jnp.array([[2.0], [4.0], [9.0]])
+    >>> tanh_sum_attention(query, key, value, jnp.ones((2, 3)), jnp.array([True, True, False]))
+    Array([[3.]], dtype=float32)
+    """
     query, key, value = only_seen(query, key, value, mask)
     scores = additive(query, key, *split(kernel, query), None, bias, precision)
     return _attend(scores, value, mask, None, return_weights, precision)
@@ -113,7 +134,13 @@ def location_attention(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.location_attention`."""
+    """Twin of :func:`attnpool_ref.location_attention`.
+
+    >>> query, state, value = jnp.array([[1.0]]), jnp.array([[2.0]]), jnp.array([[2.0], [4.0]])
+    >>> kernel, out_kernel = jnp.zeros((2, 2)), jnp.array([[10.0], [1.0]])
+    >>> location_attention(query, state, value, kernel, jnp.zeros(2), out_kernel, jnp.array([0.5]))
+    Array([[13.5]], dtype=float32)
+    """
     if mask is not None:
         state = jnp.where(jnp.any(mask, -1)[..., None, None], state, 0)
         mask = mask[..., None, :]
@@ -143,7 +170,20 @@ def multi_head_attention(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention`."""
+    """Twin of :func:`attnpool_ref.multi_head_attention`.
+
+    >>> kernel = jnp.eye(2).reshape(2, 2, 1)
+    >>> multi_head_attention(
+    ...     jnp.array([[0.0, 0.0]]),
+    ...     jnp.array([[1.0, 2.0], [3.0, 4.0]]),
+    ...     jnp.array([[2.0, 4.0], [4.0, 8.0]]),
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    Array([[3., 6.]], dtype=float32)
+    """
     if mask is not None:
         if mask.ndim == query.ndim:
             mask = mask[..., None, :, :]
@@ -181,7 +221,12 @@ def kernel_regression(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.kernel_regression`: distances one feature after another."""
+    """Twin of :func:`attnpool_ref.kernel_regression`: distances one feature after another.
+
+    >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.5], [-1.0], [2.0]]), jnp.array([[1.0], [3.0], [9.0]])
+    >>> kernel_regression(query, key, value, kernel="boxcar")
+    Array([[2.]], dtype=float32)
+    """
     query, key, value = only_seen(query, key, value, mask)
     if kernel == "gaussian":
         return _attend(gaussian(query, key, bandwidth), value, mask, None, return_weights, precision)
