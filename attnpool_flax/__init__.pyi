@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from typing import Final, Literal, Protocol, overload
+from typing import Any, Final, Literal, Protocol, overload
 
 import jax.typing
 from jax import Array
@@ -102,6 +102,7 @@ __all__ = [
     "FieldAttentionPool",
     "LabelAttention",
     "linen",
+    "chosen_implementation",
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> Array: ...
@@ -446,12 +447,21 @@ def kernel_regression(
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
-def mean_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
-def max_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
+def mean_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+) -> Array: ...
+def max_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+) -> Array: ...
 def first_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
 def last_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
 def weighted_pooling(
-    x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None, *, precision: PrecisionLike = None
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
 def attention_pooling(
@@ -468,6 +478,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -485,6 +496,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -502,6 +514,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -520,6 +533,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -538,6 +552,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -556,6 +571,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -570,6 +586,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -584,6 +601,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -598,6 +616,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -868,3 +887,4 @@ def label_attention(
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...
