@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from typing import Final, Literal, Protocol, overload
+from typing import Any, Final, Literal, Protocol, overload
 
 import jax.typing
 from jax import Array
@@ -102,6 +102,7 @@ __all__ = [
     "FieldAttentionPool",
     "LabelAttention",
     "linen",
+    "chosen_implementation",
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> Array: ...
@@ -167,6 +168,7 @@ def attend(
     normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -178,6 +180,7 @@ def attend(
     normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -189,6 +192,7 @@ def attend(
     normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -202,6 +206,7 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -215,6 +220,7 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -228,6 +234,7 @@ def dot_product_attention(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -243,6 +250,7 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -258,6 +266,7 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -273,6 +282,7 @@ def additive_attention(
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -285,6 +295,7 @@ def tanh_sum_attention(
     *,
     bias: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -297,6 +308,7 @@ def tanh_sum_attention(
     *,
     bias: ArrayLike | None = None,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -309,6 +321,7 @@ def tanh_sum_attention(
     *,
     bias: ArrayLike | None = None,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -370,6 +383,7 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -389,6 +403,7 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -408,6 +423,7 @@ def multi_head_attention(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -420,6 +436,7 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -432,6 +449,7 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -444,14 +462,24 @@ def kernel_regression(
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
-def mean_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
-def max_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
+def mean_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+) -> Array: ...
+def max_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+) -> Array: ...
 def first_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
 def last_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
 def weighted_pooling(
-    x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None, *, precision: PrecisionLike = None
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
 def attention_pooling(
@@ -468,6 +496,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -485,6 +514,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -502,6 +532,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -520,6 +551,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -538,6 +570,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -556,6 +589,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -570,6 +604,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -584,6 +619,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -598,6 +634,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
@@ -651,6 +688,7 @@ def code_wise_attention(
     *,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -662,6 +700,7 @@ def code_wise_attention(
     *,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -673,6 +712,7 @@ def code_wise_attention(
     *,
     scale: ArrayLike = 1.0,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -684,6 +724,7 @@ def mask_attention(
     *,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -695,6 +736,7 @@ def mask_attention(
     *,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -706,6 +748,7 @@ def mask_attention(
     *,
     scale: ArrayLike = 1.0,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -717,6 +760,7 @@ def bidaf_attention(
     query_mask: ArrayLike | None = None,
     *,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -728,6 +772,7 @@ def bidaf_attention(
     query_mask: ArrayLike | None = None,
     *,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, tuple[Array, Array]]: ...
 @overload
@@ -739,6 +784,7 @@ def bidaf_attention(
     query_mask: ArrayLike | None = None,
     *,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, tuple[Array, Array]]: ...
 def orthogonal_decomposition(
@@ -844,6 +890,7 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 @overload
@@ -855,6 +902,7 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
 @overload
@@ -866,5 +914,7 @@ def label_attention(
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
     return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...

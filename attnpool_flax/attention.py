@@ -28,7 +28,12 @@ def attend(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`: blocks of queries; all the weights [n, m] for the weights alone."""
+    """Twin of :func:`attnpool_ref.attend`: blocks of queries; all the weights [n, m] for the weights alone.
+
+    >>> scores, value = jnp.array([[0.0, 0.0, 9.0]]), jnp.array([[1.0], [3.0], [99.0]])
+    >>> attend(scores, value, jnp.array([True, True, False]), return_weights=True)
+    (Array([[2.]], dtype=float32), Array([[0.5, 0.5, 0. ]], dtype=float32))
+    """
     value = keep_real(value, seen_keys(mask))
     normalize = NORMALIZERS[normalizer]
     rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, normalize)
@@ -91,7 +96,12 @@ def dot_product_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.dot_product_attention`: blocks of queries; all of [n, m] for the weights alone."""
+    """Twin of :func:`attnpool_ref.dot_product_attention`: blocks of queries; all of [n, m] for the weights alone.
+
+    >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
+    >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
+    Array([[6.]], dtype=float32)
+    """
     query, key, value = only_seen(query, key, value, mask)
 
     def scores(query, bias):
@@ -124,7 +134,13 @@ def additive_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention`: one hidden unit after another, no [..., n, m, h]."""
+    """Twin of :func:`attnpool_ref.additive_attention`: one hidden unit after another, no [..., n, m, h].
+
+    >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.0], [0.0], [5.0]]), jnp.array([[2.0], [4.0], [9.0]])
+    >>> one, mask = jnp.ones((1, 1)), jnp.array([True, True, False])
+    >>> additive_attention(query, key, value, one, one, jnp.ones(1), mask)
+    Array([[3.]], dtype=float32)
+    """
     query, key, value = only_seen(query, key, value, mask)
     scores = additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation)
     return _attend(scores, value, mask, dropout_multiplier, return_weights, precision)
@@ -150,7 +166,12 @@ def tanh_sum_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.tanh_sum_attention`: one hidden unit after another, no [..., n, m, h]."""
+    """Twin of :func:`attnpool_ref.tanh_sum_attention`: one hidden unit after another, no [..., n, m, h].
+
+    >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.0], [0.0], [5.0]]), jnp.array([[2.0], [4.0], [9.0]])
+    >>> tanh_sum_attention(query, key, value, jnp.ones((2, 3)), jnp.array([True, True, False]))
+    Array([[3.]], dtype=float32)
+    """
     query, key, value = only_seen(query, key, value, mask)
     scores = additive(query, key, *split(kernel, query), None, bias, precision, implementation)
     return _attend(scores, value, mask, None, return_weights, precision)
@@ -170,7 +191,13 @@ def location_attention(
     return_weights=False,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.location_attention`."""
+    """Twin of :func:`attnpool_ref.location_attention`.
+
+    >>> query, state, value = jnp.array([[1.0]]), jnp.array([[2.0]]), jnp.array([[2.0], [4.0]])
+    >>> kernel, out_kernel = jnp.zeros((2, 2)), jnp.array([[10.0], [1.0]])
+    >>> location_attention(query, state, value, kernel, jnp.zeros(2), out_kernel, jnp.array([0.5]))
+    Array([[13.5]], dtype=float32)
+    """
     if mask is not None:
         state = jnp.where(jnp.any(mask, -1)[..., None, None], state, 0)
         mask = mask[..., None, :]
@@ -201,7 +228,20 @@ def multi_head_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention`: blocks of queries; all of [H, n, m] for the weights alone."""
+    """Twin of :func:`attnpool_ref.multi_head_attention`: blocks of queries; all of [H, n, m] for the weights alone.
+
+    >>> kernel = jnp.eye(2).reshape(2, 2, 1)
+    >>> multi_head_attention(
+    ...     jnp.array([[0.0, 0.0]]),
+    ...     jnp.array([[1.0, 2.0], [3.0, 4.0]]),
+    ...     jnp.array([[2.0, 4.0], [4.0, 8.0]]),
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    Array([[3., 6.]], dtype=float32)
+    """
     if mask is not None:
         if mask.ndim == query.ndim:
             mask = mask[..., None, :, :]
@@ -240,7 +280,12 @@ def kernel_regression(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.kernel_regression`: blocks of queries, distances one feature after another."""
+    """Twin of :func:`attnpool_ref.kernel_regression`: blocks of queries, distances one feature after another.
+
+    >>> query, key, value = jnp.array([[0.0]]), jnp.array([[0.5], [-1.0], [2.0]]), jnp.array([[1.0], [3.0], [9.0]])
+    >>> kernel_regression(query, key, value, kernel="boxcar")
+    Array([[2.]], dtype=float32)
+    """
     query, key, value = only_seen(query, key, value, mask)
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
 

@@ -12,7 +12,11 @@ from attnpool_flax.rounding import norm, within_rounding
 
 @implementation
 def orthogonal_decomposition(x, reference, *, precision=None):
-    """Twin of :func:`attnpool_ref.orthogonal_decomposition`; the gradient at a zero reference is 0."""
+    """Twin of :func:`attnpool_ref.orthogonal_decomposition`; the gradient at a zero reference is 0.
+
+    >>> orthogonal_decomposition(jnp.array([3.0, 4.0]), jnp.array([2.0, 0.0]))
+    (Array([3., 0.], dtype=float32), Array([0., 4.], dtype=float32))
+    """
     return split_by(project(x, reference, precision), x)
 
 
@@ -34,13 +38,22 @@ def _products(x, y, precision):
 
 @implementation
 def linear_decomposition(x, reference, *, precision=None):
-    """Twin of :func:`attnpool_ref.linear_decomposition`; a zero vector's cosine has gradient 0."""
+    """Twin of :func:`attnpool_ref.linear_decomposition`; a zero vector's cosine has gradient 0.
+
+    >>> linear_decomposition(jnp.array([4.0, 0.0, 0.0, 0.0]), jnp.ones(4))
+    (Array([2., 0., 0., 0.], dtype=float32), Array([2., 0., 0., 0.], dtype=float32))
+    """
     return split_by(_products(unit(x), unit(reference), precision) * x, x)
 
 
 @implementation
 def rigid_decomposition(x, reference, *, atol=0.0):
-    """Twin of :func:`attnpool_ref.rigid_decomposition`."""
+    """Twin of :func:`attnpool_ref.rigid_decomposition`.
+
+    >>> rigid_decomposition(jnp.array([[1.0, 0.0], [1.0, 1.0]]), jnp.array([1.0, 0.0]))[0]
+    Array([[1., 0.],
+           [0., 0.]], dtype=float32)
+    """
     distance = jnp.where(x == reference, 0, jnp.abs(x - reference))  # inf equals inf
     largest = jnp.max(distance, -1, keepdims=True)
     unknown, equal = jnp.isnan(largest), largest <= atol
@@ -49,7 +62,13 @@ def rigid_decomposition(x, reference, *, atol=0.0):
 
 @implementation
 def semantic_match(x, y, x_mask=None, y_mask=None, *, method="max", window=1, normalize=True, precision=None):
-    """Twin of :func:`attnpool_ref.semantic_match`: the chosen token is read, not averaged out."""
+    """Twin of :func:`attnpool_ref.semantic_match`: the chosen token is read, not averaged out.
+
+    >>> x, y = jnp.array([[1.0, 0.0], [1.0, 1.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]])
+    >>> semantic_match(x, y)
+    Array([[1., 0.],
+           [1., 2.]], dtype=float32)
+    """
     x, y = keep_real(x, x_mask), keep_real(y, y_mask)
     cosine = jnp.einsum("...ld,...td->...lt", unit(x), unit(y), precision=precision)
     if y_mask is None:
@@ -103,6 +122,11 @@ def graph_decomposition(labels, adjacency, *, num_layers=2, precision=None):
     """Twin of :func:`attnpool_ref.graph_decomposition`: two products, no [k, k, d] projections.
 
     A label of which nothing is left but rounding is 0 and still has the gradient of its own layer.
+
+    >>> labels, adjacency = jnp.array([[3.0, 4.0], [2.0, 0.0]]), jnp.array([[False, True], [False, False]])
+    >>> graph_decomposition(labels, adjacency, num_layers=1)
+    Array([[0., 4.],
+           [2., 0.]], dtype=float32)
     """
     noise = within_rounding(sum(labels.shape), labels.dtype)
     number = jnp.maximum(jnp.sum(adjacency, -1, keepdims=True, dtype=jnp.int32), 1).astype(labels.dtype)

@@ -3,37 +3,37 @@
 import importlib
 import inspect
 import re
+import textwrap
 
 from attnpool_ref import variants
 
-PRECISION = (
-    "precision: of the products, as :func:`jax.lax.dot` takes it; None is full float32, or what "
-    "``jax_default_matmul_precision`` says."
-)
-IMPLEMENTATION = (
-    'implementation: how the tokens are walked: "einsum", "tiles", or None, which chooses by the backend and the '
-    'layout. Forward mode (``jax.jvp``) under a ``jit`` of its own needs "einsum".'
-)
+NOTES = {
+    "implementation": 'how the tokens are walked: "einsum", "tiles", or None, which chooses by the backend and the '
+    'layout. Forward mode (``jax.jvp``) under a ``jit`` of its own needs "einsum".',
+    "precision": "of the products, as :func:`jax.lax.dot` takes it; None is full float32, or what "
+    "``jax_default_matmul_precision`` says.",
+}
+"""What stands in Args of the arguments that no definition has."""
 
 
 def composed(body):
     """The docstring of the oracle's function, what the body's says beyond it, and the body's example on JAX arrays."""
     row = variants.get(body.__name__)
-    definition = getattr(importlib.import_module(f"attnpool_ref.{row.family}"), row.name)
-    head, _, _ = (inspect.getdoc(definition) or "").partition("\n>>> ")
-    difference, _, example = (inspect.getdoc(body) or "").partition("\n>>> ")
-    more = [note for name, note in (("implementation", IMPLEMENTATION), ("precision", PRECISION)) if _takes(body, name)]
-    if more:
-        head = re.sub(r"\n\nReturns:", "".join(f"\n  {note}" for note in more) + "\n\nReturns:", head, count=1)
-    difference = re.sub(r"^Twin of :func:`[\w.]+`[:;.]?\s*", "", difference).strip()
+    text, _ = _without_example(getattr(importlib.import_module(f"attnpool_ref.{row.family}"), row.name))
+    difference, example = _without_example(body)
+    notes = [_argument(name, note) for name, note in NOTES.items() if name in inspect.signature(body).parameters]
+    text = text.replace("\n\nReturns:", "".join(notes) + "\n\nReturns:", 1)
+    difference = re.sub(r"^Twin of :func:`[\w.]+`[.:;]\s*", "", difference)
     if difference:
-        head += f"\n\nIn JAX:\n  {difference[0].upper()}{_indented(difference[1:])}"
-    return f"{head.rstrip()}\n\n>>> {example}" if example else head.rstrip()
+        text += "\n\nIn JAX:\n" + textwrap.indent(difference[0].upper() + difference[1:], "  ")
+    return "\n\n".join(filter(None, (text, example)))
 
 
-def _takes(body, name):
-    return name in inspect.signature(body).parameters
+def _without_example(function):
+    """(text, example) of a docstring; both are empty where Python leaves docstrings out."""
+    text, prompt, example = (inspect.getdoc(function) or "").partition(">>> ")
+    return text.strip(), prompt + example
 
 
-def _indented(text):
-    return text.replace("\n", "\n  ")
+def _argument(name, note):
+    return "\n" + textwrap.fill(f"{name}: {note}", 116, initial_indent="  ", subsequent_indent="    ")

@@ -8,7 +8,12 @@ from attnpool_flax.implementation import implementation
 
 @implementation
 def lengths_to_mask(lengths, max_length):
-    """Twin of :func:`attnpool_ref.lengths_to_mask`; lengths on a device are clipped, not checked."""
+    """Twin of :func:`attnpool_ref.lengths_to_mask`; lengths on a device are clipped, not checked.
+
+    >>> lengths_to_mask(jnp.array([0, 2]), 3)
+    Array([[False, False, False],
+           [ True,  True, False]], dtype=bool)
+    """
     own = lengths.dtype.type  # clipped in their own dtype, which may be narrower than the positions', or wider
     lengths = lax.clamp(own(0), lengths, own(min(max_length, jnp.iinfo(own).max))).astype(jnp.int32)
     positions = lax.broadcasted_iota(jnp.int32, (*lengths.shape, max_length), lengths.ndim)

@@ -10,7 +10,16 @@ from attnpool_flax.rounding import power_of_two
 
 @implementation
 def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
-    """Twin of :func:`attnpool_ref.masked_softmax`; finite gradients on empty rows."""
+    """Twin of :func:`attnpool_ref.masked_softmax`; lengths on a device are clipped, not checked.
+
+    Gradients are finite on empty rows.
+
+    >>> masked_softmax(jnp.array([2.0, 2.0, 9.0]), jnp.array([True, True, False]))
+    Array([0.5, 0.5, 0. ], dtype=float32)
+    >>> masked_softmax(jnp.zeros((2, 4)), lengths=jnp.array([4, 0]))
+    Array([[0.25, 0.25, 0.25, 0.25],
+           [0.  , 0.  , 0.  , 0.  ]], dtype=float32)
+    """
     if lengths is not None:
         mask = lengths_to_mask(lengths, scores.shape[axis])
         mask = mask.reshape(mask.shape[:-1] + (1,) * (scores.ndim - mask.ndim) + mask.shape[-1:])
@@ -31,7 +40,11 @@ def softmax(scores, mask, axis=-1):
 
 @implementation
 def sparsemax(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.sparsemax`: the support by sorting, without gradient; then a mean over it."""
+    """Twin of :func:`attnpool_ref.sparsemax`: the support by sorting, without gradient; then a mean over it.
+
+    >>> sparsemax(jnp.array([0.5, 0.25, -1.0, 9.0]), jnp.array([True, True, True, False]))
+    Array([0.625, 0.375, 0.   , 0.   ], dtype=float32)
+    """
     return project_on_simplex(scores, mask, axis)
 
 
@@ -48,7 +61,11 @@ def project_on_simplex(scores, mask, axis=-1):
 
 @implementation
 def entmax15(scores, mask=None, *, axis=-1):
-    """Twin of :func:`attnpool_ref.entmax15`: the support by sorting, without gradient; then two moments over it."""
+    """Twin of :func:`attnpool_ref.entmax15`: the support by sorting, without gradient; then two moments over it.
+
+    >>> entmax15(jnp.array([2.0, 2.0, -2.0, 9.0]), jnp.array([True, True, True, False])).round(4)
+    Array([0.5, 0.5, 0. , 0. ], dtype=float32)
+    """
     return entmax_15(scores, mask, axis)
 
 
@@ -99,7 +116,12 @@ def _where_real(weights, mask, empty):
 
 @implementation
 def l2_normalize(x, *, axis=-1):
-    """Twin of :func:`attnpool_ref.l2_normalize`; the gradient at the zero vector is 0."""
+    """Twin of :func:`attnpool_ref.l2_normalize`; the gradient at the zero vector is 0.
+
+    >>> l2_normalize(jnp.array([[3.0, 3.0, 3.0, 3.0], [0.0, 0.0, 0.0, 0.0]]))
+    Array([[0.5, 0.5, 0.5, 0.5],
+           [0. , 0. , 0. , 0. ]], dtype=float32)
+    """
     return unit(x, axis)
 
 

@@ -31,6 +31,10 @@ def cross_attention_pooling(
     """Twin of :func:`attnpool_ref.cross_attention_pooling`: sum and mean take O((L + T) d), no [L, T] matrix.
 
     The other side's tokens are summed first: the sum over t of x_l . y_t is x_l . (sum of y_t).
+
+    >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0], [9.0, 9.0]]), jnp.array([[1.0, 0.0]])
+    >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))
+    (Array([2., 2.], dtype=float32), Array([1., 0.], dtype=float32))
     """
     xs, ys = Dense(x, x_mask, implementation, precision), Dense(y, y_mask, implementation, precision)
     if reduction == "max":
@@ -113,6 +117,12 @@ def cross_attention_pooling_all_pairs(
     """Twin of :func:`attnpool_ref.cross_attention_pooling_all_pairs`: no [B, C, L, T] scores, no copy per partner.
 
     Sum and mean take one product of the tokens with the other side's summed ones; max goes block by block.
+
+    >>> x, y = jnp.array([[[2.0, 0.0], [2.0, 4.0]]]), jnp.array([[[1.0, 0.0]], [[0.0, 90.0]]])
+    >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs(x, y)
+    >>> x_pooled
+    Array([[[2., 2.],
+            [2., 4.]]], dtype=float32)
     """
     x, y = keep_real(x, x_mask), keep_real(y, y_mask)
     if reduction == "max":
@@ -169,7 +179,12 @@ def code_wise_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.code_wise_attention`: blocks of context, never all of [n, k]."""
+    """Twin of :func:`attnpool_ref.code_wise_attention`: blocks of context, never all of [n, k].
+
+    >>> labels, context = jnp.eye(2), jnp.array([[3.0, 0.0], [0.0, 3.0]])
+    >>> code_wise_attention(labels, context)
+    Array([1.5, 1.5], dtype=float32)
+    """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
     longest = jnp.max(norm(query), -2, initial=0)
     real = None if query_mask is None else query_mask[..., None, :]
@@ -202,7 +217,13 @@ def mask_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: blocks of context; all of [n, k] for the weights alone."""
+    """Twin of :func:`attnpool_ref.mask_attention`: blocks of context; all of [n, k] for the weights alone.
+
+    >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
+    >>> mask_attention(query, context)
+    Array([[0.5, 1. ],
+           [1. , 0. ]], dtype=float32)
+    """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
     real = None if query_mask is None else query_mask[..., None, :]
     rows = Rows((context,), real, None, lambda rows: dot(scale * rows, query, precision), softmax)
@@ -228,6 +249,10 @@ def bidaf_attention(
 
     The scores are taken apart, H w1 + U w2 + (H * w3) U^T, so that no [T, J, 3d] exists. The first term is the same
     for a whole row: it waits for the maxima.
+
+    >>> bidaf_attention(jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [0.0]]), jnp.zeros(3))
+    Array([[1. , 0.5, 0.5, 1.5],
+           [2. , 0.5, 1. , 3. ]], dtype=float32)
     """
     context, query = keep_real(context, context_mask), keep_real(query, query_mask)
     of_context, of_query, of_both = jnp.split(kernel, 3)

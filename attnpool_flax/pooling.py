@@ -13,19 +13,31 @@ from attnpool_flax.rounding import power_of_two
 
 @implementation(as_they_come=("x",))
 def mean_pooling(x, mask=None, *, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_pooling`; counts are exact in every dtype."""
+    """Twin of :func:`attnpool_ref.mean_pooling`; counts are exact in every dtype.
+
+    >>> mean_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
+    Array([2.], dtype=float32)
+    """
     return Dense(x, mask, implementation).mean()
 
 
 @implementation(as_they_come=("x",))
 def max_pooling(x, mask=None, *, implementation=None):
-    """Twin of :func:`attnpool_ref.max_pooling`."""
+    """Twin of :func:`attnpool_ref.max_pooling`.
+
+    >>> max_pooling(jnp.array([[-1.0], [-3.0], [99.0]]), jnp.array([True, True, False]))
+    Array([-1.], dtype=float32)
+    """
     return Dense(x, mask, implementation).largest()
 
 
 @implementation(as_they_come=("x",))
 def first_pooling(x, mask=None):
-    """Twin of :func:`attnpool_ref.first_pooling`; one token is read."""
+    """Twin of :func:`attnpool_ref.first_pooling`; one token is read.
+
+    >>> first_pooling(jnp.array([[99.0], [1.0], [2.0]]), jnp.array([False, True, True]))
+    Array([1.], dtype=float32)
+    """
     if x.shape[-2] == 0:
         return jnp.sum(x, -2)
     if mask is None:
@@ -35,7 +47,11 @@ def first_pooling(x, mask=None):
 
 @implementation(as_they_come=("x",))
 def last_pooling(x, mask=None):
-    """Twin of :func:`attnpool_ref.last_pooling`; one token is read."""
+    """Twin of :func:`attnpool_ref.last_pooling`; one token is read.
+
+    >>> last_pooling(jnp.array([[1.0], [2.0], [99.0]]), jnp.array([True, True, False]))
+    Array([2.], dtype=float32)
+    """
     if x.shape[-2] == 0:
         return jnp.sum(x, -2)
     if mask is None:
@@ -52,7 +68,12 @@ def _token_at(x, mask, position):
 
 @implementation(as_they_come=("x",))
 def weighted_pooling(x, weights=None, mask=None, *, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.weighted_pooling`."""
+    """Twin of :func:`attnpool_ref.weighted_pooling`.
+
+    >>> x, weights = jnp.array([[1.0], [5.0], [99.0]]), jnp.array([3.0, 1.0, 5.0])
+    >>> weighted_pooling(x, weights, jnp.array([True, True, False]))
+    Array([2.], dtype=float32)
+    """
     tokens = Dense(x, mask, implementation, precision)
     if weights is None:
         return tokens.mean()
@@ -81,7 +102,12 @@ def attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys."""
+    """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys.
+
+    >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
+    >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
+    (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
+    """
     tokens = Dense(x, mask, implementation, precision)
     if query is None:
         query = tokens.mean()
@@ -133,6 +159,18 @@ def multi_head_attention_pooling(
 
     The key kernel is folded into the queries, where the key bias cancels; the raw tokens are pooled for each head and
     query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to.
+
+    >>> kernel = jnp.eye(2).reshape(2, 2, 1)
+    >>> multi_head_attention_pooling(
+    ...     jnp.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]),
+    ...     jnp.array([True, True, False]),
+    ...     query=jnp.array([[0.0, 0.0]]),
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    Array([[2., 3.]], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision)
     folded = fold_queries(query, query_kernel, key_kernel, query_bias, precision)

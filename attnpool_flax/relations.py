@@ -14,7 +14,12 @@ from attnpool_flax.scores import scaled_dot
 
 @implementation
 def attention_triplet_loss(anchor, positive, negative, *, margin=0.2, precision=None):
-    """Twin of :func:`attnpool_ref.attention_triplet_loss`; at the hinge the gradient is half."""
+    """Twin of :func:`attnpool_ref.attention_triplet_loss`; at the hinge the gradient is half.
+
+    >>> anchor, positive, negative = jnp.array([0.5, 0.5]), jnp.array([0.0, 1.0]), jnp.array([0.5, 0.5])
+    >>> attention_triplet_loss(anchor, positive, negative, margin=0.25)
+    Array(0.75, dtype=float32)
+    """
     return _triplet(anchor - positive, anchor - negative, margin, precision)
 
 
@@ -27,7 +32,11 @@ def _triplet(to_positive, to_negative, margin, precision):
 
 @implementation
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0, precision=None):
-    """Twin of :func:`attnpool_ref.differential_context`: the sum of both exemplars, mirrored at the attention."""
+    """Twin of :func:`attnpool_ref.differential_context`: the sum of both exemplars, mirrored at the attention.
+
+    >>> differential_context(jnp.array([1.0, 0.0]), jnp.array([2.0, 1.0]), jnp.array([3.0, 1.0]))
+    Array([ 6., -2.], dtype=float32)
+    """
     both = supporting + opposing
     if mask is not None:
         attention, both = jnp.where(mask, attention, 0), jnp.where(mask, both, 0)
@@ -38,7 +47,12 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
 
 @implementation
 def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias, *, precision=None):
-    """Twin of :func:`attnpool_ref.relation_vector`."""
+    """Twin of :func:`attnpool_ref.relation_vector`.
+
+    >>> x_kernel, y_kernel, out_kernel = jnp.array([[2.0]]), jnp.array([[2.0]]), jnp.array([[3.0]])
+    >>> relation_vector(jnp.array([1.0]), jnp.array([-1.0]), x_kernel, y_kernel, out_kernel, jnp.zeros(1))
+    Array([1.5], dtype=float32)
+    """
     hidden = jax.nn.sigmoid(_linear(x, x_kernel, precision) + _biased(y, y_kernel, bias, precision))
     return _linear(hidden, out_kernel, precision)
 
@@ -65,7 +79,12 @@ def relation_triplet_loss(
     margin,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.relation_triplet_loss`: hidden layers are subtracted before the last kernel."""
+    """Twin of :func:`attnpool_ref.relation_triplet_loss`: hidden layers are subtracted before the last kernel.
+
+    >>> case, kernel = jnp.array([1.0]), jnp.array([[2.0]])
+    >>> relation_triplet_loss(case, case, case, kernel, kernel, kernel, jnp.zeros(1), margin=0.5)
+    Array(0.5, dtype=float32)
+    """
     own = _linear(x, x_kernel, precision)
     itself, to_similar, to_dissimilar = (
         jax.nn.sigmoid(own + _biased(other, y_kernel, bias, precision)) for other in (x, similar, dissimilar)
@@ -80,7 +99,12 @@ def relation_triplet_loss(
 
 @implementation
 def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_weights=False, precision=None):
-    """Twin of :func:`attnpool_ref.field_attention_pooling`: the target is scored once and never repeated."""
+    """Twin of :func:`attnpool_ref.field_attention_pooling`: the target is scored once and never repeated.
+
+    >>> target, fields = jnp.array([1.0]), jnp.array([[0.0], [2.0]])
+    >>> field_attention_pooling(target, fields, jnp.array([1.0, 0.0]), 0.0)
+    Array([1., 1.], dtype=float32)
+    """
     width = target.shape[-1]
     fields = keep_real(fields, mask)
     if mask is None:
@@ -116,7 +140,13 @@ def label_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`: blocks of labels; all of [M, M] for the weights alone."""
+    """Twin of :func:`attnpool_ref.label_attention`: blocks of labels; all of [M, M] for the weights alone.
+
+    >>> labels, kernel = jnp.array([[0.0], [2.0]]), jnp.array([[3.0]])
+    >>> label_attention(labels, query_kernel=jnp.zeros((1, 1)), key_kernel=kernel, value_kernel=kernel)
+    Array([[3.],
+           [3.]], dtype=float32)
+    """
     labels = keep_real(labels, mask)
     queries, keys, values = (_linear(labels, k, precision) for k in (query_kernel, key_kernel, value_kernel))
     rows = Rows(

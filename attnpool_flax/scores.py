@@ -15,7 +15,11 @@ from attnpool_flax.rounding import power_of_two
 
 @implementation
 def dot_score(query, key, *, precision=None):
-    """Twin of :func:`attnpool_ref.dot_score`."""
+    """Twin of :func:`attnpool_ref.dot_score`.
+
+    >>> dot_score(jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0], [5.0, 6.0]]))
+    Array([[11., 17.]], dtype=float32)
+    """
     return dot(query, key, precision)
 
 
@@ -26,7 +30,12 @@ def dot(query, key, precision):
 
 @implementation
 def scaled_dot_score(query, key, *, scale=None, precision=None):
-    """Twin of :func:`attnpool_ref.scaled_dot_score`."""
+    """Twin of :func:`attnpool_ref.scaled_dot_score`.
+
+    >>> query, key = jnp.array([[1.0, 2.0, 2.0, 0.0]]), jnp.array([[2.0, 2.0, 2.0, 2.0]])
+    >>> scaled_dot_score(query, key), scaled_dot_score(query, key, scale=1)
+    (Array([[5.]], dtype=float32), Array([[10.]], dtype=float32))
+    """
     return scaled_dot(query, key, scale, precision)
 
 
@@ -37,7 +46,11 @@ def scaled_dot(query, key, scale, precision):
 
 @implementation
 def bilinear_score(query, key, kernel, *, precision=None):
-    """Twin of :func:`attnpool_ref.bilinear_score`."""
+    """Twin of :func:`attnpool_ref.bilinear_score`.
+
+    >>> bilinear_score(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]]), jnp.array([[1.0], [10.0]]))
+    Array([[63.]], dtype=float32)
+    """
     return dot(affine(query, kernel, None, precision), key, precision)
 
 
@@ -49,13 +62,23 @@ def affine(x, kernel, bias, precision):
 
 @implementation
 def cosine_score(query, key, *, precision=None):
-    """Twin of :func:`attnpool_ref.cosine_score`."""
+    """Twin of :func:`attnpool_ref.cosine_score`.
+
+    >>> cosine_score(jnp.ones((1, 4)), jnp.array([[3.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]))
+    Array([[0.5, 0. ]], dtype=float32)
+    """
     return dot(unit(query), unit(key), precision)
 
 
 @implementation
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, precision=None):
-    """Twin of :func:`attnpool_ref.additive_score`: one hidden unit after another."""
+    """Twin of :func:`attnpool_ref.additive_score`: one hidden unit after another.
+
+    >>> query, key = jnp.zeros((1, 2)), jnp.ones((1, 2))
+    >>> scores = additive_score(query, key, jnp.eye(2), jnp.eye(2), jnp.ones(2))
+    >>> print(jnp.array_str(scores, precision=4))
+    [[1.5232]]
+    """
     return additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
 
 
@@ -110,7 +133,13 @@ def sum_of_units(of_unit, query, key, *weights):
 
 @implementation
 def concat_score(query, key, kernel, out_kernel, *, bias=None, precision=None):
-    """Twin of :func:`attnpool_ref.concat_score`: the additive score with the kernel's two parts."""
+    """Twin of :func:`attnpool_ref.concat_score`: the additive score with the kernel's two parts.
+
+    >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
+    >>> scores = concat_score(query, key, jnp.ones((2, 1)), jnp.array([2.0]))
+    >>> print(jnp.array_str(scores, precision=4))
+    [[1.9901 0.    ]]
+    """
     return additive(query, key, *split(kernel, query), out_kernel, bias, precision)
 
 
@@ -121,13 +150,24 @@ def split(kernel, query):
 
 @implementation
 def tanh_sum_score(query, key, kernel, *, bias=None, precision=None):
-    """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts, all weights 1."""
+    """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts, all weights 1.
+
+    >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
+    >>> scores = tanh_sum_score(query, key, jnp.ones((2, 2)))
+    >>> print(jnp.array_str(scores, precision=4))
+    [[1.9901 0.    ]]
+    """
     return additive(query, key, *split(kernel, query), None, bias, precision)
 
 
 @implementation
 def location_score(query, state, kernel, *, bias=None, precision=None):
-    """Twin of :func:`attnpool_ref.location_score`."""
+    """Twin of :func:`attnpool_ref.location_score`.
+
+    >>> kernel = jnp.array([[1.0, 0.0, 3.0], [0.0, 1.0, 5.0]])
+    >>> location_score(jnp.array([[1.0]]), jnp.array([[2.0]]), kernel)
+    Array([[ 1.,  2., 13.]], dtype=float32)
+    """
     return beside(query, state, kernel, bias, precision)
 
 
@@ -139,7 +179,11 @@ def beside(query, other, kernel, bias, precision):
 
 @implementation
 def trilinear_score(query, key, kernel, *, precision=None):
-    """Twin of :func:`attnpool_ref.trilinear_score`: three products, no [n, m, 3d]."""
+    """Twin of :func:`attnpool_ref.trilinear_score`: three products, no [n, m, 3d].
+
+    >>> trilinear_score(jnp.array([[2.0]]), jnp.array([[3.0], [5.0]]), jnp.array([1.0, 10.0, 100.0]))
+    Array([[ 632., 1052.]], dtype=float32)
+    """
     return trilinear(query, key, kernel, precision)
 
 
@@ -154,7 +198,11 @@ def trilinear(query, key, kernel, precision):
 
 @implementation
 def gaussian_score(query, key, *, bandwidth=1.0):
-    """Twin of :func:`attnpool_ref.gaussian_score`: one feature after another."""
+    """Twin of :func:`attnpool_ref.gaussian_score`: one feature after another.
+
+    >>> gaussian_score(jnp.array([[0.0, 0.0]]), jnp.array([[3.0, 4.0], [1.0, 0.0]]), bandwidth=0.5)
+    Array([[-50.,  -2.]], dtype=float32)
+    """
     return gaussian(query, key, bandwidth)
 
 

@@ -1,5 +1,6 @@
 """Both packages offer what the table names: the same functions, in its order, with the same signatures and a docstring."""
 
+import functools
 import inspect
 import re
 
@@ -11,6 +12,7 @@ import pytest
 
 import attnpool_flax
 import attnpool_ref
+from attnpool_flax import reductions
 from attnpool_ref import variants
 from attnpool_ref.language import Excludes, terms
 
@@ -27,7 +29,12 @@ def public_functions(package):
 
 @every_package
 def test_the_functions_of_all_have_the_order_of_the_table(package):
-    assert public_functions(package) == NAMES
+    own = ["chosen_implementation"] if package is attnpool_flax else []
+    assert public_functions(package) == NAMES + own
+
+
+def test_what_is_no_row_and_no_class_comes_last():
+    assert attnpool_flax.__all__[-2:] == ["linen", "chosen_implementation"]
 
 
 @every_package
@@ -54,10 +61,10 @@ def test_the_table_keeps_a_family_together():
 
 
 @every_row
-def test_the_signatures_are_the_same_but_for_precision(row):
+def test_the_signatures_are_the_same_but_for_implementation_and_precision(row):
     definition = inspect.signature(getattr(attnpool_ref, row.name))
     implementation = inspect.signature(getattr(attnpool_flax, row.name))
-    parameters = [p for p in implementation.parameters.values() if p.name != "precision"]
+    parameters = [p for p in implementation.parameters.values() if p.name not in ("implementation", "precision")]
     assert implementation.replace(parameters=parameters) == definition
 
 
@@ -73,20 +80,46 @@ def test_a_jax_function_takes_a_precision_if_it_multiplies(row):
         assert parameters[-1].kind is inspect.Parameter.KEYWORD_ONLY
 
 
-def calls_of(function, row):
-    """Calls with every argument that goes together, all axes of size 2 or sums of them; one call for each name of each option."""
+@every_row
+def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row, monkeypatch):
+    """`implementation=None` comes by keyword alone, last or right before `precision`, and is what walks the tokens."""
+    monkeypatch.setattr(jax, "device_count", lambda: 1)  # where a function could choose tiles, it would
+    function = getattr(attnpool_flax, row.name)
+    parameters = list(inspect.signature(function).parameters.values())
+    names = [p.name for p in parameters if p.name != "precision"]
+    if "implementation" not in names:
+        assert "tiles" not in heard_from(function, row, 3)
+        return
+    parameter = parameters[names.index("implementation")]
+    assert (names[-1], parameter.name, parameter.default) == ("implementation", "implementation", None)
+    assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    for asked in reductions.IMPLEMENTATIONS:
+        assert heard_from(functools.partial(function, implementation=asked), row, 3) == {asked}
+
+
+def heard_from(function, row, size):
+    """The implementations that walk in the calls; of a size that no other test has, as a call that is known is not traced."""
+    with reductions.listening() as heard:
+        for call in calls_of(function, row, size):
+            jax.make_jaxpr(call)()
+    return set(heard)
+
+
+def calls_of(function, row, size=2):
+    """Calls with every argument that goes together, all axes of one size or sums of it; one call for each name of each option."""
     excluded = {rule.second for rule in row.relations if isinstance(rule, Excludes)}
     given = {}
     for name, argument in row.arguments.items():
         if name not in excluded:
             shape = [
-                2 if axis == "..." else sum(2 * number for number, _ in terms(axis)) for axis in argument.shapes[0]
+                size if axis == "..." else sum(size * number for number, _ in terms(axis))
+                for axis in argument.shapes[0]
             ]
             dtype = {"mask": bool, "bool": bool, "int": int}.get(argument.kind, np.float32)
             given[name] = jnp.ones(shape, dtype)
     choices = [{}]
     for name, allowed in row.options.items():
-        values = allowed if isinstance(allowed, tuple) else {"flag": (True,), "axis": (-1,)}.get(allowed, (2,))
+        values = allowed if isinstance(allowed, tuple) else {"flag": (True,), "axis": (-1,)}.get(allowed, (size,))
         choices = [choice | {name: value} for choice in choices for value in values]
     return [lambda choice=choice: function(**given, **choice) for choice in choices]
 
@@ -133,7 +166,8 @@ def test_the_definition_is_documented_in_full(row):
 
 @every_row
 def test_the_twin_says_whose_twin_it_is(row):
-    assert inspect.getdoc(getattr(attnpool_flax, row.name)).startswith(f"Twin of :func:`attnpool_ref.{row.name}`")
+    body = inspect.unwrap(getattr(attnpool_flax, row.name))
+    assert inspect.getdoc(body).startswith(f"Twin of :func:`attnpool_ref.{row.name}`")
 
 
 def test_get_suggests_the_nearest_names():

@@ -23,7 +23,8 @@ INTRODUCTION = """
 # Variants
 
 Every function stands in both packages under the same name: `attnpool_ref` is the definition in NumPy,
-`attnpool_flax` the implementation in JAX, which adds `precision=` where it multiplies.
+`attnpool_flax` the implementation in JAX, which adds `implementation=` where it walks over tokens and `precision=` where it
+multiplies; `help(attnpool_flax.NAME)` says what else it does differently.
 [conventions.md](conventions.md) says what all of them promise about masks, dtypes and batch axes.
 """.strip()
 
@@ -85,13 +86,15 @@ def _flat(printed):
 
 def _variant(row):
     function = getattr(attnpool_ref, row.name)
+    signature = inspect.signature(function)
     body, sections, example = _parts(inspect.getdoc(function))
-    precision = "precision" in inspect.signature(getattr(attnpool_flax, row.name)).parameters
+    in_jax = inspect.signature(getattr(attnpool_flax, row.name)).parameters.items()
+    added = [f"`{parameter}`" for name, parameter in in_jax if name not in signature.parameters]
     facts = [f"* shapes: `{_plain(row.shapes)}`"]
     if row.weights:
         facts.append(f"* `return_weights=True` adds: `{row.weights}`")
     facts += [f"* `{key}`: {', '.join(f'`{v!r}`' for v in names)}" for key, names in _named_options(row)]
-    facts.append("* in JAX also: `precision=None`" if precision else "* in JAX: the same signature")
+    facts.append(f"* in JAX also: {', '.join(added)}" if added else "* in JAX: the same signature")
     if row.module:
         facts.append(f"* Flax module: `{row.module}`")
     facts.append(f"* source: {_inline(sections['Source'])} `{row.source}`")
@@ -99,7 +102,7 @@ def _variant(row):
         [
             f"### {row.name}",
             _blocks(body),
-            f"```python\n{row.name}{inspect.signature(function)}\n```",
+            f"```python\n{row.name}{signature}\n```",
             "\n".join(facts),
             "Arguments:\n\n" + _arguments(sections["Args"]),
             f"Returns {_inline(sections['Returns'])}",

@@ -16,6 +16,8 @@ from attnpool_ref import variants
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_LINE = "# Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand."
 STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int"}
+OF_JAX = {"implementation": 'Literal["einsum", "tiles"] | None', "precision": "PrecisionLike"}
+"""Arguments that no definition has."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ LANGUAGES = {
         mask_result="NDArray[np.bool_]",
     ),
     "attnpool_flax": Language(
-        header="from typing import Final, Literal, Protocol, overload\n\n"
+        header="from typing import Any, Final, Literal, Protocol, overload\n\n"
         "import jax.typing\nfrom jax import Array\nfrom jax.lax import PrecisionLike",
         result="Array",
         mask_result="Array",
@@ -55,6 +57,8 @@ def stub(package):
         parts.append(HOLDERS)
     parts.append(f"__version__: Final[str]\n__all__ = {namespace.__all__!r}")
     parts += [_function(row, inspect.signature(getattr(namespace, row.name)), language) for row in variants.VARIANTS]
+    if package == "attnpool_flax":
+        parts.append("def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...")
     return _formatted("\n\n".join(parts) + "\n")
 
 
@@ -69,10 +73,10 @@ def _reexports(namespace):
 
 
 def _function(row, signature, language):
-    pooled = _result(row.shapes.split("->")[1], language.mask_result if row.family == "masks" else language.result)
+    pooled = _result(row.results, language.mask_result if row.family == "masks" else language.result)
     if not row.weights:
         return _definition(row, signature, pooled)
-    both = f"tuple[{pooled}, {_result(row.weights, language.result)}]"
+    both = f"tuple[{pooled}, {_result(row.weight_results, language.result)}]"
     return "\n".join(
         "@overload\n" + _definition(row, signature, result, annotation)
         for annotation, result in (("Literal[False]", pooled), ("Literal[True]", both), ("bool", f"{pooled} | {both}"))
@@ -98,8 +102,8 @@ def _definition(row, signature, result, weights_annotation="bool"):
 def _annotation(row, parameter, weights_annotation):
     if parameter.name == "return_weights":
         return weights_annotation
-    if parameter.name == "precision":
-        return "PrecisionLike"
+    if parameter.name in OF_JAX:
+        return OF_JAX[parameter.name]
     if parameter.name in row.options:
         allowed = row.options[parameter.name]
         return STATIC[allowed] if isinstance(allowed, str) else f"Literal[{', '.join(map(repr, allowed))}]"
@@ -107,10 +111,9 @@ def _annotation(row, parameter, weights_annotation):
     return "ArrayLike | None" if argument.optional else "ArrayLike"
 
 
-def _result(shapes, array):
-    """``[..., d]`` is one array, ``([..., d], [..., e])`` a pair."""
-    count = shapes.count("[")
-    return array if count == 1 else f"tuple[{', '.join([array] * count)}]"
+def _result(results, array):
+    """One array is itself, several are a tuple."""
+    return array if len(results) == 1 else f"tuple[{', '.join([array] * len(results))}]"
 
 
 def _formatted(text):
