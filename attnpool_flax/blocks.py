@@ -31,7 +31,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
     count = parts[0].shape[-2]
     rows = rows_of(keys)
     blocked = implementation != "einsum" and rows < count
-    record("tiles" if blocked else "einsum")
+    record(implementation or ("tiles" if blocked else "einsum"))
     if not blocked:
         return function(*parts, *masks)
     whole = count // rows * rows
