@@ -128,6 +128,7 @@ def additive_score(
     out_kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def concat_score(
@@ -137,6 +138,7 @@ def concat_score(
     out_kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def tanh_sum_score(
@@ -145,6 +147,7 @@ def tanh_sum_score(
     kernel: ArrayLike,
     *,
     bias: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
 def location_score(
@@ -158,7 +161,13 @@ def location_score(
 def trilinear_score(
     query: ArrayLike, key: ArrayLike, kernel: ArrayLike, *, precision: PrecisionLike = None
 ) -> Array: ...
-def gaussian_score(query: ArrayLike, key: ArrayLike, *, bandwidth: ArrayLike = 1.0) -> Array: ...
+def gaussian_score(
+    query: ArrayLike,
+    key: ArrayLike,
+    *,
+    bandwidth: ArrayLike = 1.0,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
 @overload
 def attend(
     scores: ArrayLike,

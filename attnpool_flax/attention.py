@@ -290,10 +290,10 @@ def kernel_regression(
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
 
     def heights(query):
-        return KERNELS[kernel](squared_distances(query, key, part), bandwidth / part)
+        return KERNELS[kernel](squared_distances(query, key, part, implementation), bandwidth / part)
 
     if kernel == "gaussian":
-        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth), softmax)
+        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), softmax)
     else:
         rows = Rows((query,), mask, None, heights, _shares)
     return rows.average(value, return_weights, implementation, precision)

@@ -62,9 +62,9 @@ def _seen_from(total, own_kernel, others_kernel, precision):
 def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
     """Pools by the largest scores [..., L] and [..., T], 0 where the other side is empty."""
     x, y, precision = xs.clean(), ys.clean(), xs.precision
-    x_scores, y_scores = _largest_of_pair(
-        scale * _project(x, x_kernel, precision), _project(y, y_kernel, precision), xs.mask, ys.mask, precision
-    )
+    x_keys, y_keys = scale * _project(x, x_kernel, precision), _project(y, y_kernel, precision)
+    x_scores = _largest_over(x_keys, y_keys, ys.mask, xs.asked, precision)
+    y_scores = _largest_over(y_keys, x_keys, xs.mask, ys.asked, precision)
     x_weights, y_weights = softmax(x_scores, xs.mask), softmax(y_scores, ys.mask)
     pooled = _average(x_weights, x, precision), _average(y_weights, y, precision)
     return (pooled, (x_weights, y_weights)) if return_weights else pooled
@@ -82,18 +82,17 @@ def _over_real(scores, y, y_mask):
     return scores if y.shape[-2] else jnp.zeros_like(scores)
 
 
-def _largest_of_pair(x, y, x_mask, y_mask, precision):
-    """Largest products [..., L] and [..., T] of clean tokens; 0 where the other side is empty."""
-    scores = jnp.einsum("...lc,...tc->...lt", x, y, precision=precision)
-    x_norms, y_norms, terms = norm(x)[..., 0], norm(y)[..., 0], x.shape[-1]
+def _largest_over(x, y, y_mask, implementation, precision):
+    """Largest products [..., L] of clean tokens x over the real ones of y, in blocks; 0 where y is empty."""
+    longest = jnp.max(norm(y), -2, initial=0)
+    real = None if y_mask is None else y_mask[..., None, :]
 
-    def over(axis, mask, own, others):
-        real = None if mask is None else jnp.broadcast_to(jnp.expand_dims(mask, -2 if axis == -1 else -1), scores.shape)
-        found = largest_product(scores, real, own * jnp.max(others, -1, keepdims=True, initial=0), terms, axis)
-        some = jnp.any(mask, -1, keepdims=True) if mask is not None else scores.shape[axis] > 0
-        return jnp.where(some, found, 0)
+    def best(rows):
+        size = norm(rows)[..., 0] * longest
+        return largest_product(dot(rows, y, precision), real, size, rows.shape[-1])[..., None]
 
-    return over(-1, y_mask, x_norms, y_norms), over(-2, x_mask, y_norms, x_norms)
+    found = over_queries(best, (x,), keys=_keys(y, x), implementation=implementation)[..., 0]
+    return _over_real(found, y, y_mask)
 
 
 def _project(x, kernel, precision):
@@ -159,7 +158,10 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
 
     def with_candidate(y, y_mask):
         def with_example(x, x_mask):
-            return _largest_of_pair(x, y, x_mask, y_mask, precision)
+            return (
+                _largest_over(x, y, y_mask, "einsum", precision),
+                _largest_over(y, x, x_mask, "einsum", precision),
+            )
 
         return over_first(with_example, (x, x_mask), length * other)
 

@@ -71,7 +71,7 @@ def cosine_score(query, key, *, precision=None):
 
 
 @implementation
-def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, precision=None):
+def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.additive_score`: one hidden unit after another.
 
     >>> query, key = jnp.zeros((1, 2)), jnp.ones((1, 2))
@@ -79,30 +79,33 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
     >>> print(jnp.array_str(scores, precision=4))
     [[1.5232]]
     """
-    return additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
+    return additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation)
 
 
 def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation=None):
     """The sum over the hidden layer, weighted unless ``out_kernel`` is None."""
     if chosen_for_units(implementation) == "einsum":
-        return _additive_in_blocks(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
+        weight = 1 if out_kernel is None else jnp.reshape(out_kernel, (1,) * (key.ndim) + (-1,))
+        query, key = affine(query, query_kernel, None, precision), affine(key, key_kernel, bias, precision)
+        return _hidden_in_blocks(lambda q, k: weight * jnp.tanh(q + k), query, key)
     query, key = _units(query, query_kernel, None, precision), _units(key, key_kernel, bias, precision)
     if out_kernel is None:
         return sum_of_units(lambda q, k: jnp.tanh(q + k), query, key)
     return sum_of_units(lambda q, k, weight: weight * jnp.tanh(q + k), query, key, out_kernel)
 
 
-def _additive_in_blocks(query, key, query_kernel, key_kernel, out_kernel, bias, precision):
-    """The same sum for a block of queries at a time, whose hidden layer a fused program never writes."""
-    key = affine(key, key_kernel, bias, precision)
+def _hidden_in_blocks(of_pair, query, key):
+    """The same sum for a block of queries at a time, whose hidden layer a fused program never writes.
+
+    Args:
+      of_pair: from [..., rows, 1, h] and [..., 1, m, h] to the terms of the sum.
+      query: [..., n, h].
+      key: [..., m, h].
+    """
 
     def of_block(query):
-        hidden = jnp.tanh(query[..., :, None, :] + key[..., None, :, :])
-        if out_kernel is not None:
-            hidden = hidden * jnp.reshape(out_kernel, (1,) * (hidden.ndim - 1) + (-1,))
-        return jnp.sum(hidden, -1)
+        return jnp.sum(of_pair(query[..., :, None, :], key[..., None, :, :]), -1)
 
-    query = affine(query, query_kernel, None, precision)
     return over_queries(of_block, (query,), keys=size_of(query, 2, key, 2) * math.prod(key.shape[-2:]))
 
 
@@ -132,7 +135,7 @@ def sum_of_units(of_unit, query, key, *weights):
 
 
 @implementation
-def concat_score(query, key, kernel, out_kernel, *, bias=None, precision=None):
+def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.concat_score`: the additive score with the kernel's two parts.
 
     >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
@@ -140,7 +143,7 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None, precision=None):
     >>> print(jnp.array_str(scores, precision=4))
     [[1.9901 0.    ]]
     """
-    return additive(query, key, *split(kernel, query), out_kernel, bias, precision)
+    return additive(query, key, *split(kernel, query), out_kernel, bias, precision, implementation)
 
 
 def split(kernel, query):
@@ -149,7 +152,7 @@ def split(kernel, query):
 
 
 @implementation
-def tanh_sum_score(query, key, kernel, *, bias=None, precision=None):
+def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts, all weights 1.
 
     >>> query, key = jnp.array([[1.0]]), jnp.array([[2.0], [-1.0]])
@@ -157,7 +160,7 @@ def tanh_sum_score(query, key, kernel, *, bias=None, precision=None):
     >>> print(jnp.array_str(scores, precision=4))
     [[1.9901 0.    ]]
     """
-    return additive(query, key, *split(kernel, query), None, bias, precision)
+    return additive(query, key, *split(kernel, query), None, bias, precision, implementation)
 
 
 @implementation
@@ -197,27 +200,29 @@ def trilinear(query, key, kernel, precision):
 
 
 @implementation
-def gaussian_score(query, key, *, bandwidth=1.0):
+def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
     """Twin of :func:`attnpool_ref.gaussian_score`: one feature after another.
 
     >>> gaussian_score(jnp.array([[0.0, 0.0]]), jnp.array([[3.0, 4.0], [1.0, 0.0]]), bandwidth=0.5)
     Array([[-50.,  -2.]], dtype=float32)
     """
-    return gaussian(query, key, bandwidth)
+    return gaussian(query, key, bandwidth, implementation)
 
 
-def gaussian(query, key, bandwidth):
+def gaussian(query, key, bandwidth, implementation=None):
     """Scores [..., n, m]."""
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
-    return squared_distances(query, key, part) / (-2 * (bandwidth / part) ** 2)
+    return squared_distances(query, key, part, implementation) / (-2 * (bandwidth / part) ** 2)
 
 
-def squared_distances(query, key, part):
+def squared_distances(query, key, part, implementation=None):
     """Sums of squared differences [..., n, m], in parts of this size; the expanded square would cancel."""
 
     def squared(q, k, part):
         difference = (q - k) / part
         return difference * difference
 
+    if chosen_for_units(implementation) == "einsum":
+        return _hidden_in_blocks(lambda q, k: squared(q, k, part), query, key)
     query, key = jnp.moveaxis(query, -1, 0), jnp.moveaxis(key, -1, 0)
     return sum_of_units(squared, query, key, jnp.broadcast_to(part, query.shape[:1]))
