@@ -105,6 +105,7 @@ class CodeWiseAttention(nnx.Module):
         self.scale = scale
         self.dtype = dtype
         self.precision = precision
+        create(self, "CodeWiseAttention", rngs)
 
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
         """Pools the context by each token's best score.
@@ -153,6 +154,7 @@ class MaskAttention(nnx.Module):
         self.scale = scale
         self.dtype = dtype
         self.precision = precision
+        create(self, "MaskAttention", rngs)
 
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
         """Chooses softly among the query's tokens, for each token of the context.

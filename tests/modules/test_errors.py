@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from flax import nnx
+from modules.cases import CASES, NNX
 
 import attnpool_flax
 from attnpool_flax import linen
@@ -104,3 +105,9 @@ REFUSED = [
 def test_what_does_not_fit_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.title], ids=str)
+def test_a_seed_in_place_of_rngs_is_refused(case):
+    with pytest.raises(TypeError, match=re.escape(f"{case.module}: `rngs` is a int, needs an nnx.Rngs, such as `nnx.")):
+        NNX.build(case, rngs=7)
