@@ -4,12 +4,12 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.linen.creation import values
+from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.parameters import KERNEL_INIT, cast, read_sizes
 
 
-class CrossAttentionPool(nn.Module):
+class CrossAttentionPool(TokenWalker):
     """Parameters of :func:`attnpool_flax.cross_attention_pooling`.
 
     Owns nothing, unless ``qk_features`` adds ``x_kernel`` [d, c] and ``y_kernel`` [e, c].
@@ -23,6 +23,7 @@ class CrossAttentionPool(nn.Module):
       dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
+      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
       kernel_init: initialiser of the kernels.
     """
 
@@ -34,6 +35,7 @@ class CrossAttentionPool(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
@@ -61,6 +63,7 @@ class CrossAttentionPool(nn.Module):
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )

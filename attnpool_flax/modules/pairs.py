@@ -23,6 +23,7 @@ class CrossAttentionPool(nnx.Module):
       dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
+      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the kernels.
     """
@@ -41,6 +42,7 @@ class CrossAttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         rngs: nnx.Rngs | None = None,
     ):
@@ -54,6 +56,7 @@ class CrossAttentionPool(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "CrossAttentionPool", rngs, kernel=kernel_init)
 
     def __call__(self, x, y, x_mask=None, y_mask=None, *, return_weights=False):
@@ -77,6 +80,7 @@ class CrossAttentionPool(nnx.Module):
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "CrossAttentionPool"),
         )

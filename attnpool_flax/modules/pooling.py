@@ -19,6 +19,7 @@ class WeightedPool(nnx.Module):
       dtype: the dtype to which tokens and weights are cast first; None lets them decide.
       param_dtype: the dtype of the weights.
       precision: of the products; None is full float32.
+      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
       rngs: not used, as ones need no randomness; taken so that all modules are built alike.
     """
 
@@ -31,12 +32,14 @@ class WeightedPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         rngs: nnx.Rngs | None = None,
     ):
         self.num_slots = num_slots
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "WeightedPool", rngs)
 
     def __call__(self, x, mask=None):
@@ -50,7 +53,11 @@ class WeightedPool(nnx.Module):
           [..., d].
         """
         return weighted_pooling(
-            cast(x, self.dtype), mask=mask, precision=self.precision, **values(self, "WeightedPool")
+            cast(x, self.dtype),
+            mask=mask,
+            implementation=self.implementation,
+            precision=self.precision,
+            **values(self, "WeightedPool"),
         )
 
 
@@ -70,6 +77,7 @@ class AttentionPool(nnx.Module):
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
@@ -94,6 +102,7 @@ class AttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         query_init: Initializer = QUERY_INIT,
         rngs: nnx.Rngs,
@@ -107,6 +116,7 @@ class AttentionPool(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "AttentionPool", rngs, kernel=kernel_init, query=query_init)
         self.dropout = create_dropout("AttentionPool", dropout_rate, rngs)
 
@@ -131,6 +141,7 @@ class AttentionPool(nnx.Module):
             scale=self.scale,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "AttentionPool"),
         )
@@ -154,6 +165,7 @@ class MultiHeadAttentionPool(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
@@ -184,6 +196,7 @@ class MultiHeadAttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         query_init: Initializer = QUERY_INIT,
@@ -200,6 +213,7 @@ class MultiHeadAttentionPool(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "MultiHeadAttentionPool", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
         self.dropout = create_dropout("MultiHeadAttentionPool", dropout_rate, rngs)
 
@@ -221,6 +235,7 @@ class MultiHeadAttentionPool(nnx.Module):
             mask=mask,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "MultiHeadAttentionPool"),
         )
