@@ -23,6 +23,13 @@ class AdditiveAttention(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention = AdditiveAttention(8)
+    >>> variables = attention.init(jax.random.key(0), query, key, value)
+    >>> attention.apply(variables, query, key, value).shape
+    (2, 3, 7)
     """
 
     hidden_features: int
@@ -76,6 +83,13 @@ class TanhSumAttention(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention = TanhSumAttention(8)
+    >>> variables = attention.init(jax.random.key(0), query, key, value)
+    >>> attention.apply(variables, query, key, value).shape
+    (2, 3, 7)
     """
 
     hidden_features: int
@@ -127,6 +141,13 @@ class LocationAttention(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
+    >>> attention = LocationAttention(8)
+    >>> variables = attention.init(jax.random.key(0), query, state, value)
+    >>> attention.apply(variables, query, state, value).shape
+    (2, 3, 8)
     """
 
     out_features: int
@@ -182,6 +203,13 @@ class MultiHeadAttention(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention = MultiHeadAttention(2)
+    >>> variables = attention.init(jax.random.key(0), query, key, value)
+    >>> attention.apply(variables, query, key, value).shape
+    (2, 3, 4)
     """
 
     num_heads: int

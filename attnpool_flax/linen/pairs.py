@@ -25,6 +25,13 @@ class CrossAttentionPool(TokenWalker):
       precision: of the products; None is full float32.
       implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
       kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> pool = CrossAttentionPool(qk_features=8)
+    >>> variables = pool.init(jax.random.key(0), x, y)
+    >>> [pooled.shape for pooled in pool.apply(variables, x, y)]
+    [(2, 4), (2, 6)]
     """
 
     x_features: int | None = None
@@ -78,6 +85,13 @@ class CodeWiseAttention(nn.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+
+    >>> import jax
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> attention = CodeWiseAttention()
+    >>> variables = attention.init(jax.random.key(0), query, context)
+    >>> attention.apply(variables, query, context).shape
+    (2, 4)
     """
 
     scale: float = 1.0
@@ -118,6 +132,13 @@ class MaskAttention(nn.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+
+    >>> import jax
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> attention = MaskAttention()
+    >>> variables = attention.init(jax.random.key(0), query, context)
+    >>> attention.apply(variables, query, context).shape
+    (2, 5, 4)
     """
 
     scale: float = 1.0
@@ -159,6 +180,13 @@ class BiDAFAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> context, query = jnp.ones((2, 5, 4)), jnp.ones((2, 3, 4))
+    >>> attention = BiDAFAttention()
+    >>> variables = attention.init(jax.random.key(0), context, query)
+    >>> attention.apply(variables, context, query).shape
+    (2, 5, 16)
     """
 
     dtype: Dtype | None = None

@@ -19,6 +19,13 @@ class WeightedPool(TokenWalker):
       param_dtype: the dtype of the weights.
       precision: of the products; None is full float32.
       implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = WeightedPool()
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 4)
     """
 
     dtype: Dtype | None = None
@@ -61,6 +68,13 @@ class AttentionPool(TokenWalker):
       implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = AttentionPool()
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x, mask=jnp.array([[True, True, False], [False, False, False]])).shape
+    (2, 4)
     """
 
     qk_features: int | None = None
@@ -125,6 +139,13 @@ class MultiHeadAttentionPool(TokenWalker):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = MultiHeadAttentionPool(2, num_queries=5)
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 5, 4)
     """
 
     num_heads: int

@@ -24,6 +24,13 @@ class RelationVector(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> x, y = jnp.ones((2, 4)), jnp.ones((2, 4))
+    >>> relation = RelationVector(8)
+    >>> variables = relation.init(jax.random.key(0), x, y)
+    >>> relation.apply(variables, x, y).shape
+    (2, 4)
     """
 
     hidden_features: int
@@ -66,6 +73,13 @@ class FieldAttentionPool(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> target, fields = jnp.ones((2, 4)), jnp.ones((2, 5, 6))
+    >>> pool = FieldAttentionPool()
+    >>> variables = pool.init(jax.random.key(0), target, fields)
+    >>> pool.apply(variables, target, fields).shape
+    (2, 10)
     """
 
     num_fields: int | None = None
@@ -114,6 +128,13 @@ class LabelAttention(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> labels = jnp.ones((2, 3, 4))
+    >>> attention = LabelAttention()
+    >>> variables = attention.init(jax.random.key(0), labels)
+    >>> attention.apply(variables, labels).shape
+    (2, 3, 4)
     """
 
     qk_features: int | None = None

@@ -26,6 +26,11 @@ class AdditiveAttention(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+
+    >>> attention = AdditiveAttention(4, 6, 8, rngs=nnx.Rngs(0))
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention(query, key, value).shape
+    (2, 3, 7)
     """
 
     query_kernel: nnx.Param
@@ -105,6 +110,11 @@ class TanhSumAttention(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> attention = TanhSumAttention(4, 6, 8, rngs=nnx.Rngs(0))
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention(query, key, value).shape
+    (2, 3, 7)
     """
 
     kernel: nnx.Param
@@ -176,6 +186,11 @@ class LocationAttention(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> attention = LocationAttention(4, 6, 7, 5, 8, rngs=nnx.Rngs(0))
+    >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
+    >>> attention(query, state, value).shape
+    (2, 3, 8)
     """
 
     kernel: nnx.Param
@@ -256,6 +271,11 @@ class MultiHeadAttention(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+
+    >>> attention = MultiHeadAttention(2, 4, 6, 7, rngs=nnx.Rngs(0))
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention(query, key, value).shape
+    (2, 3, 4)
     """
 
     query_kernel: nnx.Param

@@ -26,6 +26,11 @@ class CrossAttentionPool(nnx.Module):
       implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the kernels.
+
+    >>> pool = CrossAttentionPool(x_features=4, y_features=6, qk_features=8, rngs=nnx.Rngs(0))
+    >>> x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> [pooled.shape for pooled in pool(x, y)]
+    [(2, 4), (2, 6)]
     """
 
     x_kernel: nnx.Param | None
@@ -96,6 +101,11 @@ class CodeWiseAttention(nnx.Module):
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
       rngs: not used; taken so that all modules are built alike.
+
+    >>> attention = CodeWiseAttention()
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> attention(query, context).shape
+    (2, 4)
     """
 
     def __init__(
@@ -145,6 +155,11 @@ class MaskAttention(nnx.Module):
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
       rngs: not used; taken so that all modules are built alike.
+
+    >>> attention = MaskAttention()
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> attention(query, context).shape
+    (2, 5, 4)
     """
 
     def __init__(
@@ -196,6 +211,11 @@ class BiDAFAttention(nnx.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
+
+    >>> attention = BiDAFAttention(4, rngs=nnx.Rngs(0))
+    >>> context, query = jnp.ones((2, 5, 4)), jnp.ones((2, 3, 4))
+    >>> attention(context, query).shape
+    (2, 5, 16)
     """
 
     kernel: nnx.Param

@@ -21,6 +21,10 @@ class WeightedPool(nnx.Module):
       precision: of the products; None is full float32.
       implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
       rngs: not used, as ones need no randomness; taken so that all modules are built alike.
+
+    >>> pool = WeightedPool(3, rngs=nnx.Rngs(0))
+    >>> pool(jnp.ones((2, 3, 4))).shape
+    (2, 4)
     """
 
     weights: nnx.Param
@@ -81,6 +85,11 @@ class AttentionPool(nnx.Module):
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+
+    >>> pool = AttentionPool(4, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x, mask=jnp.array([[True, True, False], [False, False, False]])).shape
+    (2, 4)
     """
 
     query: nnx.Param
@@ -170,6 +179,10 @@ class MultiHeadAttentionPool(nnx.Module):
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+
+    >>> pool = MultiHeadAttentionPool(2, 4, num_queries=5, rngs=nnx.Rngs(0))
+    >>> pool(jnp.ones((2, 3, 4))).shape
+    (2, 5, 4)
     """
 
     query: nnx.Param

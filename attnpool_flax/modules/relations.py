@@ -26,6 +26,11 @@ class RelationVector(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> relation = RelationVector(4, 8, rngs=nnx.Rngs(0))
+    >>> x, y = jnp.ones((2, 4)), jnp.ones((2, 4))
+    >>> relation(x, y).shape
+    (2, 4)
     """
 
     x_kernel: nnx.Param
@@ -88,6 +93,11 @@ class FieldAttentionPool(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> pool = FieldAttentionPool(4, 6, rngs=nnx.Rngs(0))
+    >>> target, fields = jnp.ones((2, 4)), jnp.ones((2, 5, 6))
+    >>> pool(target, fields).shape
+    (2, 10)
     """
 
     kernel: nnx.Param
@@ -152,6 +162,10 @@ class LabelAttention(nnx.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
+
+    >>> attention = LabelAttention(4, rngs=nnx.Rngs(0))
+    >>> attention(jnp.ones((2, 3, 4))).shape
+    (2, 3, 4)
     """
 
     query_kernel: nnx.Param

@@ -1,5 +1,6 @@
 """The modules follow one table: their parameters, arguments and documentation are its rows'."""
 
+import doctest
 import inspect
 import re
 
@@ -128,3 +129,12 @@ def test_a_module_documents_its_function_its_arguments_and_its_parameters(name, 
         assert f"``{parameter.name}`` [" in " ".join(text.split())
     documented = re.findall(r"^  (\w+): ", text, re.MULTILINE)
     assert documented == list(constructor(module))
+
+
+@pytest.mark.parametrize("name", OWNERS)
+@pytest.mark.parametrize("package", [attnpool_flax, linen], ids=["nnx", "linen"])
+def test_an_example_makes_a_module_and_shows_a_shape(name, package):
+    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(package, name))
+    assert any(f"= {name}(" in part.source for part in example.examples)
+    assert re.search(r"\.shape\b", example.examples[-1].source)
+    assert example.examples[-1].want
