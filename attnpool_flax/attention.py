@@ -1,7 +1,11 @@
 """Attention. Twin of :mod:`attnpool_ref.attention`."""
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import jax.numpy as jnp
 
+from attnpool_flax.blocks import over_queries, size_of
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
 from attnpool_flax.normalizers import entmax_15, project_on_simplex, softmax
@@ -12,7 +16,7 @@ from attnpool_flax.scores import additive, beside, dot, gaussian, scaled_dot, sp
 NORMALIZERS = {"softmax": softmax, "sparsemax": project_on_simplex, "entmax15": entmax_15}
 
 
-@implementation
+@implementation(as_they_come=("mask",), weights_apart=True)
 def attend(
     scores,
     value,
@@ -21,12 +25,49 @@ def attend(
     normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`."""
-    weights = NORMALIZERS[normalizer](scores, mask)
-    pooled = weighted(drop(weights, dropout_multiplier, mask), keep_real(value, seen_keys(mask)), precision)
-    return (pooled, weights) if return_weights else pooled
+    """Twin of :func:`attnpool_ref.attend`: blocks of queries; all the weights [n, m] for the weights alone."""
+    value = keep_real(value, seen_keys(mask))
+    normalize = NORMALIZERS[normalizer]
+    rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, normalize)
+    return rows.average(value, return_weights, implementation, precision)
+
+
+class Rows(NamedTuple):
+    """Queries whose weights over the keys are computed a block at a time.
+
+    Attributes:
+      parts: arrays [..., n, d] of which a block's scores are computed.
+      mask: bool [..., n or 1, m], or None.
+      multiplier: [..., n, m] of the weights, or None.
+      scores: from a block of the parts to its scores [..., rows, m].
+      normalize: from scores and mask to weights.
+    """
+
+    parts: tuple[Any, ...]
+    mask: Any
+    multiplier: Any
+    scores: Callable[..., Any]
+    normalize: Callable[..., Any]
+
+    def average(self, value, return_weights, implementation, precision):
+        """[..., n, v] of clean values [..., m, v]; or, where they are asked for, (None, weights [..., n, m])."""
+
+        def weights(*block):
+            *parts, mask = block
+            return self.normalize(self.scores(*parts), mask)
+
+        def pooled(*block):
+            *parts, multiplier, mask = block
+            return weighted(drop(weights(*parts, mask), multiplier, mask), value, precision)
+
+        if return_weights:
+            return None, weights(*self.parts, self.mask)
+        keys = size_of(self.parts[0], 2, value, 2) * value.shape[-2]
+        parts = *self.parts, self.multiplier
+        return over_queries(pooled, parts, (self.mask,), keys=keys, implementation=implementation)
 
 
 def drop(weights, multiplier, mask):
@@ -36,7 +77,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@implementation
+@implementation(as_they_come=("mask",), weights_apart=True)
 def dot_product_attention(
     query,
     key,
@@ -47,14 +88,18 @@ def dot_product_attention(
     scale=None,
     dropout_multiplier=None,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.dot_product_attention`."""
+    """Twin of :func:`attnpool_ref.dot_product_attention`: blocks of queries; all of [n, m] for the weights alone."""
     query, key, value = only_seen(query, key, value, mask)
-    scores = scaled_dot(query, key, scale, precision)
-    if bias is not None:
-        scores = scores + bias  # what it holds at padding is deselected by the softmax
-    return _attend(scores, value, mask, dropout_multiplier, return_weights, precision)
+
+    def scores(query, bias):
+        products = scaled_dot(query, key, scale, precision)
+        return products if bias is None else products + bias  # what it holds at padding is deselected by the softmax
+
+    rows = Rows((query, bias), mask, dropout_multiplier, scores, softmax)
+    return rows.average(value, return_weights, implementation, precision)
 
 
 def only_seen(query, key, value, mask):
@@ -63,14 +108,7 @@ def only_seen(query, key, value, mask):
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
 
-def _attend(scores, value, mask, dropout_multiplier, return_weights, precision):
-    """Softmax, dropout and average; the values are clean."""
-    weights = softmax(scores, mask)
-    pooled = weighted(drop(weights, dropout_multiplier, mask), value, precision)
-    return (pooled, weights) if return_weights else pooled
-
-
-@implementation
+@implementation(as_they_come=("mask",))
 def additive_attention(
     query,
     key,
@@ -83,19 +121,38 @@ def additive_attention(
     bias=None,
     dropout_multiplier=None,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.additive_attention`: one hidden unit after another, no [..., n, m, h]."""
     query, key, value = only_seen(query, key, value, mask)
-    scores = additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
+    scores = additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation)
     return _attend(scores, value, mask, dropout_multiplier, return_weights, precision)
 
 
-@implementation
-def tanh_sum_attention(query, key, value, kernel, mask=None, *, bias=None, return_weights=False, precision=None):
+def _attend(scores, value, mask, multiplier, return_weights, precision):
+    """Softmax, dropout and average; the values are clean."""
+    weights = softmax(scores, mask)
+    pooled = weighted(drop(weights, multiplier, mask), value, precision)
+    return (pooled, weights) if return_weights else pooled
+
+
+@implementation(as_they_come=("mask",))
+def tanh_sum_attention(
+    query,
+    key,
+    value,
+    kernel,
+    mask=None,
+    *,
+    bias=None,
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
     """Twin of :func:`attnpool_ref.tanh_sum_attention`: one hidden unit after another, no [..., n, m, h]."""
     query, key, value = only_seen(query, key, value, mask)
-    scores = additive(query, key, *split(kernel, query), None, bias, precision)
+    scores = additive(query, key, *split(kernel, query), None, bias, precision, implementation)
     return _attend(scores, value, mask, None, return_weights, precision)
 
 
@@ -124,7 +181,7 @@ def location_attention(
     return (result, weights) if return_weights else result
 
 
-@implementation
+@implementation(as_they_come=("mask",), weights_apart=True)
 def multi_head_attention(
     query,
     key,
@@ -141,20 +198,21 @@ def multi_head_attention(
     out_bias=None,
     dropout_multiplier=None,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention`."""
+    """Twin of :func:`attnpool_ref.multi_head_attention`: blocks of queries; all of [H, n, m] for the weights alone."""
     if mask is not None:
         if mask.ndim == query.ndim:
             mask = mask[..., None, :, :]
         query, key, value = only_seen(query, key, value, jnp.any(mask, -3))
     queries = to_heads(query, query_kernel, query_bias, precision) * query_kernel.shape[-1] ** -0.5
-    scores = dot(queries, to_heads(key, key_kernel, key_bias, precision), precision)
-    weights = softmax(scores, mask)
+    keys = to_heads(key, key_kernel, key_bias, precision)
+    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), softmax)
+    if return_weights:
+        return rows.average(keys, True, implementation, precision)
     values = to_heads(value, value_kernel, value_bias, precision)
-    attended = weighted(drop(weights, dropout_multiplier, mask), values, precision)
-    result = from_heads(attended, out_kernel, out_bias, precision)
-    return (result, weights) if return_weights else result
+    return from_heads(rows.average(values, False, implementation, precision), out_kernel, out_bias, precision)
 
 
 def to_heads(x, kernel, bias, precision):
@@ -169,7 +227,7 @@ def from_heads(heads, kernel, bias, precision):
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@implementation
+@implementation(as_they_come=("mask",), weights_apart=True)
 def kernel_regression(
     query,
     key,
@@ -179,22 +237,30 @@ def kernel_regression(
     kernel="gaussian",
     bandwidth=1.0,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.kernel_regression`: distances one feature after another."""
+    """Twin of :func:`attnpool_ref.kernel_regression`: blocks of queries, distances one feature after another."""
     query, key, value = only_seen(query, key, value, mask)
-    if kernel == "gaussian":
-        return _attend(gaussian(query, key, bandwidth), value, mask, None, return_weights, precision)
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
-    heights = KERNELS[kernel](squared_distances(query, key, part), bandwidth / part)
+
+    def heights(query):
+        return KERNELS[kernel](squared_distances(query, key, part), bandwidth / part)
+
+    if kernel == "gaussian":
+        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth), softmax)
+    else:
+        rows = Rows((query,), mask, None, heights, _shares)
+    return rows.average(value, return_weights, implementation, precision)
+
+
+def _shares(heights, mask):
+    """Weights in proportion to heights."""
     if mask is not None:
         heights = jnp.where(mask, heights, 0)
     total = jnp.sum(heights, -1, keepdims=True)
     weights = heights / jnp.where(total == 0, 1, total)
-    if mask is not None:
-        weights = jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
-    pooled = weighted(weights, value, precision)
-    return (pooled, weights) if return_weights else pooled
+    return weights if mask is None else jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
 
 
 def _boxcar(squared, bandwidth):

@@ -34,7 +34,7 @@ def implementation(function=None, *, as_they_come=(), weights_apart=False) -> An
 
     Args:
       function: the body; its name is that of its row.
-      as_they_come: floating arrays that the body receives in the caller's dtype.
+      as_they_come: floating arrays that the body receives in the caller's dtype, and masks whose axes of 1 stay.
       weights_apart: the weights cost more than the pooled result and are computed by a program of their own. The
         others always compute both, so that asking for the weights cannot change a bit of the result.
     """
@@ -119,7 +119,7 @@ class _Frame:
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
         self.arrays = tuple((name, a.kind == "number") for name, a in self.row.arguments.items())
-        self.statics = tuple(name for name in self.defaults if name not in self.row.arguments)
+        self.statics = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
         self.plans, self.programs = {}, {}
 
     def __call__(self, args, kwargs):
@@ -164,12 +164,17 @@ class _Frame:
                     if value is _MISSING:
                         raise _Unknown
                     value = values[name] = _as_array(self.row.name, name, value)
-                    on_host = on_host or type(value) is np.ndarray
-                key.append((value.shape, value.dtype))
-        key += [(type(values[name]), values[name]) for name in self.statics]
-        key = tuple(key)
+                    if type(value) is np.ndarray:
+                        on_host = True
+                    else:
+                        _JAX_TYPES.add(type(value))
+                key.append(value.shape)
+                key.append(value.dtype)
+        for name, default in self.statics.items():
+            value = values[name]
+            key.append(_DEFAULT if value is default else (type(value), value))
         try:
-            plan = self.plans.get(key)
+            plan = self.plans.get(key := tuple(key))
         except TypeError:  # a static array, which has no hash
             plan = None
         if plan is None:
@@ -250,7 +255,10 @@ class _Frame:
             floating = contract.kind_of(value.dtype) == "f"
             value = jnp.asarray(value, None if argument.name in self.as_they_come and floating else _computing(dtype))
         if argument.kind in ("mask", "stretch"):
-            return jnp.broadcast_to(value, call.targets[argument.name])
+            target = call.targets[argument.name]
+            if argument.name in self.as_they_come:
+                return jnp.reshape(value, (1,) * (len(target) - value.ndim) + value.shape)
+            return jnp.broadcast_to(value, target)
         if argument.kind == "data" and argument.batched:
             missing = len(call.targets[argument.name]) - value.ndim
             return jnp.reshape(value, (1,) * missing + value.shape)
@@ -260,7 +268,7 @@ class _Frame:
         """Host arrays as JAX can take them, and defaults where the arrays are."""
         placed = None
         if plan.numbers:
-            where = next((a.sharding for a in arrays if type(a) in _JAX_TYPES and not isinstance(a, Tracer)), None)
+            where = _place(arrays)
             placed = plan.placed.get(where)
             if placed is None:
                 placed = plan.placed[where] = {k: _on(where, number) for k, number in plan.numbers.items()}
@@ -277,19 +285,16 @@ class _Unknown(Exception):
     """A call whose signature was not met before."""
 
 
-class _JaxTypes(set):
-    """The classes of JAX's arrays and tracers that were met; asking JAX each time would cost more than the check."""
-
-    def __contains__(self, kind):
-        if set.__contains__(self, kind):
-            return True
-        if issubclass(kind, jax.Array) or issubclass(kind, Tracer):
-            self.add(kind)
-            return True
-        return False
+_JAX_TYPES = set()
+"""The classes of JAX's arrays and tracers that were met: asking JAX each time would cost more than all the rest."""
 
 
-_JAX_TYPES = _JaxTypes()
+def _place(arrays):
+    """Where the first JAX array lies; None while JAX traces, and for NumPy arrays."""
+    for array in arrays:
+        if type(array) in _JAX_TYPES:
+            return None if isinstance(array, Tracer) else array.sharding
+    return None
 
 
 def _on(sharding, number):

@@ -1,16 +1,16 @@
 """Pairs. Twin of :mod:`attnpool_ref.pairs`: sums over the other side come before the product with it."""
 
-import math
-
 import jax.numpy as jnp
 
-from attnpool_flax.blocks import by_rows, in_blocks
+from attnpool_flax.attention import Rows
+from attnpool_flax.blocks import over_first, over_queries, size_of
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import largest_product, norm
+from attnpool_flax.scores import dot
 
 
 @implementation(as_they_come=("x", "y"))
@@ -151,9 +151,9 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
         def with_example(x, x_mask):
             return _largest_of_pair(x, y, x_mask, y_mask, precision)
 
-        return in_blocks(with_example, (x, x_mask), length * other)
+        return over_first(with_example, (x, x_mask), length * other)
 
-    x_scores, y_scores = in_blocks(with_candidate, (y, y_mask), x.shape[0] * length * other)
+    x_scores, y_scores = over_first(with_candidate, (y, y_mask), x.shape[0] * length * other)
     return jnp.swapaxes(x_scores, 0, 1), jnp.swapaxes(y_scores, 0, 1)
 
 
@@ -166,26 +166,28 @@ def code_wise_attention(
     *,
     scale=1.0,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.code_wise_attention`: blocks of context, never all of [n, k]."""
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
     longest = jnp.max(norm(query), -2, initial=0)
+    real = None if query_mask is None else query_mask[..., None, :]
 
-    def best(row):
-        scores = jnp.einsum("...d,...kd->...k", scale * row, query, precision=precision)
-        size = jnp.abs(scale) * norm(row) * longest
-        return (largest_product(scores, query_mask, size[..., 0], row.shape[-1])[..., None],)
+    def best(rows):
+        scores = dot(scale * rows, query, precision)
+        size = jnp.abs(scale) * norm(rows)[..., 0] * longest
+        return largest_product(scores, real, size, rows.shape[-1])[..., None]
 
-    (scores,) = by_rows(best, context, _held(query, context))
+    scores = over_queries(best, (context,), keys=_keys(query, context), implementation=implementation)
     weights = softmax(scores[..., 0], context_mask)
     pooled = _average(weights, context, precision)
     return (pooled, weights) if return_weights else pooled
 
 
-def _held(query, context):
-    """How many scores one row of every example has over the query."""
-    return math.prod(jnp.broadcast_shapes(query.shape[:-2], context.shape[:-2])) * query.shape[-2]
+def _keys(query, context):
+    """How many scores one token of the context has in every example."""
+    return size_of(query, 2, context, 2) * query.shape[-2]
 
 
 @implementation(weights_apart=True)
@@ -197,27 +199,17 @@ def mask_attention(
     *,
     scale=1.0,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.mask_attention`: blocks of context; all of [n, k] for the weights alone."""
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
-
-    def choose(row):
-        return _choose(scale * row, query, query_mask, precision)
-
+    real = None if query_mask is None else query_mask[..., None, :]
+    rows = Rows((context,), real, None, lambda rows: dot(scale * rows, query, precision), softmax)
     if return_weights:
-        (weights,) = by_rows(lambda row: choose(row)[1:2], context, 0)
+        weights = rows.average(query, True, implementation, precision)[1]
         return None, keep_real(weights, context_mask)
-    (chosen,) = by_rows(lambda row: choose(row)[:1], context, _held(query, context))
-    return keep_real(chosen, context_mask)
-
-
-def _choose(row, query, query_mask, precision, bias=None):
-    """One row's average [..., d] of the query under its weights [..., k]; then these, then its scores."""
-    scores = jnp.einsum("...d,...kd->...k", row, query, precision=precision)
-    scores = scores if bias is None else scores + bias
-    weights = softmax(scores, query_mask)
-    return weighted(weights[..., None, :], query, precision)[..., 0, :], weights, scores
+    return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
 @implementation(weights_apart=True)
@@ -229,6 +221,7 @@ def bidaf_attention(
     query_mask=None,
     *,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.bidaf_attention`: blocks of context; all of [T, J] for the weights alone.
@@ -238,21 +231,26 @@ def bidaf_attention(
     """
     context, query = keep_real(context, context_mask), keep_real(query, query_mask)
     of_context, of_query, of_both = jnp.split(kernel, 3)
-    query_bias = jnp.einsum("...jd,d->...j", query, of_query, precision=precision)
+    query_part = jnp.einsum("...jd,d->...j", query, of_query, precision=precision)[..., None, :]
     longest = jnp.max(norm(query), -2, initial=0)
+    real = None if query_mask is None else query_mask[..., None, :]
 
-    def choose(row):
-        row = row * of_both.reshape((1,) * (row.ndim - 1) + (-1,))
-        chosen, weights, scores = _choose(row, query, query_mask, precision, query_bias)
-        best = largest_product(
-            scores, query_mask, ((norm(row) + norm(of_query)[0]) * longest)[..., 0], 2 * row.shape[-1]
-        )
-        return chosen, weights, best[..., None]
+    def scores_of(rows):
+        rows = rows * jnp.broadcast_to(of_both, rows.shape)
+        scores = dot(rows, query, precision) + query_part
+        size = (norm(rows)[..., 0] + norm(of_query)[0]) * longest
+        return scores, largest_product(scores, real, size, 2 * rows.shape[-1])[..., None]
+
+    def chosen_and_best(rows):
+        scores, best = scores_of(rows)
+        return weighted(softmax(scores, real), query, precision), best
 
     if return_weights:
-        to_query, best = by_rows(lambda row: choose(row)[1:], context, 0)
+        scores, best = scores_of(context)
+        to_query = softmax(scores, real)
     else:
-        chosen, best = by_rows(lambda row: (choose(row)[0], choose(row)[2]), context, _held(query, context))
+        keys = _keys(query, context)
+        chosen, best = over_queries(chosen_and_best, (context,), keys=keys, implementation=implementation)
     best = best[..., 0] + jnp.einsum("...td,d->...t", context, of_context, precision=precision)
     if query_mask is not None:
         best = jnp.where(jnp.any(query_mask, -1, keepdims=True), best, -jnp.inf)  # whatever the context holds

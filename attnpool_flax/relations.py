@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from attnpool_flax.attention import Rows
 from attnpool_flax.decomposition import project
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
@@ -103,7 +104,7 @@ def _slots(kernel):
     return "j" if kernel.ndim == 2 else ""
 
 
-@implementation
+@implementation(weights_apart=True)
 def label_attention(
     labels,
     mask=None,
@@ -112,13 +113,20 @@ def label_attention(
     key_kernel,
     value_kernel,
     return_weights=False,
+    implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`."""
+    """Twin of :func:`attnpool_ref.label_attention`: blocks of labels; all of [M, M] for the weights alone."""
     labels = keep_real(labels, mask)
-    scores = scaled_dot(
-        _linear(labels, query_kernel, precision), _linear(labels, key_kernel, precision), None, precision
+    queries, keys, values = (_linear(labels, k, precision) for k in (query_kernel, key_kernel, value_kernel))
+    rows = Rows(
+        (queries,),
+        None if mask is None else mask[..., None, :],
+        None,
+        lambda queries: scaled_dot(queries, keys, None, precision),
+        softmax,
     )
-    weights = softmax(scores, None if mask is None else mask[..., :, None] & mask[..., None, :])
-    pooled = weighted(weights, _linear(labels, value_kernel, precision), precision)
-    return (pooled, weights) if return_weights else pooled
+    if return_weights:
+        weights = rows.average(values, True, implementation, precision)[1]
+        return None, keep_real(weights, mask)
+    return keep_real(rows.average(values, False, implementation, precision), mask)

@@ -1,11 +1,15 @@
 """Scores. Twin of :mod:`attnpool_ref.scores`: a hidden layer over pairs is there for a few of its units at a time."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.blocks import over_queries, size_of
 from attnpool_flax.implementation import implementation
 from attnpool_flax.normalizers import unit
+from attnpool_flax.reductions import chosen_for_units
 from attnpool_flax.rounding import power_of_two
 
 
@@ -55,12 +59,28 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
     return additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
 
 
-def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision):
+def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation=None):
     """The sum over the hidden layer, weighted unless ``out_kernel`` is None."""
+    if chosen_for_units(implementation) == "einsum":
+        return _additive_in_blocks(query, key, query_kernel, key_kernel, out_kernel, bias, precision)
     query, key = _units(query, query_kernel, None, precision), _units(key, key_kernel, bias, precision)
     if out_kernel is None:
         return sum_of_units(lambda q, k: jnp.tanh(q + k), query, key)
     return sum_of_units(lambda q, k, weight: weight * jnp.tanh(q + k), query, key, out_kernel)
+
+
+def _additive_in_blocks(query, key, query_kernel, key_kernel, out_kernel, bias, precision):
+    """The same sum for a block of queries at a time, whose hidden layer a fused program never writes."""
+    key = affine(key, key_kernel, bias, precision)
+
+    def of_block(query):
+        hidden = jnp.tanh(query[..., :, None, :] + key[..., None, :, :])
+        if out_kernel is not None:
+            hidden = hidden * jnp.reshape(out_kernel, (1,) * (hidden.ndim - 1) + (-1,))
+        return jnp.sum(hidden, -1)
+
+    query = affine(query, query_kernel, None, precision)
+    return over_queries(of_block, (query,), keys=size_of(query, 2, key, 2) * math.prod(key.shape[-2:]))
 
 
 def _units(x, kernel, bias, precision):

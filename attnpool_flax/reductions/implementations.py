@@ -24,10 +24,27 @@ def chosen(implementation, *arrays):
         manual = any(varies(array) for array in arrays if array is not None)
         forward = any(isinstance(array, ad.JVPTracer) for array in arrays)
         alone = jax.device_count() == 1 or manual
-        implementation = "tiles" if jax.default_backend() == "cpu" and alone and not forward else "einsum"
+        implementation = "tiles" if on_cpu() and alone and not forward else "einsum"
+    record(implementation)
+    return implementation
+
+
+def chosen_for_units(implementation):
+    """The same for sums over hidden units: their loop cuts no tokens, and suits every process on CPUs."""
+    implementation = implementation or ("tiles" if on_cpu() else "einsum")
+    record(implementation)
+    return implementation
+
+
+def on_cpu():
+    """Whether CPUs compute by default."""
+    return jax.default_backend() == "cpu"
+
+
+def record(implementation):
+    """Tells who listens what was chosen."""
     for listener in _LISTENERS.get():
         listener.append(implementation)
-    return implementation
 
 
 @contextlib.contextmanager
