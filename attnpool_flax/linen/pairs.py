@@ -23,7 +23,7 @@ class CrossAttentionPool(TokenWalker):
       dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
-      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
 
     >>> import jax
@@ -76,7 +76,7 @@ class CrossAttentionPool(TokenWalker):
         )
 
 
-class CodeWiseAttention(nn.Module):
+class CodeWiseAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.code_wise_attention`.
 
     Owns nothing: it holds the configuration alone.
@@ -85,6 +85,7 @@ class CodeWiseAttention(nn.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
 
     >>> import jax
     >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
@@ -97,6 +98,7 @@ class CodeWiseAttention(nn.Module):
     scale: float = 1.0
     dtype: Dtype | None = None
     precision: PrecisionLike = None
+    implementation: str | None = None
 
     @nn.compact
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
@@ -119,11 +121,12 @@ class CodeWiseAttention(nn.Module):
             context_mask=context_mask,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
         )
 
 
-class MaskAttention(nn.Module):
+class MaskAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.mask_attention`.
 
     Owns nothing: it holds the configuration alone.
@@ -132,6 +135,7 @@ class MaskAttention(nn.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
 
     >>> import jax
     >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
@@ -144,6 +148,7 @@ class MaskAttention(nn.Module):
     scale: float = 1.0
     dtype: Dtype | None = None
     precision: PrecisionLike = None
+    implementation: str | None = None
 
     @nn.compact
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
@@ -166,11 +171,12 @@ class MaskAttention(nn.Module):
             context_mask=context_mask,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
         )
 
 
-class BiDAFAttention(nn.Module):
+class BiDAFAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.bidaf_attention`.
 
     Owns ``kernel`` [3d], over the context, the query and their product.
@@ -179,6 +185,7 @@ class BiDAFAttention(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
 
     >>> import jax
@@ -192,6 +199,7 @@ class BiDAFAttention(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
@@ -216,6 +224,7 @@ class BiDAFAttention(nn.Module):
             context_mask=context_mask,
             query_mask=query_mask,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )

@@ -18,7 +18,7 @@ class WeightedPool(TokenWalker):
       dtype: the dtype to which tokens and weights are cast first; None lets them decide.
       param_dtype: the dtype of the weights.
       precision: of the products; None is full float32.
-      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
 
     >>> import jax
     >>> x = jnp.ones((2, 3, 4))
@@ -65,7 +65,7 @@ class AttentionPool(TokenWalker):
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
 
@@ -135,7 +135,7 @@ class MultiHeadAttentionPool(TokenWalker):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].

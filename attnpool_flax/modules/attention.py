@@ -23,6 +23,7 @@ class AdditiveAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
@@ -50,6 +51,7 @@ class AdditiveAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         rngs: nnx.Rngs,
@@ -62,6 +64,7 @@ class AdditiveAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "AdditiveAttention", rngs, kernel=kernel_init, bias=bias_init)
         self.dropout = create_dropout("AdditiveAttention", dropout_rate, rngs)
 
@@ -89,6 +92,7 @@ class AdditiveAttention(nnx.Module):
                 self, "AdditiveAttention", deterministic, rngs, query=query, key=key, value=value
             ),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "AdditiveAttention"),
         )
@@ -107,6 +111,7 @@ class TanhSumAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
@@ -130,6 +135,7 @@ class TanhSumAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         rngs: nnx.Rngs,
@@ -141,6 +147,7 @@ class TanhSumAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "TanhSumAttention", rngs, kernel=kernel_init, bias=bias_init)
 
     def __call__(self, query, key, value, mask=None, *, return_weights=False):
@@ -162,6 +169,7 @@ class TanhSumAttention(nnx.Module):
             cast(value, self.dtype),
             mask=mask,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "TanhSumAttention"),
         )
@@ -268,6 +276,7 @@ class MultiHeadAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
@@ -302,6 +311,7 @@ class MultiHeadAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         rngs: nnx.Rngs,
@@ -318,6 +328,7 @@ class MultiHeadAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "MultiHeadAttention", rngs, kernel=kernel_init, bias=bias_init)
         self.dropout = create_dropout("MultiHeadAttention", dropout_rate, rngs)
 
@@ -345,6 +356,7 @@ class MultiHeadAttention(nnx.Module):
                 self, "MultiHeadAttention", deterministic, rngs, query=query, key=key, value=value
             ),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "MultiHeadAttention"),
         )

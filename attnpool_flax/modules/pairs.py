@@ -23,7 +23,7 @@ class CrossAttentionPool(nnx.Module):
       dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
-      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the kernels.
 
@@ -100,6 +100,7 @@ class CodeWiseAttention(nnx.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       rngs: not used; taken so that all modules are built alike.
 
     >>> attention = CodeWiseAttention()
@@ -114,11 +115,13 @@ class CodeWiseAttention(nnx.Module):
         scale: float = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         rngs: nnx.Rngs | None = None,
     ):
         self.scale = scale
         self.dtype = dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "CodeWiseAttention", rngs)
 
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
@@ -141,6 +144,7 @@ class CodeWiseAttention(nnx.Module):
             context_mask=context_mask,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
         )
 
@@ -154,6 +158,7 @@ class MaskAttention(nnx.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       rngs: not used; taken so that all modules are built alike.
 
     >>> attention = MaskAttention()
@@ -168,11 +173,13 @@ class MaskAttention(nnx.Module):
         scale: float = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         rngs: nnx.Rngs | None = None,
     ):
         self.scale = scale
         self.dtype = dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "MaskAttention", rngs)
 
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
@@ -195,6 +202,7 @@ class MaskAttention(nnx.Module):
             context_mask=context_mask,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
         )
 
@@ -209,6 +217,7 @@ class BiDAFAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
 
@@ -227,6 +236,7 @@ class BiDAFAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         rngs: nnx.Rngs,
     ):
@@ -234,6 +244,7 @@ class BiDAFAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "BiDAFAttention", rngs, kernel=kernel_init)
 
     def __call__(self, context, query, context_mask=None, query_mask=None, *, return_weights=False):
@@ -255,6 +266,7 @@ class BiDAFAttention(nnx.Module):
             context_mask=context_mask,
             query_mask=query_mask,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "BiDAFAttention"),
         )

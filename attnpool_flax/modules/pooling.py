@@ -19,7 +19,7 @@ class WeightedPool(nnx.Module):
       dtype: the dtype to which tokens and weights are cast first; None lets them decide.
       param_dtype: the dtype of the weights.
       precision: of the products; None is full float32.
-      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       rngs: not used, as ones need no randomness; taken so that all modules are built alike.
 
     >>> pool = WeightedPool(3, rngs=nnx.Rngs(0))
@@ -81,7 +81,7 @@ class AttentionPool(nnx.Module):
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
@@ -174,7 +174,7 @@ class MultiHeadAttentionPool(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: what walks over the tokens, "einsum" or "tiles"; None is what suits the place.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].

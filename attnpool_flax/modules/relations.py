@@ -160,6 +160,7 @@ class LabelAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
 
@@ -181,6 +182,7 @@ class LabelAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         rngs: nnx.Rngs,
     ):
@@ -190,6 +192,7 @@ class LabelAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "LabelAttention", rngs, kernel=kernel_init)
 
     def __call__(self, labels, mask=None, *, return_weights=False):
@@ -207,6 +210,7 @@ class LabelAttention(nnx.Module):
             cast(labels, self.dtype),
             mask=mask,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "LabelAttention"),
         )
