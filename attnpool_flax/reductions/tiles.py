@@ -18,7 +18,7 @@ ROW = 3 * 2**14
 TILE = 2**21
 """Bytes of a tile, where the tokens do not end it."""
 
-TOKENS = 1024
+TOKENS = 512
 """Tokens of a tile at most: float32 drifts over more."""
 
 
