@@ -201,7 +201,7 @@ class _Frame:
         if "precision" in static:
             static["precision"] = _precision(self.row.name, static["precision"], dtype)
         if "implementation" in static:
-            _check_implementation(self.row.name, static["implementation"])
+            check_implementation(self.row.name, static["implementation"])
         wants = static.get("return_weights", False)
         names = tuple(name for name, _ in self.arrays if values[name] is not None)
         each = (False, True)[: 1 + wants] if self.weights_apart else (True,) if self.row.weights else (None,)
@@ -240,7 +240,7 @@ class _Frame:
         call = contract.resolve(self.row, values)
         dtype = _result_dtype(call.dtype)
         static = {name: values[name] for name in self.statics}
-        _check_implementation(self.row.name, static["implementation"])
+        check_implementation(self.row.name, static["implementation"])
         return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
 
     def _arguments(self):
@@ -342,7 +342,8 @@ def _computing(dtype):
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
-def _check_implementation(name, asked):
+def check_implementation(name, asked):
+    """Refuses what is no implementation, in the name of a function or a module."""
     if asked is not None and (not isinstance(asked, str) or asked not in IMPLEMENTATIONS):
         names = ", ".join(map(repr, IMPLEMENTATIONS))
         raise ValueError(f"{name}: `implementation` is {asked!r}, needs None or one of {names}")

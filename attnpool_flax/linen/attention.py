@@ -5,11 +5,11 @@ import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
-from attnpool_flax.linen.creation import multiplier, values
+from attnpool_flax.linen.creation import TokenWalker, multiplier, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features, read_sizes
 
 
-class AdditiveAttention(nn.Module):
+class AdditiveAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.additive_attention`.
 
     Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -21,8 +21,16 @@ class AdditiveAttention(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention = AdditiveAttention(8)
+    >>> variables = attention.init(jax.random.key(0), query, key, value)
+    >>> attention.apply(variables, query, key, value).shape
+    (2, 3, 7)
     """
 
     hidden_features: int
@@ -31,6 +39,7 @@ class AdditiveAttention(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
 
@@ -58,12 +67,13 @@ class AdditiveAttention(nn.Module):
             mask=mask,
             dropout_multiplier=multiplier(self, "AdditiveAttention", deterministic, query=query, key=key, value=value),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )
 
 
-class TanhSumAttention(nn.Module):
+class TanhSumAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.tanh_sum_attention`.
 
     Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
@@ -74,8 +84,16 @@ class TanhSumAttention(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention = TanhSumAttention(8)
+    >>> variables = attention.init(jax.random.key(0), query, key, value)
+    >>> attention.apply(variables, query, key, value).shape
+    (2, 3, 7)
     """
 
     hidden_features: int
@@ -83,6 +101,7 @@ class TanhSumAttention(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
 
@@ -108,6 +127,7 @@ class TanhSumAttention(nn.Module):
             cast(value, self.dtype),
             mask=mask,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )
@@ -127,6 +147,13 @@ class LocationAttention(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
+    >>> attention = LocationAttention(8)
+    >>> variables = attention.init(jax.random.key(0), query, state, value)
+    >>> attention.apply(variables, query, state, value).shape
+    (2, 3, 8)
     """
 
     out_features: int
@@ -164,7 +191,7 @@ class LocationAttention(nn.Module):
         )
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.multi_head_attention`.
 
     Owns ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c], ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o]
@@ -180,8 +207,16 @@ class MultiHeadAttention(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention = MultiHeadAttention(2)
+    >>> variables = attention.init(jax.random.key(0), query, key, value)
+    >>> attention.apply(variables, query, key, value).shape
+    (2, 3, 4)
     """
 
     num_heads: int
@@ -192,6 +227,7 @@ class MultiHeadAttention(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
 
@@ -223,6 +259,7 @@ class MultiHeadAttention(nn.Module):
             mask=mask,
             dropout_multiplier=multiplier(self, "MultiHeadAttention", deterministic, query=query, key=key, value=value),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )

@@ -5,7 +5,25 @@ import dataclasses
 import flax.linen as nn
 import jax.numpy as jnp
 
-from attnpool_flax.parameters import FIXED, cast, check_rate, initialize, multiplier_shape, shaped_parameters
+from attnpool_flax.implementation import check_implementation
+from attnpool_flax.parameters import (
+    FIXED,
+    OWNERS,
+    cast,
+    check_rate,
+    initialize,
+    multiplier_shape,
+    shaped_parameters,
+)
+
+
+class TokenWalker(nn.Module):
+    """A module with the field ``implementation``, which is checked when the module is made, as in NNX."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        name = next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in OWNERS)  # a subclass: its parent's
+        check_implementation(name, _fields(self)["implementation"])
 
 
 def values(module, name, sizes, **initializers):

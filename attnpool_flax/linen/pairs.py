@@ -4,12 +4,12 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.linen.creation import values
+from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.parameters import KERNEL_INIT, cast, read_sizes
 
 
-class CrossAttentionPool(nn.Module):
+class CrossAttentionPool(TokenWalker):
     """Parameters of :func:`attnpool_flax.cross_attention_pooling`.
 
     Owns nothing, unless ``qk_features`` adds ``x_kernel`` [d, c] and ``y_kernel`` [e, c].
@@ -23,7 +23,15 @@ class CrossAttentionPool(nn.Module):
       dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> pool = CrossAttentionPool(qk_features=8)
+    >>> variables = pool.init(jax.random.key(0), x, y)
+    >>> [pooled.shape for pooled in pool.apply(variables, x, y)]
+    [(2, 4), (2, 6)]
     """
 
     x_features: int | None = None
@@ -34,6 +42,7 @@ class CrossAttentionPool(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
@@ -61,12 +70,13 @@ class CrossAttentionPool(nn.Module):
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )
 
 
-class CodeWiseAttention(nn.Module):
+class CodeWiseAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.code_wise_attention`.
 
     Owns nothing: it holds the configuration alone.
@@ -75,11 +85,20 @@ class CodeWiseAttention(nn.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+
+    >>> import jax
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> attention = CodeWiseAttention()
+    >>> variables = attention.init(jax.random.key(0), query, context)
+    >>> attention.apply(variables, query, context).shape
+    (2, 4)
     """
 
     scale: float = 1.0
     dtype: Dtype | None = None
     precision: PrecisionLike = None
+    implementation: str | None = None
 
     @nn.compact
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
@@ -102,11 +121,12 @@ class CodeWiseAttention(nn.Module):
             context_mask=context_mask,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
         )
 
 
-class MaskAttention(nn.Module):
+class MaskAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.mask_attention`.
 
     Owns nothing: it holds the configuration alone.
@@ -115,11 +135,20 @@ class MaskAttention(nn.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+
+    >>> import jax
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> attention = MaskAttention()
+    >>> variables = attention.init(jax.random.key(0), query, context)
+    >>> attention.apply(variables, query, context).shape
+    (2, 5, 4)
     """
 
     scale: float = 1.0
     dtype: Dtype | None = None
     precision: PrecisionLike = None
+    implementation: str | None = None
 
     @nn.compact
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
@@ -142,11 +171,12 @@ class MaskAttention(nn.Module):
             context_mask=context_mask,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
         )
 
 
-class BiDAFAttention(nn.Module):
+class BiDAFAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.bidaf_attention`.
 
     Owns ``kernel`` [3d], over the context, the query and their product.
@@ -155,12 +185,21 @@ class BiDAFAttention(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> context, query = jnp.ones((2, 5, 4)), jnp.ones((2, 3, 4))
+    >>> attention = BiDAFAttention()
+    >>> variables = attention.init(jax.random.key(0), context, query)
+    >>> attention.apply(variables, context, query).shape
+    (2, 5, 16)
     """
 
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
@@ -185,6 +224,7 @@ class BiDAFAttention(nn.Module):
             context_mask=context_mask,
             query_mask=query_mask,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )

@@ -4,12 +4,12 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.linen.creation import multiplier, values
+from attnpool_flax.linen.creation import TokenWalker, multiplier, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features, read_sizes
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 
 
-class WeightedPool(nn.Module):
+class WeightedPool(TokenWalker):
     """Parameters of :func:`attnpool_flax.weighted_pooling`.
 
     Owns ``weights`` [L], one for each slot, which start at ones.
@@ -18,11 +18,20 @@ class WeightedPool(nn.Module):
       dtype: the dtype to which tokens and weights are cast first; None lets them decide.
       param_dtype: the dtype of the weights.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = WeightedPool()
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 4)
     """
 
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
 
     @nn.compact
     def __call__(self, x, mask=None):
@@ -36,10 +45,12 @@ class WeightedPool(nn.Module):
           [..., d].
         """
         parameters = values(self, "WeightedPool", read_sizes("WeightedPool", {"x": x}))
-        return weighted_pooling(cast(x, self.dtype), mask=mask, precision=self.precision, **parameters)
+        return weighted_pooling(
+            cast(x, self.dtype), mask=mask, implementation=self.implementation, precision=self.precision, **parameters
+        )
 
 
-class AttentionPool(nn.Module):
+class AttentionPool(TokenWalker):
     """Parameters of :func:`attnpool_flax.attention_pooling`.
 
     Owns ``query`` [d]; with ``qk_features`` also ``query_kernel`` [d, c] and ``key_kernel`` [d, c]; with
@@ -54,8 +65,16 @@ class AttentionPool(nn.Module):
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = AttentionPool()
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x, mask=jnp.array([[True, True, False], [False, False, False]])).shape
+    (2, 4)
     """
 
     qk_features: int | None = None
@@ -66,6 +85,7 @@ class AttentionPool(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
     query_init: Initializer = QUERY_INIT
 
@@ -92,12 +112,13 @@ class AttentionPool(nn.Module):
             scale=self.scale,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, x=x),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )
 
 
-class MultiHeadAttentionPool(nn.Module):
+class MultiHeadAttentionPool(TokenWalker):
     """Parameters of :func:`attnpool_flax.multi_head_attention_pooling`.
 
     Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
@@ -114,9 +135,17 @@ class MultiHeadAttentionPool(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = MultiHeadAttentionPool(2, num_queries=5)
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 5, 4)
     """
 
     num_heads: int
@@ -128,6 +157,7 @@ class MultiHeadAttentionPool(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
     query_init: Initializer = QUERY_INIT
@@ -158,6 +188,7 @@ class MultiHeadAttentionPool(nn.Module):
             mask=mask,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, x=x),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )

@@ -4,7 +4,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.linen.creation import values
+from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
 from attnpool_flax.relations import field_attention_pooling, label_attention, relation_vector
 
@@ -24,6 +24,13 @@ class RelationVector(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> x, y = jnp.ones((2, 4)), jnp.ones((2, 4))
+    >>> relation = RelationVector(8)
+    >>> variables = relation.init(jax.random.key(0), x, y)
+    >>> relation.apply(variables, x, y).shape
+    (2, 4)
     """
 
     hidden_features: int
@@ -66,6 +73,13 @@ class FieldAttentionPool(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> target, fields = jnp.ones((2, 4)), jnp.ones((2, 5, 6))
+    >>> pool = FieldAttentionPool()
+    >>> variables = pool.init(jax.random.key(0), target, fields)
+    >>> pool.apply(variables, target, fields).shape
+    (2, 10)
     """
 
     num_fields: int | None = None
@@ -102,7 +116,7 @@ class FieldAttentionPool(nn.Module):
         )
 
 
-class LabelAttention(nn.Module):
+class LabelAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.label_attention`.
 
     Owns ``query_kernel`` [d, c], ``key_kernel`` [d, c] and ``value_kernel`` [d, v].
@@ -113,7 +127,15 @@ class LabelAttention(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> labels = jnp.ones((2, 3, 4))
+    >>> attention = LabelAttention()
+    >>> variables = attention.init(jax.random.key(0), labels)
+    >>> attention.apply(variables, labels).shape
+    (2, 3, 4)
     """
 
     qk_features: int | None = None
@@ -121,6 +143,7 @@ class LabelAttention(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
@@ -140,5 +163,10 @@ class LabelAttention(nn.Module):
         sizes["out_features"] = sizes["in_features"] if self.out_features is None else self.out_features
         parameters = values(self, "LabelAttention", sizes, kernel=self.kernel_init)
         return label_attention(
-            cast(labels, self.dtype), mask=mask, return_weights=return_weights, precision=self.precision, **parameters
+            cast(labels, self.dtype),
+            mask=mask,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **parameters,
         )

@@ -26,6 +26,13 @@ class BilinearScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> score = BilinearScore()
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)
     """
 
     dtype: Dtype | None = None
@@ -62,6 +69,13 @@ class AdditiveScore(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> score = AdditiveScore(8)
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)
     """
 
     hidden_features: int
@@ -101,6 +115,13 @@ class ConcatScore(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> score = ConcatScore(8)
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)
     """
 
     hidden_features: int
@@ -140,6 +161,13 @@ class TanhSumScore(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> score = TanhSumScore(8)
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)
     """
 
     hidden_features: int
@@ -179,6 +207,13 @@ class LocationScore(nn.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> query, state = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6))
+    >>> score = LocationScore(5)
+    >>> variables = score.init(jax.random.key(0), query, state)
+    >>> score.apply(variables, query, state).shape
+    (2, 3, 5)
     """
 
     num_slots: int
@@ -215,6 +250,13 @@ class TrilinearScore(nn.Module):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> score = TrilinearScore()
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)
     """
 
     dtype: Dtype | None = None

@@ -23,9 +23,15 @@ class AdditiveAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+
+    >>> attention = AdditiveAttention(4, 6, 8, rngs=nnx.Rngs(0))
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention(query, key, value).shape
+    (2, 3, 7)
     """
 
     query_kernel: nnx.Param
@@ -45,6 +51,7 @@ class AdditiveAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         rngs: nnx.Rngs,
@@ -57,6 +64,7 @@ class AdditiveAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "AdditiveAttention", rngs, kernel=kernel_init, bias=bias_init)
         self.dropout = create_dropout("AdditiveAttention", dropout_rate, rngs)
 
@@ -84,6 +92,7 @@ class AdditiveAttention(nnx.Module):
                 self, "AdditiveAttention", deterministic, rngs, query=query, key=key, value=value
             ),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "AdditiveAttention"),
         )
@@ -102,9 +111,15 @@ class TanhSumAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> attention = TanhSumAttention(4, 6, 8, rngs=nnx.Rngs(0))
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention(query, key, value).shape
+    (2, 3, 7)
     """
 
     kernel: nnx.Param
@@ -120,6 +135,7 @@ class TanhSumAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         rngs: nnx.Rngs,
@@ -131,6 +147,7 @@ class TanhSumAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "TanhSumAttention", rngs, kernel=kernel_init, bias=bias_init)
 
     def __call__(self, query, key, value, mask=None, *, return_weights=False):
@@ -152,6 +169,7 @@ class TanhSumAttention(nnx.Module):
             cast(value, self.dtype),
             mask=mask,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "TanhSumAttention"),
         )
@@ -176,6 +194,11 @@ class LocationAttention(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> attention = LocationAttention(4, 6, 7, 5, 8, rngs=nnx.Rngs(0))
+    >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
+    >>> attention(query, state, value).shape
+    (2, 3, 8)
     """
 
     kernel: nnx.Param
@@ -253,9 +276,15 @@ class MultiHeadAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+
+    >>> attention = MultiHeadAttention(2, 4, 6, 7, rngs=nnx.Rngs(0))
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> attention(query, key, value).shape
+    (2, 3, 4)
     """
 
     query_kernel: nnx.Param
@@ -282,6 +311,7 @@ class MultiHeadAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         rngs: nnx.Rngs,
@@ -298,6 +328,7 @@ class MultiHeadAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "MultiHeadAttention", rngs, kernel=kernel_init, bias=bias_init)
         self.dropout = create_dropout("MultiHeadAttention", dropout_rate, rngs)
 
@@ -325,6 +356,7 @@ class MultiHeadAttention(nnx.Module):
                 self, "MultiHeadAttention", deterministic, rngs, query=query, key=key, value=value
             ),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "MultiHeadAttention"),
         )

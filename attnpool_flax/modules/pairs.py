@@ -23,8 +23,14 @@ class CrossAttentionPool(nnx.Module):
       dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the kernels.
+
+    >>> pool = CrossAttentionPool(x_features=4, y_features=6, qk_features=8, rngs=nnx.Rngs(0))
+    >>> x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> [pooled.shape for pooled in pool(x, y)]
+    [(2, 4), (2, 6)]
     """
 
     x_kernel: nnx.Param | None
@@ -41,6 +47,7 @@ class CrossAttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         rngs: nnx.Rngs | None = None,
     ):
@@ -54,6 +61,7 @@ class CrossAttentionPool(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "CrossAttentionPool", rngs, kernel=kernel_init)
 
     def __call__(self, x, y, x_mask=None, y_mask=None, *, return_weights=False):
@@ -77,6 +85,7 @@ class CrossAttentionPool(nnx.Module):
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "CrossAttentionPool"),
         )
@@ -91,7 +100,13 @@ class CodeWiseAttention(nnx.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       rngs: not used; taken so that all modules are built alike.
+
+    >>> attention = CodeWiseAttention()
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> attention(query, context).shape
+    (2, 4)
     """
 
     def __init__(
@@ -100,11 +115,14 @@ class CodeWiseAttention(nnx.Module):
         scale: float = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         rngs: nnx.Rngs | None = None,
     ):
         self.scale = scale
         self.dtype = dtype
         self.precision = precision
+        self.implementation = implementation
+        create(self, "CodeWiseAttention", rngs)
 
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
         """Pools the context by each token's best score.
@@ -126,6 +144,7 @@ class CodeWiseAttention(nnx.Module):
             context_mask=context_mask,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
         )
 
@@ -139,7 +158,13 @@ class MaskAttention(nnx.Module):
       scale: a number by which the products are multiplied.
       dtype: the dtype to which the data are cast first; None lets them decide.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       rngs: not used; taken so that all modules are built alike.
+
+    >>> attention = MaskAttention()
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> attention(query, context).shape
+    (2, 5, 4)
     """
 
     def __init__(
@@ -148,11 +173,14 @@ class MaskAttention(nnx.Module):
         scale: float = 1.0,
         dtype: Dtype | None = None,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         rngs: nnx.Rngs | None = None,
     ):
         self.scale = scale
         self.dtype = dtype
         self.precision = precision
+        self.implementation = implementation
+        create(self, "MaskAttention", rngs)
 
     def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
         """Chooses softly among the query's tokens, for each token of the context.
@@ -174,6 +202,7 @@ class MaskAttention(nnx.Module):
             context_mask=context_mask,
             scale=self.scale,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
         )
 
@@ -188,8 +217,14 @@ class BiDAFAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
+
+    >>> attention = BiDAFAttention(4, rngs=nnx.Rngs(0))
+    >>> context, query = jnp.ones((2, 5, 4)), jnp.ones((2, 3, 4))
+    >>> attention(context, query).shape
+    (2, 5, 16)
     """
 
     kernel: nnx.Param
@@ -201,6 +236,7 @@ class BiDAFAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         rngs: nnx.Rngs,
     ):
@@ -208,6 +244,7 @@ class BiDAFAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "BiDAFAttention", rngs, kernel=kernel_init)
 
     def __call__(self, context, query, context_mask=None, query_mask=None, *, return_weights=False):
@@ -229,6 +266,7 @@ class BiDAFAttention(nnx.Module):
             context_mask=context_mask,
             query_mask=query_mask,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "BiDAFAttention"),
         )

@@ -19,7 +19,12 @@ class WeightedPool(nnx.Module):
       dtype: the dtype to which tokens and weights are cast first; None lets them decide.
       param_dtype: the dtype of the weights.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       rngs: not used, as ones need no randomness; taken so that all modules are built alike.
+
+    >>> pool = WeightedPool(3, rngs=nnx.Rngs(0))
+    >>> pool(jnp.ones((2, 3, 4))).shape
+    (2, 4)
     """
 
     weights: nnx.Param
@@ -31,12 +36,14 @@ class WeightedPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         rngs: nnx.Rngs | None = None,
     ):
         self.num_slots = num_slots
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "WeightedPool", rngs)
 
     def __call__(self, x, mask=None):
@@ -50,7 +57,11 @@ class WeightedPool(nnx.Module):
           [..., d].
         """
         return weighted_pooling(
-            cast(x, self.dtype), mask=mask, precision=self.precision, **values(self, "WeightedPool")
+            cast(x, self.dtype),
+            mask=mask,
+            implementation=self.implementation,
+            precision=self.precision,
+            **values(self, "WeightedPool"),
         )
 
 
@@ -70,9 +81,15 @@ class AttentionPool(nnx.Module):
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+
+    >>> pool = AttentionPool(4, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x, mask=jnp.array([[True, True, False], [False, False, False]])).shape
+    (2, 4)
     """
 
     query: nnx.Param
@@ -94,6 +111,7 @@ class AttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         query_init: Initializer = QUERY_INIT,
         rngs: nnx.Rngs,
@@ -107,6 +125,7 @@ class AttentionPool(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "AttentionPool", rngs, kernel=kernel_init, query=query_init)
         self.dropout = create_dropout("AttentionPool", dropout_rate, rngs)
 
@@ -131,6 +150,7 @@ class AttentionPool(nnx.Module):
             scale=self.scale,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "AttentionPool"),
         )
@@ -154,10 +174,15 @@ class MultiHeadAttentionPool(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
+
+    >>> pool = MultiHeadAttentionPool(2, 4, num_queries=5, rngs=nnx.Rngs(0))
+    >>> pool(jnp.ones((2, 3, 4))).shape
+    (2, 5, 4)
     """
 
     query: nnx.Param
@@ -184,6 +209,7 @@ class MultiHeadAttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         query_init: Initializer = QUERY_INIT,
@@ -200,6 +226,7 @@ class MultiHeadAttentionPool(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "MultiHeadAttentionPool", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
         self.dropout = create_dropout("MultiHeadAttentionPool", dropout_rate, rngs)
 
@@ -221,6 +248,7 @@ class MultiHeadAttentionPool(nnx.Module):
             mask=mask,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "MultiHeadAttentionPool"),
         )

@@ -26,6 +26,11 @@ class RelationVector(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> relation = RelationVector(4, 8, rngs=nnx.Rngs(0))
+    >>> x, y = jnp.ones((2, 4)), jnp.ones((2, 4))
+    >>> relation(x, y).shape
+    (2, 4)
     """
 
     x_kernel: nnx.Param
@@ -88,6 +93,11 @@ class FieldAttentionPool(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> pool = FieldAttentionPool(4, 6, rngs=nnx.Rngs(0))
+    >>> target, fields = jnp.ones((2, 4)), jnp.ones((2, 5, 6))
+    >>> pool(target, fields).shape
+    (2, 10)
     """
 
     kernel: nnx.Param
@@ -150,8 +160,13 @@ class LabelAttention(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
+
+    >>> attention = LabelAttention(4, rngs=nnx.Rngs(0))
+    >>> attention(jnp.ones((2, 3, 4))).shape
+    (2, 3, 4)
     """
 
     query_kernel: nnx.Param
@@ -167,6 +182,7 @@ class LabelAttention(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         rngs: nnx.Rngs,
     ):
@@ -176,6 +192,7 @@ class LabelAttention(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "LabelAttention", rngs, kernel=kernel_init)
 
     def __call__(self, labels, mask=None, *, return_weights=False):
@@ -193,6 +210,7 @@ class LabelAttention(nnx.Module):
             cast(labels, self.dtype),
             mask=mask,
             return_weights=return_weights,
+            implementation=self.implementation,
             precision=self.precision,
             **values(self, "LabelAttention"),
         )

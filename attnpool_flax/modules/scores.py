@@ -29,6 +29,11 @@ class BilinearScore(nnx.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
+
+    >>> score = BilinearScore(4, 6, rngs=nnx.Rngs(0))
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> score(query, key).shape
+    (2, 3, 5)
     """
 
     kernel: nnx.Param
@@ -82,6 +87,11 @@ class AdditiveScore(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> score = AdditiveScore(4, 6, 8, rngs=nnx.Rngs(0))
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> score(query, key).shape
+    (2, 3, 5)
     """
 
     query_kernel: nnx.Param
@@ -143,6 +153,11 @@ class ConcatScore(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> score = ConcatScore(4, 6, 8, rngs=nnx.Rngs(0))
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> score(query, key).shape
+    (2, 3, 5)
     """
 
     kernel: nnx.Param
@@ -203,6 +218,11 @@ class TanhSumScore(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> score = TanhSumScore(4, 6, 8, rngs=nnx.Rngs(0))
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> score(query, key).shape
+    (2, 3, 5)
     """
 
     kernel: nnx.Param
@@ -262,6 +282,11 @@ class LocationScore(nnx.Module):
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
+
+    >>> score = LocationScore(4, 6, 5, rngs=nnx.Rngs(0))
+    >>> query, state = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6))
+    >>> score(query, state).shape
+    (2, 3, 5)
     """
 
     kernel: nnx.Param
@@ -317,6 +342,11 @@ class TrilinearScore(nnx.Module):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
+
+    >>> score = TrilinearScore(4, rngs=nnx.Rngs(0))
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> score(query, key).shape
+    (2, 3, 5)
     """
 
     kernel: nnx.Param

@@ -68,6 +68,10 @@ class Case:
     def drops(self):
         return "dropout_multiplier" in inspect.signature(self.function).parameters
 
+    @property
+    def walks(self):
+        return "implementation" in inspect.signature(self.function).parameters
+
     def rng(self):
         return np.random.default_rng(zlib.crc32(str(self).encode()))
 
@@ -455,6 +459,7 @@ thorough_case = pytest.mark.parametrize("case", [case for case in CASES if str(c
 masked = pytest.mark.parametrize("case", [case for case in CASES if case.masks], ids=str)
 weighted = pytest.mark.parametrize("case", [case for case in CASES if case.row.weights], ids=str)
 owning = pytest.mark.parametrize("case", [case for case in CASES if case.owns], ids=str)
+walking = pytest.mark.parametrize("case", [case for case in CASES if case.walks], ids=str)
 dropping = pytest.mark.parametrize("case", [case for case in CASES if case.drops and not case.title], ids=str)
 
 

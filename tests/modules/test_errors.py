@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from flax import nnx
+from modules.cases import CASES, NNX, both_kinds, walking
 
 import attnpool_flax
 from attnpool_flax import linen
@@ -97,6 +98,16 @@ REFUSED = [
         ValueError,
         "cross_attention_pooling: `x_mask` has dtype float32",
     ),
+    (
+        lambda: type("Mine", (attnpool_flax.AttentionPool,), {})(4, implementation="loop", rngs=nnx.Rngs(0)),
+        ValueError,
+        "AttentionPool: `implementation` is 'loop', needs None or one of 'einsum', 'tiles'",
+    ),
+    (
+        lambda: type("Mine", (linen.AttentionPool,), {})(implementation=2),
+        ValueError,
+        "AttentionPool: `implementation` is 2, needs None or one of 'einsum', 'tiles'",
+    ),
 ]
 
 
@@ -104,3 +115,20 @@ REFUSED = [
 def test_what_does_not_fit_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+@walking
+@both_kinds
+def test_an_unknown_implementation_is_refused_when_a_module_is_made_in_the_functions_words(case, kind):
+    data, masks = case.draw()
+    with pytest.raises(ValueError, match="`implementation` is 'loop', needs None or one of") as theirs:
+        case.expected(data, masks, case.parameters(), implementation="loop")
+    message = str(theirs.value).replace(case.row.name, case.module)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        kind.build(case, implementation="loop")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.title], ids=str)
+def test_a_seed_in_place_of_rngs_is_refused(case):
+    with pytest.raises(TypeError, match=re.escape(f"{case.module}: `rngs` is a int, needs an nnx.Rngs, such as `nnx.")):
+        NNX.build(case, rngs=7)

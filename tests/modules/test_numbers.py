@@ -1,6 +1,8 @@
 """The modules hold parameters and configuration: every number is their function's, in NNX and in Linen."""
 
 import functools
+import inspect
+from unittest import mock
 
 import chex
 import jax
@@ -17,8 +19,11 @@ from modules.cases import (
     masked,
     same_bits,
     thorough_case,
+    walking,
     weighted,
 )
+
+from attnpool_flax.reductions import IMPLEMENTATIONS
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -31,6 +36,18 @@ def test_the_output_is_the_functions_to_the_bit(case, kind):
     for given in (masks, {}) if str(case) in THOROUGH else (masks,):
         got = kind.call(case, parameters, data, given, **deterministic(case))
         same_bits(got, case.expected(data, given, parameters))
+
+
+@walking
+@both_kinds
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_a_forced_implementation_reaches_the_function(case, kind, implementation, monkeypatch):
+    data, masks = case.draw()
+    function = mock.Mock(wraps=case.function)
+    monkeypatch.setattr(inspect.getmodule(type(kind.build(case))), case.row.name, function)
+    options = {"implementation": implementation}
+    jax.eval_shape(lambda: kind.call(case, case.parameters(), data, masks, options, **deterministic(case)))
+    assert function.call_args.kwargs["implementation"] == implementation
 
 
 @weighted

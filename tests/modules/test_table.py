@@ -1,5 +1,6 @@
 """The modules follow one table: their parameters, arguments and documentation are its rows'."""
 
+import doctest
 import inspect
 import re
 
@@ -79,6 +80,24 @@ def test_linen_takes_the_same_arguments_less_the_sizes_it_reads(name):
         assert (theirs[key].default, theirs[key].annotation) == (ours[key].default, ours[key].annotation), key
 
 
+@pytest.mark.parametrize("key", ["precision", "implementation"])
+@pytest.mark.parametrize("name", OWNERS)
+def test_a_constructor_takes_how_to_compute_where_its_function_does(name, key):
+    function = inspect.signature(getattr(attnpool_flax, OWNERS[name].function)).parameters
+    for package in (attnpool_flax, linen):
+        assert (key in constructor(getattr(package, name))) == (key in function)
+
+
+@pytest.mark.parametrize("name", [case.module for case in CASES if case.walks and not case.title])
+def test_the_implementation_stands_after_the_precision_and_is_none_by_default(name):
+    ours, theirs = constructor(getattr(attnpool_flax, name)), constructor(getattr(linen, name))
+    for parameters in (ours, theirs):
+        keys = list(parameters)
+        assert keys.index("implementation") == keys.index("precision") + 1
+        assert parameters["implementation"].default is None
+    assert ours["implementation"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
 @pytest.mark.parametrize("name", OWNERS)
 def test_both_classes_are_called_alike(name):
     ours = inspect.signature(getattr(attnpool_flax, name).__call__)
@@ -110,3 +129,12 @@ def test_a_module_documents_its_function_its_arguments_and_its_parameters(name, 
         assert f"``{parameter.name}`` [" in " ".join(text.split())
     documented = re.findall(r"^  (\w+): ", text, re.MULTILINE)
     assert documented == list(constructor(module))
+
+
+@pytest.mark.parametrize("name", OWNERS)
+@pytest.mark.parametrize("package", [attnpool_flax, linen], ids=["nnx", "linen"])
+def test_an_example_makes_a_module_and_shows_a_shape(name, package):
+    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(package, name))
+    assert any(f"= {name}(" in part.source for part in example.examples)
+    assert re.search(r"\.shape\b", example.examples[-1].source)
+    assert example.examples[-1].want
