@@ -5,10 +5,13 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.attention import drop, from_heads
+from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.implementation import implementation
+from attnpool_flax.normalizers import softmax
 from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import power_of_two
+from attnpool_flax.scores import dot
 
 
 @implementation(as_they_come=("x",))
@@ -158,7 +161,8 @@ def multi_head_attention_pooling(
     """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), no token is ever projected.
 
     The key kernel is folded into the queries, where the key bias cancels; the raw tokens are pooled for each head and
-    query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to.
+    query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to. Where so
+    many queries meet that projecting the tokens takes fewer operations, they are projected.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(
@@ -173,27 +177,41 @@ def multi_head_attention_pooling(
     Array([[2., 3.]], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision)
-    folded = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
-    heads = folded.shape[:2]
-    folded = jnp.reshape(folded, (1,) * (x.ndim - 2) + (math.prod(heads), folded.shape[2]))
-    if dropout_multiplier is not None:
-        lead, length = dropout_multiplier.shape[:-3], dropout_multiplier.shape[-1]
-        dropout_multiplier = jnp.reshape(dropout_multiplier, (*lead, math.prod(heads), length))
-    pooled, weights = tokens.softmax(folded, dropout_multiplier)
-    weights = jnp.reshape(weights, (*weights.shape[:-2], *heads, weights.shape[-1]))
-    pooled = jnp.reshape(pooled, (*pooled.shape[:-2], *heads, pooled.shape[-1]))
-    attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=precision)
+    if folding_pays(query, key_kernel, value_kernel):
+        queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
+        pooled, weights = _pool_by_heads(tokens, queries, dropout_multiplier)
+        attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=precision)
+    else:
+        real = None if mask is None else mask[..., None, None, :]
+        values = tokens.clean()
+        queries = to_heads(query, query_kernel, query_bias, precision) * query_kernel.shape[-1] ** -0.5
+        keys = to_heads(values, key_kernel, None, precision)
+        weights = softmax(dot(jnp.reshape(queries, (1,) * (x.ndim - 2) + queries.shape), keys, precision), real)
+        applied = drop(weights, dropout_multiplier, real)
+        attended = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
     if value_bias is not None:
-        applied = weights if dropout_multiplier is None else _applied(weights, dropout_multiplier, mask)
-        attended = attended + jnp.sum(applied, -1, keepdims=True) * jnp.broadcast_to(
-            value_bias[:, None], attended.shape
-        )
+        applied = drop(weights, dropout_multiplier, None if mask is None else mask[..., None, None, :])
+        bias = jnp.broadcast_to(value_bias[:, None], attended.shape)
+        attended = attended + jnp.sum(applied, -1, keepdims=True) * bias
     result = from_heads(attended, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
 
 
-def _applied(weights, multiplier, mask):
-    return drop(weights, jnp.reshape(multiplier, weights.shape), None if mask is None else mask[..., None, None, :])
+def folding_pays(query, key_kernel, value_kernel):
+    """Whether pooling the raw tokens takes no more products a token than projecting them to keys and values."""
+    (queries, width), (heads, keys), values = query.shape, key_kernel.shape[1:], value_kernel.shape[-1]
+    folded = 2 * heads * queries * width
+    return folded <= heads * (width + queries) * (keys + values)
+
+
+def _pool_by_heads(tokens, queries, multiplier):
+    """(pooled [..., H, n, d], weights [..., H, n, L]) of raw tokens under folded queries [H, n, d]."""
+    *heads, width = queries.shape
+    queries = jnp.reshape(queries, (1,) * (tokens.x.ndim - 2) + (math.prod(heads), width))
+    if multiplier is not None:
+        multiplier = jnp.reshape(multiplier, (*multiplier.shape[:-3], math.prod(heads), multiplier.shape[-1]))
+    pooled, weights = tokens.softmax(queries, multiplier)
+    return tuple(jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in (pooled, weights))
 
 
 def fold_queries(query, query_kernel, key_kernel, query_bias, precision):
