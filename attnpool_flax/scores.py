@@ -1,5 +1,6 @@
 """Scores. Twin of :mod:`attnpool_ref.scores`: a hidden layer over pairs is there for a few of its units at a time."""
 
+import functools
 import math
 
 import jax
@@ -89,9 +90,94 @@ def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, 
         query, key = affine(query, query_kernel, None, precision), affine(key, key_kernel, bias, precision)
         return _hidden_in_blocks(lambda q, k: weight * jnp.tanh(q + k), query, key)
     query, key = _units(query, query_kernel, None, precision), _units(key, key_kernel, bias, precision)
-    if out_kernel is None:
-        return sum_of_units(lambda q, k: jnp.tanh(q + k), query, key)
-    return sum_of_units(lambda q, k, weight: weight * jnp.tanh(q + k), query, key, out_kernel)
+    weights = jnp.ones(query.shape[0], query.dtype) if out_kernel is None else out_kernel
+    return _sum_of_tanh(query, key, weights)
+
+
+UNROLL = 16
+UNROLL_SLOPE = 1
+
+
+@jax.custom_jvp
+def _sum_of_tanh(query, key, weights):
+    """Scores [..., n, m]: the weighted sum over the first axis of tanh(query [h, ..., n] + key [h, ..., m]).
+
+    tanh(a + b) is 1 - 2 / (1 + exp(2a) exp(2b)): exponentials of the parts take the place of one tanh for each pair.
+    Where parts are large they overflow, and where all are small 1 hides the rest: there it is the tanh itself.
+    """
+    largest = jnp.maximum(jnp.max(jnp.abs(query), initial=0), jnp.max(jnp.abs(key), initial=0))
+    ordinary = (largest >= 0.25) & (largest <= 20)
+    return lax.cond(ordinary, _sum_by_exponentials, functools.partial(_walk, _tanh), query, key, weights)
+
+
+def _tanh(query, key, weight):
+    return weight * jnp.tanh(query + key)
+
+
+def _sum_by_exponentials(query, key, weights):
+    def part(query, key, weight):
+        return weight / (1 + query * key)
+
+    return jnp.sum(weights) - 2 * _walk(part, jnp.exp(2 * query), jnp.exp(2 * key), weights)
+
+
+@_sum_of_tanh.defjvp
+def _sum_of_tanh_jvp(primals, tangents):
+    return _sum_of_tanh(*primals), _slope(_tanh, primals, tangents)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def sum_of_units(of_unit, query, key, weights):
+    """Scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m], one unit after another.
+
+    The pairs [..., n, m] of a few units are all that exists at once, also in the backward pass, which computes them
+    anew; the rule for gradients is one of forward mode, so that every mode works.
+
+    Args:
+      of_unit: from a unit's [..., n, 1], [..., 1, m] and weight to its part of the scores.
+      query: [h, ..., n].
+      key: [h, ..., m].
+      weights: [h].
+    """
+    return _walk(of_unit, query, key, weights)
+
+
+@sum_of_units.defjvp
+def _sum_of_units_jvp(of_unit, primals, tangents):
+    return sum_of_units(of_unit, *primals), _slope(of_unit, primals, tangents)
+
+
+def _walk(of_unit, query, key, weights):
+    """The sum, by a loop over the units."""
+    zero = _zero_scores(of_unit, query, key, weights)
+
+    def add(total, unit):
+        query, key, weight = unit
+        return total + of_unit(query[..., :, None], key[..., None, :], weight), None
+
+    return lax.scan(add, zero, (query, key, weights), unroll=UNROLL)[0]
+
+
+def _zero_scores(of_unit, query, key, weights):
+    """0 for each pair, which varies over a mesh as the units do."""
+    first = of_unit(query[0][..., :, None], key[0][..., None, :], weights[0])
+    return jnp.where(jnp.ones(first.shape, bool), jnp.zeros_like(first), first)
+
+
+def _slope(of_unit, primals, tangents):
+    """The tangent of the sum, by a loop that is handed its units: what it transposes to adds up nothing of full size."""
+    zero = _zero_scores(of_unit, *primals)
+
+    def summed(query, key, weights):
+        again = jax.checkpoint(of_unit, prevent_cse=False)  # inside a loop there is none
+
+        def add(total, unit):
+            query, key, weight = unit
+            return total + again(query[..., :, None], key[..., None, :], weight), None
+
+        return lax.scan(add, zero, (query, key, weights), unroll=UNROLL_SLOPE)[0]
+
+    return jax.jvp(summed, primals, tangents)[1]
 
 
 def _hidden_in_blocks(of_pair, query, key):
@@ -113,25 +199,6 @@ def _units(x, kernel, bias, precision):
     """[..., n, d] and [d, h] to [h, ..., n]: the units first, in the order in which the product gives them."""
     units = lax.dot_general(kernel, x, (((0,), (x.ndim - 1,)), ((), ())), precision=precision)
     return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
-
-
-def sum_of_units(of_unit, query, key, *weights):
-    """Scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m], one unit after another.
-
-    The pairs [..., n, m] of a few units are all that exists at once, also in the backward pass, which computes them
-    anew; no gradient is written by hand, so that forward mode and shard_map work.
-
-    Args:
-      of_unit: from a unit's [..., n, 1], [..., 1, m] and weight to its part of the scores.
-      query: [h, ..., n].
-      key: [h, ..., m].
-      weights: nothing, or [h].
-    """
-    again = jax.checkpoint(of_unit, prevent_cse=False)  # inside a loop there is none
-    units = query[..., :, None], key[..., None, :], *weights
-    first = lax.stop_gradient(of_unit(*(unit[0] for unit in units)))
-    zero = jnp.where(jnp.ones(first.shape, bool), jnp.zeros_like(first), first)  # varies over a mesh as the units do
-    return lax.scan(lambda total, unit: (total + again(*unit), None), zero, units, unroll=4)[0]
 
 
 @implementation

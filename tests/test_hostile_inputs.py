@@ -322,7 +322,7 @@ def test_the_key_bias_of_the_pool_cancels_even_if_it_is_nan(package):
 @pytest.mark.parametrize("step", [False, True])
 def test_additive_attention_under_vmap_holds_a_few_units_of_its_hidden_layer(step):
     """512 examples of 2**18 hidden numbers each: 528 MB when each example was one block."""
-    examples, n, m, h = 512, 16, 64, 256
+    examples, n, m, h = 512, 64, 64, 64
     shapes = [(examples, n, 8), (examples, m, 8), (examples, m, 8), (8, h), (8, h), (h,)]
     arrays = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
 
@@ -334,5 +334,4 @@ def test_additive_attention_under_vmap_holds_a_few_units_of_its_hidden_layer(ste
 
     function = jax.grad(total, tuple(range(6))) if step else pooled
     held = jax.jit(function).lower(*arrays).compile().memory_analysis().temp_size_in_bytes
-    projections = 4 * examples * (n + m) * h  # [n, h] and [m, h], which no block makes smaller
-    assert held - (2 * projections if step else projections) <= 64e6
+    assert held <= 64e6, held
