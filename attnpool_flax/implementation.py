@@ -22,6 +22,9 @@ NARROW = ("float16", "bfloat16")
 KEPT = 4096
 """Signatures of a function that are remembered."""
 
+_SETTINGS: Any = jax.config
+"""What JAX's configuration says here and now, contexts included."""
+
 _MISSING, _NUMBER, _DEFAULT = object(), object(), object()
 _PYTHON_NUMBERS = (float, int)
 
@@ -149,7 +152,7 @@ class _Frame:
 
     def _plan(self, values, new=False):
         """(plan, whether an array lies on the host) of a call; host arrays among the values are made NumPy's own."""
-        key = [jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision]
+        key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
         on_host = False
         for name, is_number in self.arrays:
             value = values[name]
@@ -163,7 +166,8 @@ class _Frame:
                 if type(value) not in _JAX_TYPES:
                     if value is _MISSING:
                         raise _Unknown
-                    value = values[name] = _as_array(self.row.name, name, value)
+                    value: Any = _as_array(self.row.name, name, value)
+                    values[name] = value
                     if type(value) is np.ndarray:
                         on_host = True
                     else:
@@ -174,7 +178,7 @@ class _Frame:
             value = values[name]
             key.append(_DEFAULT if value is default else (type(value), value))
         try:
-            plan = self.plans.get(key := tuple(key))
+            plan = self.plans.get(tuple(key))
         except TypeError:  # a static array, which has no hash
             plan = None
         if plan is None:
@@ -183,7 +187,7 @@ class _Frame:
             if len(self.plans) >= KEPT:
                 self.plans.clear()
                 self.programs.clear()
-            plan = self.plans[key] = self._new_plan(values)
+            plan = self.plans[tuple(key)] = self._new_plan(values)
         return plan, on_host
 
     def _new_plan(self, values):
@@ -324,7 +328,7 @@ def _for_jax(value, argument, computing):
     if argument.kind in ("data", "parameter", "stretch", "number"):
         if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
             return value.astype(computing)
-    elif argument.kind == "int" and value.dtype.itemsize == 8 and not jax.config.jax_enable_x64:
+    elif argument.kind == "int" and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
         limits = np.iinfo(np.int32)
         return np.clip(value, limits.min, limits.max).astype(np.int32)
     return value
@@ -333,7 +337,7 @@ def _for_jax(value, argument, computing):
 def _result_dtype(decided):
     if decided is None:
         return np.dtype(jnp.result_type(float))
-    if decided == np.float64 and not jax.config.jax_enable_x64:
+    if decided == np.float64 and not _SETTINGS.jax_enable_x64:
         return np.dtype(np.float32)
     return decided
 
@@ -353,7 +357,7 @@ def _precision(name, precision, dtype):
     """The caller's own choice, else full float32 products; narrow inputs are exact in one pass."""
     if precision is not None:
         return _checked_precision(name, precision)
-    if jax.config.jax_default_matmul_precision is not None:
+    if _SETTINGS.jax_default_matmul_precision is not None:
         return None
     return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
 

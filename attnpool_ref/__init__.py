@@ -1,106 +1,12 @@
 """attnpool_ref: every attention pooling as its definition says, in NumPy, float64 inside."""
 
-from attnpool_ref.attention import (
-    additive_attention,
-    attend,
-    dot_product_attention,
-    kernel_regression,
-    location_attention,
-    multi_head_attention,
-    tanh_sum_attention,
-)
-from attnpool_ref.decomposition import (
-    graph_decomposition,
-    linear_decomposition,
-    orthogonal_decomposition,
-    rigid_decomposition,
-    semantic_match,
-)
-from attnpool_ref.masks import lengths_to_mask
-from attnpool_ref.normalizers import entmax15, l2_normalize, masked_softmax, sparsemax
-from attnpool_ref.pairs import (
-    bidaf_attention,
-    code_wise_attention,
-    cross_attention_pooling,
-    cross_attention_pooling_all_pairs,
-    mask_attention,
-)
-from attnpool_ref.pooling import (
-    attention_pooling,
-    first_pooling,
-    last_pooling,
-    max_pooling,
-    mean_pooling,
-    multi_head_attention_pooling,
-    weighted_pooling,
-)
-from attnpool_ref.relations import (
-    attention_triplet_loss,
-    differential_context,
-    field_attention_pooling,
-    label_attention,
-    relation_triplet_loss,
-    relation_vector,
-)
-from attnpool_ref.scores import (
-    additive_score,
-    bilinear_score,
-    concat_score,
-    cosine_score,
-    dot_score,
-    gaussian_score,
-    location_score,
-    scaled_dot_score,
-    tanh_sum_score,
-    trilinear_score,
-)
+from importlib import import_module
+
+from attnpool_ref.variants import VARIANTS
 
 __version__ = "0.1.0"
 
-__all__ = [  # in the order of the table
-    "lengths_to_mask",
-    "masked_softmax",
-    "sparsemax",
-    "entmax15",
-    "l2_normalize",
-    "dot_score",
-    "scaled_dot_score",
-    "bilinear_score",
-    "cosine_score",
-    "additive_score",
-    "concat_score",
-    "tanh_sum_score",
-    "location_score",
-    "trilinear_score",
-    "gaussian_score",
-    "attend",
-    "dot_product_attention",
-    "additive_attention",
-    "tanh_sum_attention",
-    "location_attention",
-    "multi_head_attention",
-    "kernel_regression",
-    "mean_pooling",
-    "max_pooling",
-    "first_pooling",
-    "last_pooling",
-    "weighted_pooling",
-    "attention_pooling",
-    "multi_head_attention_pooling",
-    "cross_attention_pooling",
-    "cross_attention_pooling_all_pairs",
-    "code_wise_attention",
-    "mask_attention",
-    "bidaf_attention",
-    "orthogonal_decomposition",
-    "linear_decomposition",
-    "rigid_decomposition",
-    "semantic_match",
-    "graph_decomposition",
-    "attention_triplet_loss",
-    "differential_context",
-    "relation_vector",
-    "relation_triplet_loss",
-    "field_attention_pooling",
-    "label_attention",
-]
+for _row in VARIANTS:  # each from the file of its family; the types stand in __init__.pyi
+    globals()[_row.name] = getattr(import_module(f"attnpool_ref.{_row.family}"), _row.name)
+
+__all__ = [row.name for row in VARIANTS]  # pyright: ignore[reportUnsupportedDunderAll]

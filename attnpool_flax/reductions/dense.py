@@ -1,6 +1,7 @@
 """Tokens that stand in one array with a mask."""
 
 import math
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -21,7 +22,7 @@ class Dense:
 
     def total(self, weights=None, part=1):
         """[..., d]: the sum of the tokens under weights [..., L] or 1, over ``part``, a power of two."""
-        batch = self._batch(weights, 1)
+        batch = self._batch((weights, 1))
         x, mask, weights = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch), self._flat(weights, 1))
         walk = sums.tiled_total if self._tiles(x, weights) else sums.plain_total
         return self._spread(walk(x, mask, weights, part, self.precision), batch)
@@ -50,7 +51,7 @@ class Dense:
         Returns:
           (pooled [..., h, d], weights [..., h, L]).
         """
-        batch = self._batch(queries, 2, multiplier, 2)
+        batch = self._batch((queries, 2), (multiplier, 2))
         if multiplier is not None:
             multiplier = self._flat(jnp.swapaxes(multiplier, -1, -2), 2, batch)
         x, mask, scored, queries, multiplier = alike(
@@ -82,10 +83,10 @@ class Dense:
         return chosen(self.asked, *arrays) == "tiles"
 
     def _batch(self, *others):
-        """The batch axes of the tokens, the mask and (array or None, number of its own axes) pairs."""
+        """The batch axes of the tokens, the mask and others: pairs of an array or None and the number of its own axes."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
-        shapes += [a.shape[: a.ndim - own] for a, own in zip(others[::2], others[1::2], strict=True) if a is not None]
-        return tuple(next((size for size in sizes if _is_not_1(size)), 1) for sizes in zip(*shapes, strict=True))
+        shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
+        return tuple(_common(sizes) for sizes in zip(*shapes, strict=True))
 
     @staticmethod
     def _flat(array, own, batch=None):
@@ -102,5 +103,6 @@ class Dense:
         return jnp.reshape(array, (*batch, *array.shape[1:]))
 
 
-def _is_not_1(size):
-    return not (isinstance(size, int) and size == 1)
+def _common(sizes: Any):
+    """The size of an axis among arrays of which some have 1 there; a symbol is no 1."""
+    return next((size for size in sizes if not (isinstance(size, int) and size == 1)), 1)

@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from jax.interpreters import ad
 IMPLEMENTATIONS = ("einsum", "tiles")
 """Whole products, for accelerators and for processes with several devices; and tiles in the cache of a CPU."""
 
-_LISTENERS = contextvars.ContextVar("attnpool_listeners", default=())
+_LISTENERS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("attnpool_listeners", default=())
 
 
 def chosen(implementation, *arrays):
@@ -63,7 +64,7 @@ def varies(array):
     return jax.typeof(array).manual_axis_type.varying
 
 
-def alike(*arrays):
+def alike(*arrays: Any) -> Any:
     """The arrays, or None, varying over the same mesh axes: a rule for gradients must not meet two kinds."""
     axes = frozenset().union(*(varies(array) for array in arrays if array is not None))
     return tuple(array if array is None else _varying(array, axes - varies(array)) for array in arrays)

@@ -60,7 +60,8 @@ def show(name):
     "--dtype", "dtypes", type=click.Choice(DTYPES), multiple=True, help="Judge this dtype alone; may be repeated."
 )
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, writable=True), help="Also write the report here.")
-def check(candidate, only, row, dtypes, json_file):
+@click.option("--implementation", metavar="NAME", help="Judge what takes `implementation`, with this one.")
+def check(candidate, only, row, dtypes, json_file, implementation):
     """Judge a candidate against the oracle; exit status 1 if anything fails.
 
     CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
@@ -68,7 +69,10 @@ def check(candidate, only, row, dtypes, json_file):
     """
     from attnpool_ref.commands import check as checking
 
-    raise SystemExit(checking.run(candidate, only=only, row=row, dtypes=dtypes or DTYPES, json_file=json_file))
+    found = checking.run(
+        candidate, only=only, row=row, dtypes=dtypes or DTYPES, json_file=json_file, implementation=implementation
+    )
+    raise SystemExit(found)
 
 
 @application.command()

@@ -1,6 +1,8 @@
 """``attnpool check``: judges a candidate and shows what came of it."""
 
+import functools
 import importlib
+import inspect
 import json
 import math
 import os
@@ -21,18 +23,20 @@ from attnpool_ref.commands.listing import console
 STATUS_STYLES = {"pass": "green", "fail": "bold red", "missing": "yellow", "n/a": "dim"}
 
 
-def run(candidate, *, only=(), row=None, dtypes=conformance.DTYPES, json_file=None):
+def run(candidate, *, only=(), row=None, dtypes=conformance.DTYPES, json_file=None, implementation=None):
     """Judges ``candidate``, prints the report, and returns the exit status."""
     if json_file and not Path(json_file).absolute().parent.is_dir():
         raise click.ClickException(f"there is no folder for {json_file}")
     namespace, rows = find_candidate(candidate, row)
+    if implementation is not None:
+        namespace, rows = forced(namespace, implementation, rows)
     with _progress() as progress:
         report = conformance.judge(
             namespace,
-            name=candidate,
+            name=candidate if implementation is None else f"{candidate}, {implementation}",
             only=tuple(dict.fromkeys(only)) or rows,
             dtypes=dtypes,
-            strict=candidate == "attnpool_flax",
+            strict=candidate == "attnpool_flax" and implementation is None,
             progress=progress,
         )
     if json_file:
@@ -68,6 +72,22 @@ def find_candidate(candidate, row=None):
             f"{row!r} is no row of the table; say which one it is: --as NAME (see attnpool list)"
         )
     return types.SimpleNamespace(**{row: function}), (row,)
+
+
+def forced(namespace, implementation, rows=()):
+    """The functions of a namespace that take ``implementation``, each with this one; and the rows that they are.
+
+    Raises:
+      ClickException: no function takes it.
+    """
+    functions = {}
+    for name in rows or variants.BY_NAME:
+        function = getattr(namespace, name, None)
+        if function is not None and "implementation" in inspect.signature(function).parameters:
+            functions[name] = functools.partial(function, implementation=implementation)
+    if not functions:
+        raise click.ClickException("no function of the candidate takes `implementation`")
+    return types.SimpleNamespace(**functions), tuple(functions)
 
 
 def _import(name):

@@ -5,6 +5,7 @@ dtype) and one case, and returns None or a :class:`Finding`.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ class Finding:
     """What one check measured: in units of epsilon where it is an error, and a message where it failed."""
 
     check: str
-    case: object
+    case: Any
     error: float = 0.0
     allowed: float = 0.0
     message: str = ""
