@@ -61,7 +61,7 @@ class Dense:
             self._flat(queries, 2),
             multiplier,
         )
-        walk = softmax.tiled if self._tiles(x, queries) else softmax.plain
+        walk: Any = softmax.tiled if self._tiles(x, queries) else softmax.plain
         scores, state = walk(x, mask, scored, queries, multiplier, self.precision)
         weights = jnp.swapaxes(softmax.weights_of(scores, state), -1, -2)
         return self._spread(softmax.finalize(state), batch), self._spread(weights, batch)
