@@ -113,7 +113,10 @@ def parse_shapes(text):
         if argument.name in arguments:
             raise ValueError(f"{argument.name!r} stands twice in {text!r}")
         arguments[argument.name] = argument
-    return arguments, parse_results(after)
+    results = parse_results(after)
+    if not results:
+        raise ValueError(f"{text!r} has no result")
+    return arguments, results
 
 
 def parse_results(text):
