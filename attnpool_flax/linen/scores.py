@@ -4,7 +4,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.linen.creation import values
+from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
 from attnpool_flax.scores import (
     additive_score,
@@ -56,7 +56,7 @@ class BilinearScore(nn.Module):
         return bilinear_score(cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **parameters)
 
 
-class AdditiveScore(nn.Module):
+class AdditiveScore(TokenWalker):
     """Parameters of :func:`attnpool_flax.additive_score`.
 
     Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -67,6 +67,7 @@ class AdditiveScore(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
 
@@ -83,6 +84,7 @@ class AdditiveScore(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
 
@@ -99,10 +101,16 @@ class AdditiveScore(nn.Module):
         """
         sizes = read_sizes("AdditiveScore", {"query": query, "key": key})
         parameters = values(self, "AdditiveScore", sizes, kernel=self.kernel_init, bias=self.bias_init)
-        return additive_score(cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **parameters)
+        return additive_score(
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            precision=self.precision,
+            implementation=self.implementation,
+            **parameters,
+        )
 
 
-class ConcatScore(nn.Module):
+class ConcatScore(TokenWalker):
     """Parameters of :func:`attnpool_flax.concat_score`.
 
     Owns ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -113,6 +121,7 @@ class ConcatScore(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
 
@@ -129,6 +138,7 @@ class ConcatScore(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
 
@@ -145,10 +155,16 @@ class ConcatScore(nn.Module):
         """
         sizes = read_sizes("ConcatScore", {"query": query, "key": key})
         parameters = values(self, "ConcatScore", sizes, kernel=self.kernel_init, bias=self.bias_init)
-        return concat_score(cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **parameters)
+        return concat_score(
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            precision=self.precision,
+            implementation=self.implementation,
+            **parameters,
+        )
 
 
-class TanhSumScore(nn.Module):
+class TanhSumScore(TokenWalker):
     """Parameters of :func:`attnpool_flax.tanh_sum_score`.
 
     Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
@@ -159,6 +175,7 @@ class TanhSumScore(nn.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
 
@@ -175,6 +192,7 @@ class TanhSumScore(nn.Module):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+    implementation: str | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
 
@@ -191,7 +209,13 @@ class TanhSumScore(nn.Module):
         """
         sizes = read_sizes("TanhSumScore", {"query": query, "key": key})
         parameters = values(self, "TanhSumScore", sizes, kernel=self.kernel_init, bias=self.bias_init)
-        return tanh_sum_score(cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **parameters)
+        return tanh_sum_score(
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            precision=self.precision,
+            implementation=self.implementation,
+            **parameters,
+        )
 
 
 class LocationScore(nn.Module):

@@ -84,6 +84,7 @@ class AdditiveScore(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
@@ -109,6 +110,7 @@ class AdditiveScore(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         rngs: nnx.Rngs,
@@ -120,6 +122,7 @@ class AdditiveScore(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "AdditiveScore", rngs, kernel=kernel_init, bias=bias_init)
 
     def __call__(self, query, key):
@@ -133,7 +136,11 @@ class AdditiveScore(nnx.Module):
           [..., n, m] scores.
         """
         return additive_score(
-            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "AdditiveScore")
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            precision=self.precision,
+            implementation=self.implementation,
+            **values(self, "AdditiveScore"),
         )
 
 
@@ -150,6 +157,7 @@ class ConcatScore(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
@@ -174,6 +182,7 @@ class ConcatScore(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         rngs: nnx.Rngs,
@@ -185,6 +194,7 @@ class ConcatScore(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "ConcatScore", rngs, kernel=kernel_init, bias=bias_init)
 
     def __call__(self, query, key):
@@ -198,7 +208,11 @@ class ConcatScore(nnx.Module):
           [..., n, m] scores.
         """
         return concat_score(
-            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "ConcatScore")
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            precision=self.precision,
+            implementation=self.implementation,
+            **values(self, "ConcatScore"),
         )
 
 
@@ -215,6 +229,7 @@ class TanhSumScore(nnx.Module):
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
@@ -238,6 +253,7 @@ class TanhSumScore(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
+        implementation: str | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         rngs: nnx.Rngs,
@@ -249,6 +265,7 @@ class TanhSumScore(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        self.implementation = implementation
         create(self, "TanhSumScore", rngs, kernel=kernel_init, bias=bias_init)
 
     def __call__(self, query, key):
@@ -262,7 +279,11 @@ class TanhSumScore(nnx.Module):
           [..., n, m] scores.
         """
         return tanh_sum_score(
-            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "TanhSumScore")
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            precision=self.precision,
+            implementation=self.implementation,
+            **values(self, "TanhSumScore"),
         )
 
 
