@@ -139,7 +139,8 @@ def multi_head_attention_pooling(
     heads = folded.shape[:2]
     folded = jnp.reshape(folded, (1,) * (x.ndim - 2) + (math.prod(heads), folded.shape[2]))
     if dropout_multiplier is not None:
-        dropout_multiplier = jnp.reshape(dropout_multiplier, (*dropout_multiplier.shape[:-3], *folded.shape[-2:-1], -1))
+        *batch, _, _, length = dropout_multiplier.shape
+        dropout_multiplier = jnp.reshape(dropout_multiplier, (*batch, folded.shape[-2], length))
     pooled, weights = tokens.softmax(folded, dropout_multiplier)
     weights = jnp.reshape(weights, (*weights.shape[:-2], *heads, weights.shape[-1]))
     pooled = jnp.reshape(pooled, (*pooled.shape[:-2], *heads, pooled.shape[-1]))
