@@ -15,7 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from attnpool_flax.documentation import composed
-from attnpool_flax.reductions import IMPLEMENTATIONS, listening
+from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
 from attnpool_ref import contract, variants
 
 NARROW = ("float16", "bfloat16")
@@ -150,7 +150,7 @@ class _Frame:
     def _plan(self, values, new=False):
         """(plan, whether an array lies on the host) of a call; host arrays among the values are made NumPy's own."""
         key = [jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision]
-        on_host = False
+        on_host = traced = False
         for name, is_number in self.arrays:
             value = values[name]
             if value is None:
@@ -165,7 +165,11 @@ class _Frame:
                         raise _Unknown
                     value = values[name] = _as_array(self.row.name, name, value)
                     on_host = on_host or type(value) is np.ndarray
+                traced = traced or isinstance(value, Tracer)
                 key.append((value.shape, value.dtype))
+        unasked = traced and values.get("implementation", _MISSING) is None
+        if unasked and any(in_forward_mode(values[name]) for name, _ in self.arrays):
+            values["implementation"] = "einsum"
         key += [(type(values[name]), values[name]) for name in self.statics]
         key = tuple(key)
         try:

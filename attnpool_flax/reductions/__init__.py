@@ -5,6 +5,6 @@ are walked. Each reduction is a commutative monoid with a state, so that parts c
 """
 
 from attnpool_flax.reductions.dense import Dense
-from attnpool_flax.reductions.implementations import IMPLEMENTATIONS, chosen, listening
+from attnpool_flax.reductions.implementations import IMPLEMENTATIONS, chosen, in_forward_mode, listening
 
-__all__ = ["IMPLEMENTATIONS", "Dense", "chosen", "listening"]
+__all__ = ["IMPLEMENTATIONS", "Dense", "chosen", "in_forward_mode", "listening"]
