@@ -15,7 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from attnpool_flax.documentation import composed
-from attnpool_flax.reductions import IMPLEMENTATIONS, listening
+from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
 from attnpool_ref import contract, variants
 
 NARROW = ("float16", "bfloat16")
@@ -123,6 +123,8 @@ class _Frame:
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
         self.arrays = tuple((name, a.kind == "number") for name, a in self.row.arguments.items())
         self.statics = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
+        # tokens that come as they are go through tiles, whose rule for gradients forward mode cannot pass
+        self.has_rules = "implementation" in self.statics and "x" in as_they_come
         self.plans, self.programs = {}, {}
 
     def __call__(self, args, kwargs):
@@ -153,7 +155,7 @@ class _Frame:
     def _plan(self, values, new=False):
         """(plan, whether an array lies on the host) of a call; host arrays among the values are made NumPy's own."""
         key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
-        on_host = False
+        on_host = traced = False
         for name, is_number in self.arrays:
             value = values[name]
             if value is None:
@@ -172,8 +174,14 @@ class _Frame:
                         on_host = True
                     else:
                         _JAX_TYPES.add(type(value))
+                        if isinstance(value, Tracer):
+                            _TRACERS.add(type(value))
+                traced = traced or type(value) in _TRACERS
                 key.append(value.shape)
                 key.append(value.dtype)
+        if traced and self.has_rules and values["implementation"] is None:
+            if any(in_forward_mode(values[name]) for name, _ in self.arrays):
+                values["implementation"] = "einsum"
         for name, default in self.statics.items():
             value = values[name]
             key.append(_DEFAULT if value is default else (type(value), value))
@@ -289,8 +297,8 @@ class _Unknown(Exception):
     """A call whose signature was not met before."""
 
 
-_JAX_TYPES = set()
-"""The classes of JAX's arrays and tracers that were met: asking JAX each time would cost more than all the rest."""
+_JAX_TYPES, _TRACERS = set(), set()
+"""The classes of JAX's arrays that were met, and the tracers among them: asking each time would cost more than the rest."""
 
 
 def _place(arrays):

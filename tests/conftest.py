@@ -7,7 +7,7 @@ from warnings_allowed import ALLOWED, AllowedWarnings
 collect_ignore = ["typing"]  # is read by the type checker, not run
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_num_cpu_devices", 2)  # for the tests of shard_map
+jax.config.update("jax_num_cpu_devices", 4)  # for the tests of meshes
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,13 @@ are walked. Each reduction is a commutative monoid with a state, so that parts c
 """
 
 from attnpool_flax.reductions.dense import Dense
-from attnpool_flax.reductions.implementations import IMPLEMENTATIONS, chosen, chosen_for_units, listening, record
+from attnpool_flax.reductions.implementations import (
+    IMPLEMENTATIONS,
+    chosen,
+    chosen_for_units,
+    in_forward_mode,
+    listening,
+    record,
+)
 
-__all__ = ["IMPLEMENTATIONS", "Dense", "chosen", "chosen_for_units", "listening", "record"]
+__all__ = ["IMPLEMENTATIONS", "Dense", "chosen", "chosen_for_units", "in_forward_mode", "listening", "record"]

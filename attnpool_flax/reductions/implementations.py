@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.core import Tracer
 from jax.interpreters import ad
 
 IMPLEMENTATIONS = ("einsum", "tiles")
@@ -19,13 +20,12 @@ def chosen(implementation, *arrays):
     """The implementation that walks these arrays: the one that is asked for, else the one that suits the place.
 
     Tiles cut x by index, which gathers it where it lies on several devices, unless each of them runs the loop on its own
-    part (manual axes). Their gradient is a rule of their own, which forward mode cannot pass: where it is seen, einsum.
+    part (manual axes).
     """
     if implementation is None:
         manual = any(varies(array) for array in arrays if array is not None)
-        forward = any(isinstance(array, ad.JVPTracer) for array in arrays)
         alone = jax.device_count() == 1 or manual
-        implementation = "tiles" if on_cpu() and alone and not forward else "einsum"
+        implementation = "tiles" if on_cpu() and alone else "einsum"
     record(implementation)
     return implementation
 
@@ -46,6 +46,16 @@ def record(implementation):
     """Tells who listens what was chosen."""
     for listener in _LISTENERS.get():
         listener.append(implementation)
+
+
+def in_forward_mode(array):
+    """Whether forward mode is seen on an array; a jit around it hides it, so that it is asked for before ours.
+
+    The gradient of tiles is a rule of their own, which forward mode cannot pass.
+    """
+    while isinstance(array, Tracer) and not isinstance(array, ad.JVPTracer):
+        array = getattr(array, "val", None)  # what vmap maps
+    return isinstance(array, ad.JVPTracer)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,191 @@
+"""Tiles give what whole products give, in every mode that they have; and say so where they have none."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agreement import assert_agree, assert_gradients_agree
+from walks import WALKERS, Call, tiling
+
+import attnpool_flax
+from attnpool_flax.reductions import listening, tiles
+from attnpool_ref import conformance, variants
+from attnpool_ref.conformance import cases, hazards
+from attnpool_ref.conformance.adapters import JaxArrays
+from attnpool_ref.conformance.subject import Subject
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+ALIKE = ("with ", "without numbers")
+"""How the titles begin of ways to call that walk as the fullest one does."""
+
+WAYS = [(row, title) for row in WALKERS for title, *_ in cases.configurations(row) if not title.startswith(ALIKE)]
+
+TOKENS = {"WHOLE": 0, "ROW": 0, "TOKENS": 3}
+"""The kit's sequences, of 7 and 6 tokens, in tiles of 3: of the first the last tile overlaps the one before it."""
+
+
+SHAPES = ("empty batch", "length 0")
+"""The kit's other shapes that say something of tiles; each is compiled anew."""
+
+
+def rows_of(dtype):
+    """The kit's batch of 5, two examples a tile: the last tile overlaps the one before it."""
+    return {"WHOLE": 2 * 7 * 9 * jnp.dtype(dtype).itemsize, "ROW": 2**20}
+
+
+KINDS = [("tokens", "float32"), ("rows", "bfloat16"), ("tokens", "float64")]
+
+
+@pytest.fixture(params=KINDS, ids="-".join, scope="module")
+def small(request):
+    """(kind of the tiles, dtype) under small tiles."""
+    kind, dtype = request.param
+    with tiling(**(TOKENS if kind == "tokens" else rows_of(dtype))):
+        yield kind, dtype
+
+
+@pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
+def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
+    """Every option; weights, gradients, dropout, empty rows, poison bit for bit, NaN in its own example."""
+    kind, dtype = small
+    plans, plan_of = [], tiles.tiling
+
+    def noted(*args):
+        plans.append(plan_of(*args))
+        return plans[-1]
+
+    monkeypatch.setattr(tiles, "tiling", noted)
+    candidate = functools.partial(getattr(attnpool_flax, row.name), implementation="tiles")
+    shapes = SHAPES if small == KINDS[0] else ()
+    conformance.check(candidate, row.name, dtypes=(dtype,), shapes=shapes, laws=False, partial=False)
+    names, options = next(way[1:] for way in cases.configurations(row) if way[0] == "smallest")
+    subject = Subject(row, candidate, JaxArrays(), dtype)
+    found = hazards.nan_stays_in_its_example(subject, cases.draw(row, "smallest", names, options, cases.BATCH))
+    assert found is not None and not found.message
+    plans = [plan for plan in plans if plan]
+    if kind == "tokens":
+        assert any(plan.parts > 1 and plan.length % plan.size for plan in plans)
+    else:
+        assert any(1 < plan.rows < plan.batch and plan.batch % plan.rows for plan in plans)
+
+
+@pytest.mark.parametrize(("row", "title"), WAYS, ids=[f"{row.name}-{title}" for row, title in WAYS])
+def test_a_prime_length_gives_what_whole_products_give(row, title):
+    sizes = {"L": 131, "T": 67}
+    call = Call(row, title, "tiles", batch=5, sizes=sizes)
+    whole = call.changed(implementation="einsum")
+    with tiling(WHOLE=0, ROW=0, TOKENS=8):
+        got = call.forward(call.values), jax.jit(call.step)(call.values)[1]
+        want = whole.forward(call.values), jax.jit(whole.step)(call.values)[1]
+    got, want = jax.tree.map(np.asarray, (got, want))
+    assert_agree(call.case, got[0], want[0])
+    assert_gradients_agree(call.case, got[1], want[1])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Modes of differentiation
+
+
+class Derived:
+    """The sum of the sines of a walker's results, and of several of its derivatives, as functions of x."""
+
+    def __init__(self, row, implementation):
+        self.call = Call(row, "smallest", implementation, batch=2, sizes={"L": 5, "T": 4, "d": 3, "e": 2, "q": 3})
+        self.x = jnp.asarray(self.call.values["x"])
+        self.several = jnp.stack([self.x, self.x[::-1]])
+
+    def results(self, x):
+        return self.call.forward(self.call.values | {"x": x})
+
+    def loss(self, x):
+        return sum(jnp.sum(jnp.sin(part)) for part in self.results(x))
+
+
+def scanned(derived, function):
+    return jax.lax.scan(lambda carry, x: (carry, function(x)), 0, derived.several)[1]
+
+
+WORKING = {
+    "vmap of grad": lambda f: jax.vmap(jax.grad(f.loss))(f.several),
+    "grad of scan": lambda f: jax.grad(lambda x: jnp.sum(scanned(f, lambda y: f.loss(x * y))))(f.x),
+    "grad of checkpoint": lambda f: jax.grad(jax.checkpoint(f.loss))(f.x),
+    "grad of grad": lambda f: jax.grad(lambda x: jnp.sum(jnp.square(jax.grad(f.loss)(x))))(f.x),
+    "hessian": lambda f: jax.hessian(f.loss)(f.x),
+    "jvp of grad": lambda f: jax.jvp(jax.grad(f.loss), (f.x,), (f.x,)),
+}
+"""What differentiates backward first."""
+
+FORWARD = {
+    "jvp": lambda f: jax.jvp(f.loss, (f.x,), (f.x,)),
+    "jvp of vmap": lambda f: jax.jvp(jax.vmap(f.loss), (f.several,), (f.several,)),
+    "jit of jvp": lambda f: jax.jit(lambda x: jax.jvp(f.loss, (x,), (x,)))(f.x),
+    "jacfwd": lambda f: jax.jacfwd(f.results)(f.x),
+}
+"""Forward mode that a call sees: without an implementation it takes whole products."""
+
+HIDDEN = {
+    "jvp of jit": lambda f: jax.jvp(jax.jit(f.loss), (f.x,), (f.x,)),
+    "jvp of scan": lambda f: jax.jvp(lambda x: scanned(f, lambda y: f.loss(x * y)), (f.x,), (f.x,)),
+    "jvp of checkpoint": lambda f: jax.jvp(jax.checkpoint(f.loss), (f.x,), (f.x,)),
+    "linearize": lambda f: jax.linearize(f.loss, f.x)[1](f.x),
+}
+"""Forward mode that no call sees."""
+
+REFUSED = FORWARD | HIDDEN
+
+ONE_OF_EACH = ("mean_pooling", "max_pooling", "attention_pooling")
+"""A walker for each reduction; the others take the same."""
+
+each_reduction = pytest.mark.parametrize("row", [variants.get(name) for name in ONE_OF_EACH], ids=ONE_OF_EACH)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """Tiles of two tokens, so that the last of three overlaps."""
+    with tiling(WHOLE=0, ROW=0, TOKENS=2):
+        yield
+
+
+@pytest.fixture
+def one_device(monkeypatch):
+    """What None takes where the process has one CPU device."""
+    monkeypatch.setattr(jax, "device_count", lambda: 1)
+
+
+def assert_close(row, got, want):
+    case = Derived(row, None).call.case
+    assert_gradients_agree(case, *jax.tree.map(np.asarray, (got, want)))
+
+
+@pytest.mark.parametrize("mode", WORKING)
+@each_reduction
+def test_what_differentiates_backward_first_has_tiles(row, mode, tiny):
+    got = WORKING[mode](Derived(row, "tiles"))
+    assert_close(row, got, WORKING[mode](Derived(row, "einsum")))
+
+
+@pytest.mark.parametrize("mode", FORWARD)
+@each_reduction
+def test_forward_mode_that_is_seen_takes_whole_products(row, mode, tiny, one_device):
+    with listening() as heard:
+        got = FORWARD[mode](Derived(row, None))
+    assert "tiles" not in heard
+    assert_close(row, got, FORWARD[mode](Derived(row, "einsum")))
+
+
+@pytest.mark.parametrize("mode", REFUSED)
+@each_reduction
+def test_forward_mode_of_tiles_is_refused_by_jax(row, mode, tiny):
+    with pytest.raises(TypeError, match="can't apply forward-mode autodiff"):
+        REFUSED[mode](Derived(row, "tiles"))
+
+
+@pytest.mark.parametrize("mode", HIDDEN)
+def test_forward_mode_that_is_not_seen_is_refused_by_jax_and_has_whole_products_by_name(mode, tiny, one_device):
+    with pytest.raises(TypeError, match="can't apply forward-mode autodiff"):
+        HIDDEN[mode](Derived(WALKERS[0], None))
+    chex.assert_tree_all_finite(HIDDEN[mode](Derived(WALKERS[0], "einsum")))

@@ -1,0 +1,135 @@
+"""The functions that walk over tokens, called with arrays large enough for tiles, and what their programs cost."""
+
+import contextlib
+import copy
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core
+
+import attnpool_flax
+from attnpool_flax.implementation import FRAMES
+from attnpool_flax.reductions import tiles
+from attnpool_ref import variants
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.subject import arrange, flatten
+
+WALKERS = [row for row in variants.VARIANTS if "implementation" in FRAMES[row.name].statics]
+"""The rows whose function has an ``implementation``."""
+
+BATCH, SIZES = 16, {"L": 512, "T": 256, "d": 256, "e": 192, "q": 256, "n": 2}
+"""Of each side more than ``tiles.WHOLE`` bytes, narrow dtypes included."""
+
+
+class Call:
+    """A call of a walker, whatever its implementation and whatever the values.
+
+    Attributes:
+      case: what is called.
+      arrays: its arguments, described (:class:`jax.ShapeDtypeStruct`) in the dtype that is asked for.
+      options: its options, the implementation among them.
+    """
+
+    def __init__(self, row, title, implementation, dtype="float32", batch=BATCH, sizes=None):
+        ways = {own: (names, options) for own, names, options in cases.configurations(row)}
+        names, options = ways[title]
+        self.case = cases.draw(row, title, names, options, (batch,), SIZES if sizes is None else sizes)
+        self.function = getattr(attnpool_flax, row.name)
+        self.options = options | ({} if implementation is None else {"implementation": implementation})
+        given = {key: value for key, value in self.case.values.items() if value is not None}
+        self.values = {key: v.astype(jnp.dtype(dtype)) if v.dtype.kind == "f" else v for key, v in given.items()}
+        self.arrays = {key: jax.ShapeDtypeStruct(v.shape, v.dtype) for key, v in self.values.items()}
+
+    def changed(self, forward=None, **options):
+        """The same call with other options, or with another forward."""
+        other = copy.copy(self)
+        other.options = self.options | options
+        if forward is not None:
+            other.forward = forward
+        return other
+
+    @property
+    def tokens(self):
+        """The arguments that are walked: x, and y where there are two sides."""
+        return {key: array for key, array in self.arrays.items() if key in ("x", "y")}
+
+    def forward(self, arrays):
+        """The results, without weights."""
+        args, kwargs = arrange(self.function, arrays | self.options)
+        return flatten(self.function(*args, **kwargs))
+
+    def step(self, arrays):
+        """The sum of the squared results, and its gradients for all floating arguments."""
+        floats = {key: array for key, array in arrays.items() if jnp.issubdtype(array.dtype, jnp.floating)}
+
+        def loss(floats):
+            return sum(jnp.sum(jnp.square(out.astype(jnp.float32))) for out in self.forward(arrays | floats))
+
+        return jax.value_and_grad(loss)(floats)
+
+
+def size(array):
+    """Bytes."""
+    return math.prod(array.shape) * np.dtype(array.dtype).itemsize
+
+
+def compiled(function, arrays):
+    """The optimised program; nothing is allocated or run."""
+    return jax.jit(function).lower(arrays).compile()
+
+
+def walked(function, call):
+    """How often the tokens are cut into tiles, whole: bytes of all tiles over the tokens' bytes.
+
+    It is counted before XLA, in the program as JAX traced it: what XLA says of a loop does not depend on its trips.
+    """
+    shapes = {array.shape for array in call.tokens.values()}
+    program = jax.make_jaxpr(function)(call.arrays).jaxpr
+    return sum(trips * size(tile) for trips, tile in _tiles(program, shapes)) / sum(map(size, call.tokens.values()))
+
+
+def trips(function, call):
+    """The trips of each loop that cuts the tokens into tiles."""
+    shapes = {array.shape for array in call.tokens.values()}
+    return [trips for trips, _ in _tiles(jax.make_jaxpr(function)(call.arrays).jaxpr, shapes)]
+
+
+def _tiles(program, shapes, trips=1):
+    for equation in program.eqns:
+        if equation.primitive.name == "dynamic_slice" and equation.invars[0].aval.shape in shapes:
+            yield trips, equation.outvars[0].aval
+        inside = trips * equation.params["length"] if equation.primitive.name == "scan" else trips
+        for inner in _programs(equation.params):
+            yield from _tiles(inner, shapes, inside)
+
+
+def _programs(params):
+    for value in jax.tree.leaves(list(params.values()), is_leaf=_is_program):
+        if _is_program(value):
+            yield getattr(value, "jaxpr", value)
+
+
+def _is_program(value):
+    return isinstance(value, core.Jaxpr | core.ClosedJaxpr)
+
+
+@contextlib.contextmanager
+def tiling(**constants):
+    """Other constants of :mod:`attnpool_flax.reductions.tiles`; what was compiled under others is forgotten."""
+    before = {name: getattr(tiles, name) for name in constants}
+    try:
+        _set(constants)
+        yield
+    finally:
+        _set(before)
+
+
+def _set(constants):
+    for name, value in constants.items():
+        setattr(tiles, name, value)
+    jax.clear_caches()
+    for frame in FRAMES.values():
+        frame.plans.clear()
+        frame.programs.clear()
