@@ -179,9 +179,9 @@ class _Frame:
                 traced = traced or type(value) in _TRACERS
                 key.append(value.shape)
                 key.append(value.dtype)
-        if traced and self.has_rules and values["implementation"] is None:
-            if any(in_forward_mode(values[name]) for name, _ in self.arrays):
-                values["implementation"] = "einsum"
+        unasked = traced and self.has_rules and values["implementation"] is None
+        if unasked and any(in_forward_mode(values[name]) for name, _ in self.arrays):
+            values["implementation"] = "einsum"
         for name, default in self.statics.items():
             value = values[name]
             key.append(_DEFAULT if value is default else (type(value), value))
