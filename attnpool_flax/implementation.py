@@ -224,7 +224,9 @@ class _Frame:
     def _program(self, values, names, call, dtype, static, weights):
         """The compiled program; one for all values of a number, its default included."""
         static = static if weights is None else static | {"return_weights": weights}
-        shapes = tuple((values[name].shape, values[name].dtype) for name in names if not self._is_number(name))
+        computing = _computing(dtype)
+        given = [values[name] for name in names if not self._is_number(name)]
+        shapes = tuple((array.shape, array.dtype if array.ndim else computing) for array in given)
         key = names, shapes, dtype, tuple((type(value), value) for value in static.values())
         if key not in self.programs:
 

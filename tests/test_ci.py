@@ -30,7 +30,7 @@ def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, enviro
     assert done.stdout.splitlines()[-1] == FULL
     assert done.stderr == ""
     assert [line.split(" PYTHON")[0] for line in asked[:3]] == ["lint test", "peers", "lint test"]
-    assert asked[3:] == ["check VENV=.venv-ci-3.13"]
+    assert asked[3:] == ["check VENV=.venv-ci-3.13", "bench VENV=.venv-ci-3.13 ARGS=--quick"]
 
 
 @pytest.mark.parametrize(("found", "missing"), [("3.11", "3.13"), ("3.13", "3.11")])
@@ -41,7 +41,7 @@ def test_a_missing_python_is_the_last_word_and_fails_in_ci(tmp_path, found, miss
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"INCOMPLETE: Python {missing} was not found")
     assert FULL not in done.stdout
-    assert asked[-1] == f"check VENV=.venv-ci-{found}"
+    assert asked[-2:] == [f"check VENV=.venv-ci-{found}", f"bench VENV=.venv-ci-{found} ARGS=--quick"]
 
 
 def test_no_python_and_a_failing_step_fail_anywhere(tmp_path):

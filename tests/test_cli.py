@@ -213,8 +213,9 @@ def test_long_docstrings_are_cut_and_the_code_is_whole():
     text = show.read_source("attnpool_ref", variants.get("mean_pooling")).text
     assert text.splitlines()[2:] == [
         '    r"""Averages the real tokens."""',
-        "    total = np.sum(np.where(mask[..., None], x, 0), -2)",
-        "    return total / np.maximum(np.sum(mask, -1), 1)[..., None]",
+        "    count = np.maximum(np.sum(mask, -1), 1)[..., None]",
+        "    part = 2 * power_of_two(count)  # exact, so that a sum of large numbers does not overflow",
+        "    return np.sum(np.where(mask[..., None], x, 0) / part[..., None, :], -2) / (count / part)",
     ]
 
 

@@ -59,10 +59,11 @@ def plain(x, mask, scored, queries, multiplier, precision):
       (scores [B, L, h], :class:`SoftmaxState`).
     """
     x = x.astype(queries.dtype)
+    if mask is not None:
+        x = jnp.where(mask[..., None], x, 0)
     scores = _scored(products(x, queries, precision), scored)
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
-        x = jnp.where(mask[..., None], x, 0)
     top = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
     unnormalized = _exp(scores, top[:, None])
     taken = unnormalized if multiplier is None else unnormalized * _dropped(multiplier, mask)

@@ -61,6 +61,7 @@ def judge(
     gradients=True,
     laws=True,
     partial=True,
+    long=True,
 ):
     """Judges a namespace against the oracle.
 
@@ -75,6 +76,7 @@ def judge(
       gradients: judge gradients as well, where the candidate's arrays have them.
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
+      long: sums over a million tokens as well, in float32.
 
     Returns:
       A :class:`~attnpool_ref.conformance.report.Report`.
@@ -93,7 +95,7 @@ def judge(
         if function is None:
             steps.take(row.name, len(dtypes))
             return _missing(row, strict or bool(only))
-        return _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial)
+        return _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial, long)
 
     # Compiling leaves Python's lock: two rows at a time take little more than half of the time.
     with ThreadPoolExecutor(min(len(rows), os.cpu_count() or 1, 4)) as pool:
@@ -127,7 +129,7 @@ def _missing(row, fails):
     return report, None
 
 
-def _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial):
+def _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial, long):
     """(report, adapter) of one row in all dtypes."""
     report = RowReport(row.name, hazards=dict.fromkeys(HAZARDS, NOT_APPLICABLE))
     adapter, began, exact = _adapter(row, function), time.perf_counter(), {}
@@ -135,6 +137,8 @@ def _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial):
         subject = Subject(row, function, adapter, dtype, exact)
         first = dtype == dtypes[0]
         _judge_dtype(report, subject, shapes if first else (), gradients, laws and first, partial and first)
+        if long and dtype == "float32" and report.cases:
+            _judge_long_sums(report, subject)
         steps.take(f"{row.name} {dtype}")
     report.seconds = time.perf_counter() - began
     if report.failures:
@@ -144,7 +148,17 @@ def _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial):
     return report, adapter
 
 
-def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradients=True, laws=True, partial=True):
+def check(
+    function,
+    name,
+    *,
+    dtypes=("float32",),
+    shapes=drawing.SHAPES,
+    gradients=True,
+    laws=True,
+    partial=True,
+    long=True,
+):
     """Asserts that one function is the row called ``name``; for one's own tests.
 
     Args:
@@ -155,6 +169,7 @@ def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradien
       gradients: as in :func:`judge`.
       laws: as in :func:`judge`.
       partial: as in :func:`judge`.
+      long: as in :func:`judge`.
 
     Raises:
       AssertionError: with the smallest failing case, as code.
@@ -162,7 +177,14 @@ def check(function, name, *, dtypes=("float32",), shapes=drawing.SHAPES, gradien
     """
     candidate = types.SimpleNamespace(**{name: function})
     report = judge(
-        candidate, only=(name,), dtypes=dtypes, shapes=shapes, gradients=gradients, laws=laws, partial=partial
+        candidate,
+        only=(name,),
+        dtypes=dtypes,
+        shapes=shapes,
+        gradients=gradients,
+        laws=laws,
+        partial=partial,
+        long=long,
     )
     failure = report.smallest_failure
     if failure is not None:
@@ -224,8 +246,6 @@ def _judge_dtype(report, subject, shapes, gradients, laws, partial):
         if laws:
             for hazard, judged in _laws(weights, kind, case.title).items():
                 run.hazard(hazard, run(judged))
-    if laws and subject.dtype == "float32" and report.cases:
-        _judge_long_sums(report, subject)
 
 
 def _judge_long_sums(report, subject):
