@@ -8,11 +8,12 @@ import pytest
 from agreement import arguments_of
 
 import attnpool_flax
+from attnpool_flax.implementation import FRAMES
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases
 
-APART = ("mask_attention", "bidaf_attention")
-"""Their weights cost more than the pooled result, and have a program of their own."""
+APART = [name for name, frame in FRAMES.items() if frame.weights_apart]
+"""Rows whose weights have a program of their own."""
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 

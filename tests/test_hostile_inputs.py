@@ -12,6 +12,8 @@ from rounding import rounded
 import attnpool_flax
 import attnpool_ref
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 NAN, INF = np.nan, np.inf
 
@@ -81,8 +83,7 @@ def test_a_residual_of_rounding_has_a_gradient_of_ordinary_size():
 
 @PACKAGES
 @pytest.mark.parametrize("method", ["local", "max"])
-@pytest.mark.parametrize("queries", [1, 2, 3, 5])
-@pytest.mark.parametrize("pads", [0, 1, 3])
+@pytest.mark.parametrize(("queries", "pads"), [(1, 3), (2, 0), (3, 1), (5, 0)])
 def test_the_first_of_equal_words_is_chosen_whatever_stands_around(package, method, queries, pads):
     y = np.random.default_rng(0).standard_normal((5, 64))
     y[4] = y[0]
@@ -105,7 +106,7 @@ def equal_labels(rng, k, width):
     return labels
 
 
-@pytest.mark.parametrize("draw", range(20))
+@pytest.mark.parametrize("draw", range(8))
 def test_equal_labels_share_the_gradient_of_the_largest_product(draw):
     rng = np.random.default_rng(draw)
     k, width = rng.integers(3, 18), rng.integers(3, 70)
@@ -314,24 +315,3 @@ def test_the_key_bias_of_the_pool_cancels_even_if_it_is_nan(package):
     bias = np.full((1, 2), NAN, np.float32)
     pooled = package.multi_head_attention_pooling(eye, query=eye[:1], key_bias=bias, **kernels)
     assert_near(pooled, package.multi_head_attention_pooling(eye, query=eye[:1], **kernels))
-
-
-# Memory under vmap
-
-
-def test_additive_attention_holds_no_more_under_vmap_than_with_batch_axes():
-    """512 examples of 2**18 hidden numbers each: 528 MB when each example was one block."""
-    examples, n, m, h = 512, 64, 64, 64
-    shapes = [(examples, n, 8), (examples, m, 8), (examples, m, 8), (8, h), (8, h), (h,)]
-    arrays = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
-    mapped = jax.vmap(attnpool_flax.additive_attention, (0, 0, 0, None, None, None))
-
-    def held(function):
-        return jax.jit(function).lower(*arrays).compile().memory_analysis().temp_size_in_bytes
-
-    def step(function):
-        return jax.grad(lambda *arrays: jnp.sum(jnp.sin(function(*arrays))), tuple(range(6)))
-
-    assert held(mapped) <= 64e6
-    scores = 4 * examples * n * m
-    assert held(step(mapped)) <= held(step(attnpool_flax.additive_attention)) + 2 * scores

@@ -16,8 +16,8 @@ from attnpool_ref import variants
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.subject import arrange, flatten
 
-WALKERS = [row for row in variants.VARIANTS if "implementation" in FRAMES[row.name].statics]
-"""The rows whose function has an ``implementation``."""
+WALKERS = [row for row in variants.VARIANTS if FRAMES[row.name].has_rules]
+"""The rows whose function walks over the tokens of a sequence; attention over many queries goes by blocks of these."""
 
 BATCH, SIZES = 16, {"L": 512, "T": 256, "d": 256, "e": 192, "q": 256, "n": 2}
 """Of each side more than ``tiles.WHOLE`` bytes, narrow dtypes included."""
