@@ -184,19 +184,6 @@ def test_weights_and_every_named_option_can_be_exported(row, changed):
     assert_agree(example.case, export(example, example.call, example.arrays).call(example.arrays), example.result)
 
 
-def test_another_value_does_not_compile_again(example):
-    numbers = example.case.given("number")
-    example.call(example.arrays | {k: 0.5 for k in numbers})
-    events = []
-    jax.monitoring.register_event_duration_secs_listener(listener := lambda name, *_, **__: events.append(name))
-    try:
-        moved = {k: v + 1 if v.dtype == np.float32 else v for k, v in example.arrays.items()}
-        example.call(moved | {k: 2 for k in numbers})
-    finally:
-        jax.monitoring.unregister_event_duration_listener(listener)
-    assert [name for name in events if "trace" in name or "compile" in name] == []
-
-
 def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
     poisoned = hazards.poisoned(example.case, np.nan)
     if poisoned is None:

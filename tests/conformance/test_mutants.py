@@ -57,7 +57,7 @@ def test_mistake_that_changes_nothing_is_not_rejected(row):
 
 @pytest.mark.parametrize("row", [row.name for row in variants.VARIANTS])
 def test_right_function_passes_every_check(row):
-    conformance.check(getattr(attnpool_ref, row), row, dtypes=conformance.DTYPES, long=False)
+    conformance.check(getattr(attnpool_ref, row), row, dtypes=("float32", "bfloat16"), long=False)
 
 
 def test_every_row_has_at_least_two_mistakes():
