@@ -9,7 +9,8 @@ from attnpool_ref import variants
 
 NOTES = {
     "implementation": 'how the tokens are walked: "einsum", "tiles", or None, which chooses by the backend and the '
-    'layout. Forward mode (``jax.jvp``) under a ``jit`` of its own needs "einsum".',
+    'layout. Forward mode (``jax.jvp``) under a ``jit`` of its own needs "einsum". Blocks are sized by the batch axes '
+    "that they see: give batch axes rather than ``vmap``.",
     "precision": "of the products, as :func:`jax.lax.dot` takes it; None is full float32, or what "
     "``jax_default_matmul_precision`` says.",
 }

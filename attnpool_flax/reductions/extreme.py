@@ -1,6 +1,5 @@
 """The extreme reduction: the largest value of each feature, and how many tokens reach it."""
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -45,10 +44,7 @@ def tiled(x, mask):
 
 
 def _state(x, mask):
-    plan = tiles.plan_for(x, mask)
-    if plan is None:
-        return _state_plain(x, mask)
-    return lax.platform_dependent(x, mask, cpu=functools.partial(_state_tiles, plan=plan), default=_state_plain)
+    return tiles.walk(_state_tiles, _state_plain, tiles.plan_for(x, mask), x, mask)
 
 
 def _state_plain(x, mask):

@@ -82,18 +82,8 @@ def tiled(x, mask, scored, queries, multiplier, precision):
 
 
 def _forward(x, mask, scored, queries, multiplier, precision):
-    plan = tiles.plan_for(x, mask, queries)
-    if plan is None:
-        return plain(x, mask, scored, queries, multiplier, precision)
-    return lax.platform_dependent(
-        x,
-        mask,
-        scored,
-        queries,
-        multiplier,
-        cpu=functools.partial(_forward_tiles, plan=plan, precision=precision),
-        default=functools.partial(plain, precision=precision),
-    )
+    by_tiles, whole = (functools.partial(function, precision=precision) for function in (_forward_tiles, plain))
+    return tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, queries), x, mask, scored, queries, multiplier)
 
 
 def _forward_tiles(x, mask, scored, queries, multiplier, *, plan, precision):
@@ -132,15 +122,8 @@ def _backward(precision, kept, cotangents):
     x, mask, scored, queries, multiplier, scores, top = kept
     in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
     arrays = (x, mask, queries, multiplier, _exp(scores, top[:, None]), in_scores, in_total, in_sum)
-    plan = tiles.plan_for(x, mask, queries)
-    if plan is None:
-        found = _slopes_plain(*arrays, precision=precision)
-    else:
-        found = lax.platform_dependent(
-            *arrays,
-            cpu=functools.partial(_slopes_tiles, plan=plan, precision=precision),
-            default=functools.partial(_slopes_plain, precision=precision),
-        )
+    by_tiles, whole = (functools.partial(function, precision=precision) for function in (_slopes_tiles, _slopes_plain))
+    found = tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, queries), *arrays)
     of_scores, of_queries, of_multiplier = found
     of_scores = _scored(of_scores, scored)
     unnormalized = arrays[4]

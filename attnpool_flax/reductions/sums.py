@@ -100,16 +100,9 @@ def tiled_total(x, mask, weights, part, precision):
 
 
 def _total(x, mask, weights, part, precision):
-    plan = tiles.plan_for(x, mask, weights)
-    if plan is None:
-        return plain_total(x, mask, weights, part, precision)
-    return lax.platform_dependent(
-        x,
-        mask,
-        weights,
-        cpu=functools.partial(_total_of_tiles, plan=plan, part=part, precision=precision),
-        default=functools.partial(plain_total, part=part, precision=precision),
-    )
+    settled = {"part": part, "precision": precision}
+    by_tiles, whole = (functools.partial(function, **settled) for function in (_total_of_tiles, plain_total))
+    return tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, weights), x, mask, weights)
 
 
 def _total_of_tiles(x, mask, weights, *, plan, part, precision):
@@ -139,16 +132,8 @@ def _total_slopes(part, precision, kept, of_total):
         of_x = (shares / part)[..., None] * of_total[:, None]
     if weights is None:
         return of_x.astype(x.dtype), None, None
-    plan = tiles.plan_for(x, mask, weights)
-    arrays = x, mask, of_total / part
-    if plan is None:
-        reached = _reached_plain(*arrays, precision=precision)
-    else:
-        reached = lax.platform_dependent(
-            *arrays,
-            cpu=functools.partial(_reached_by_tiles, plan=plan, precision=precision),
-            default=functools.partial(_reached_plain, precision=precision),
-        )
+    by_tiles, whole = (functools.partial(f, precision=precision) for f in (_reached_by_tiles, _reached_plain))
+    reached = tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, weights), x, mask, of_total / part)
     of_weights = jnp.sum(reached, 0, keepdims=True) if weights.shape[0] == 1 else reached
     return of_x.astype(x.dtype), None, of_weights
 

@@ -4,6 +4,7 @@ XLA's CPU backend hands products and sums to a library that no select can be fus
 the trip of a loop the select is free, as the tile is copied into the cache in any case. On accelerators loops lose.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -57,6 +58,13 @@ def tiling(batch, length, width, itemsize):
     if row < ROW and known:
         return Tiling(batch, length, max(1, min(batch, WHOLE // row)), length)
     return Tiling(batch, length, 1, max(1, min(length, TOKENS, TILE // max(width * itemsize, 1))))
+
+
+def walk(tiled, plain, plan, *arrays):
+    """``tiled(*arrays, plan=plan)`` on CPUs, ``plain(*arrays)`` elsewhere and where there is no plan."""
+    if plan is None:
+        return plain(*arrays)
+    return lax.platform_dependent(*arrays, cpu=functools.partial(tiled, plan=plan), default=plain)
 
 
 def corner(plan, trip):
