@@ -15,6 +15,8 @@ def test_results_gradients_and_hazards_in_float32(row):
 
 
 @every_row
-def test_results_in_other_dtypes(row):
-    function, others = getattr(attnpool_flax, row), ("float64", "bfloat16")
-    conformance.check(function, row, dtypes=others, shapes=(), gradients=False, laws=False, partial=False, long=False)
+def test_results_in_a_narrow_dtype(row):
+    function = getattr(attnpool_flax, row)
+    conformance.check(
+        function, row, dtypes=("bfloat16",), shapes=(), gradients=False, laws=False, partial=False, long=False
+    )

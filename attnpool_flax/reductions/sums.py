@@ -8,7 +8,7 @@ from jax import lax
 
 from attnpool_flax.reductions import tiles
 
-LONGEST, PART = 1024, 128
+LONGEST, PART = 512, 128
 """Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
 
 
