@@ -242,7 +242,9 @@ class _Frame:
 
     def run(self, given, call, dtype, static):
         """The body, between what all bodies have in common."""
-        prepared = {key: self._prepared(given.get(key), argument, call, dtype) for key, argument in self._arguments()}
+        prepared = {
+            key: self._prepared(given.get(key), argument, call, dtype) for key, argument in self.row.arguments.items()
+        }
         result = self.function(**prepared, **static)
         batch = call.batch if self.row.batched else ()
         return jax.tree.map(lambda part: _finish(part, batch, dtype), result)
@@ -257,17 +259,16 @@ class _Frame:
         check_implementation(self.row.name, static["implementation"])
         return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
 
-    def _arguments(self):
-        return self.row.arguments.items()
-
     def _prepared(self, value, argument, call, dtype):
         if value is None:
             return None
         if argument.kind in ("mask", "bool"):
             value = jnp.asarray(value).astype(bool)
         elif argument.kind != "int":
-            floating = contract.kind_of(value.dtype) == "f"
-            value = jnp.asarray(value, None if argument.name in self.as_they_come and floating else _computing(dtype))
+            computing = _computing(dtype)
+            own = argument.name in self.as_they_come and contract.kind_of(value.dtype) == "f"
+            # beside a float64 array a narrower one is widened before it is summed, not after
+            value = jnp.asarray(value, None if own and computing == np.float32 else computing)
         if argument.kind in ("mask", "stretch"):
             target = call.targets[argument.name]
             if argument.name in self.as_they_come:

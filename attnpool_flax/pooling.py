@@ -1,4 +1,4 @@
-"""Pooling. Twin of :mod:`attnpool_ref.pooling`: an absent mask costs nothing, and no key is ever projected."""
+"""Pooling. Twin of :mod:`attnpool_ref.pooling`: an absent mask costs nothing, and keys are hardly ever projected."""
 
 import math
 

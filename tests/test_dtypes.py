@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
@@ -114,3 +115,14 @@ def test_narrow_products_take_one_pass():
 def test_float8_and_longer_floats_are_refused(package):
     with pytest.raises(ValueError, match=r"^mean_pooling: `x` has dtype float8_e4m3fn, which is too narrow, needs "):
         package.mean_pooling(X.astype(ml_dtypes.float8_e4m3fn))
+
+
+def test_narrow_tokens_beside_wide_ones_are_summed_in_the_wide_dtype():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((50, 4)).astype(np.float32), rng.standard_normal((6, 4))
+    with jax.enable_x64(True):
+        pooled = attnpool_flax.cross_attention_pooling(x, y)
+    for got, want in zip(pooled, attnpool_ref.cross_attention_pooling(x, y), strict=True):
+        assert got.dtype == np.float64
+        # a score is a sum of 50 products, and its rounding is that of the weights
+        chex.assert_trees_all_close(np.asarray(got), want, atol=rounded(50 * np.abs(want), 56, "float64"), rtol=0)
