@@ -175,7 +175,6 @@ def test_without_jax_the_accelerators_command_says_what_is_missing(capsys, monke
     assert "jax and flax are not installed" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_the_accelerators_tiny_path_gives_a_table_in_the_page(tmp_path):
     assert accelerator.main(["--tiny", "--only", "KGC", "--output", str(tmp_path)]) == 0
     text = (tmp_path / "performance.md").read_text()

@@ -15,8 +15,6 @@ from attnpool_ref.conformance import cases
 APART = [name for name, frame in FRAMES.items() if frame.weights_apart]
 """Rows whose weights have a program of their own."""
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 
 @pytest.fixture(scope="module", params=variants.VARIANTS, ids=lambda row: row.name)
 def example(request):

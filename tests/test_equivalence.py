@@ -5,7 +5,6 @@ import pytest
 import attnpool_flax
 from attnpool_ref import conformance, variants
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
 every_row = pytest.mark.parametrize("row", [row.name for row in variants.VARIANTS])
 
 

@@ -12,8 +12,6 @@ from rounding import rounded
 import attnpool_flax
 import attnpool_ref
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 NAN, INF = np.nan, np.inf
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
+from programs import temporaries
 from rounding import rounded
 
 import attnpool_flax
@@ -31,10 +32,9 @@ def small_blocks(monkeypatch):
     jax.clear_caches()
 
 
-def temporaries(function, *shapes):
-    """Bytes that the compiled program needs beside arguments and results; nothing is run."""
-    arrays = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
-    return jax.jit(function).lower(*arrays).compile().memory_analysis().temp_size_in_bytes
+def held(function, *shapes):
+    """Bytes that the program needs for float32 arrays of these shapes."""
+    return temporaries(function, *(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes))
 
 
 def step(function):
@@ -62,9 +62,9 @@ def test_no_more_than_a_block_of_scores_exists(name):
     function, shapes = LARGE[name]
     longer = [(4 * N, WIDTH) if shape == (N, WIDTH) else shape for shape in shapes]
     rows = FLOAT * 4 * N * 4 * WIDTH  # what is one vector a row
-    assert temporaries(function, *shapes) < N * K * FLOAT
-    assert temporaries(function, *longer) < 2 * BLOCK + 4 * rows
-    assert temporaries(step(function), *longer) < 4 * BLOCK + 8 * rows
+    assert held(function, *shapes) < N * K * FLOAT
+    assert held(function, *longer) < 2 * BLOCK + 4 * rows
+    assert held(step(function), *longer) < 4 * BLOCK + 8 * rows
     assert 4 * N * K * FLOAT > 10 * BLOCK  # what all of them would take
 
 
@@ -93,8 +93,8 @@ def test_the_scores_of_all_pairs_never_exist_at_once(x_shape, y_shape):
     everything = FLOAT * b * c * length * other
     assert everything > 5 * BLOCK
     weights = FLOAT * b * c * (length + other)
-    assert temporaries(all_pairs_of_largest, x_shape, y_shape) < 2 * BLOCK + 4 * weights < everything
-    assert temporaries(step(all_pairs_of_largest), x_shape, y_shape) < 4 * BLOCK + 8 * weights
+    assert held(all_pairs_of_largest, x_shape, y_shape) < 2 * BLOCK + 4 * weights < everything
+    assert held(step(all_pairs_of_largest), x_shape, y_shape) < 4 * BLOCK + 8 * weights
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
@@ -102,7 +102,7 @@ def test_the_linear_reductions_of_all_pairs_have_no_scores(reduction):
     pool = functools.partial(attnpool_flax.cross_attention_pooling_all_pairs, reduction=reduction)
     (b, length), (c, other) = (6, 200), (5, 300)
     weights = FLOAT * b * c * (length + other)
-    assert temporaries(pool, (b, length, WIDTH), (c, other, WIDTH)) < 4 * weights < FLOAT * b * c * length * other / 10
+    assert held(pool, (b, length, WIDTH), (c, other, WIDTH)) < 4 * weights < FLOAT * b * c * length * other / 10
 
 
 def test_small_scores_need_no_loop():

@@ -8,8 +8,6 @@ import pytest
 
 import attnpool_flax
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 LABELS = np.array([[1.0, 0], [1, 0], [0, 1]], np.float32)
 CONTEXT = np.array([[2.0, 1], [0.5, 0.25]], np.float32)
 

@@ -10,8 +10,6 @@ from rounding import rounded
 import attnpool_flax
 import attnpool_ref
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
 KERNELS = ["gaussian", "boxcar", "triangular", "epanechnikov", "constant"]

@@ -12,8 +12,6 @@ import attnpool_flax
 from attnpool_ref import contract, variants
 from attnpool_ref.conformance import cases
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 BATCH = 2
 
 

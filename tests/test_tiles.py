@@ -17,8 +17,6 @@ from attnpool_ref.conformance import cases, hazards
 from attnpool_ref.conformance.adapters import JaxArrays
 from attnpool_ref.conformance.subject import Subject
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 ALIKE = ("with ", "without numbers")
 """How the titles begin of ways to call that walk as the fullest one does."""
 

@@ -14,8 +14,6 @@ import attnpool_flax
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases, hazards
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 BATCH = 4  # divides among the devices of tests/conftest.py
 NAMED_BATCHES = {"B": "b", "C": "c"}  # axes of examples that are not written "...", as a symbolic shape names them
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from agreement import assert_agree, assert_gradients_agree
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from walks import BATCH, WALKERS, Call, compiled, size, tiling, trips, walked
+from programs import compiled, temporaries
+from walks import BATCH, WALKERS, Call, size, tiling, trips, walked
 
 from attnpool_flax.reductions import listening, tiles
 
@@ -84,13 +85,9 @@ def test_temporaries_grow_by_the_weights_and_never_by_the_tokens(row):
     small, large = (Call(row, "smallest", "tiles", batch=batch) for batch in (BATCH, 2 * BATCH))
     weights = {"return_weights": True} if row.weights else {}
     results = size_of_all(jax.eval_shape(small.changed(**weights).forward, small.arrays))
-    grown = temporaries(large) - temporaries(small)
+    grown = temporaries(large.forward, large.arrays) - temporaries(small.forward, small.arrays)
     assert grown <= 2 * results
     assert 2 * results < sum(map(size, small.tokens.values())) / 8  # what a copy of the tokens would take
-
-
-def temporaries(call):
-    return compiled(call.forward, call.arrays).memory_analysis().temp_size_in_bytes
 
 
 def size_of_all(tree):
@@ -145,7 +142,7 @@ def mesh():
 
 @pytest.mark.parametrize("axis", ["batch", "length"])
 @pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
-def test_tokens_on_several_devices_are_never_gathered(row, axis, mesh, compiled_quickly):
+def test_tokens_on_several_devices_are_never_gathered(row, axis, mesh):
     with tiling(WHOLE=0, ROW=0, TOKENS=8):  # were it tiles, they would be several
         call = Call(row, "smallest", None, sizes=NARROW_SIZES)
         least = min(map(np.prod, (array.shape for array in call.tokens.values())))
@@ -155,7 +152,7 @@ def test_tokens_on_several_devices_are_never_gathered(row, axis, mesh, compiled_
 
 
 @pytest.mark.parametrize("axis", ["batch", "length"])
-def test_tiles_that_are_asked_for_by_name_gather_them(axis, mesh, compiled_quickly):
+def test_tiles_that_are_asked_for_by_name_gather_them(axis, mesh):
     """So that the test above would notice; and the reason why they are not taken by themselves."""
     with tiling(WHOLE=0, ROW=0, TOKENS=8):
         call = Call(WALKERS[0], "smallest", "tiles", sizes=NARROW_SIZES)
@@ -163,7 +160,7 @@ def test_tiles_that_are_asked_for_by_name_gather_them(axis, mesh, compiled_quick
 
 
 @pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
-def test_each_device_tiles_its_own_examples_under_shard_map(row, mesh, compiled_quickly):
+def test_each_device_tiles_its_own_examples_under_shard_map(row, mesh):
     """No collective forward; backward the gradients of what all share are summed, and are right."""
     with tiling(WHOLE=0, ROW=0, TOKENS=5):
         call = Call(row, "smallest", None, batch=8, sizes=NARROW_SIZES)

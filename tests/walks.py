@@ -75,11 +75,6 @@ def size(array):
     return math.prod(array.shape) * np.dtype(array.dtype).itemsize
 
 
-def compiled(function, arrays):
-    """The optimised program; nothing is allocated or run."""
-    return jax.jit(function).lower(arrays).compile()
-
-
 def walked(function, call):
     """How often the tokens are cut into tiles, whole: bytes of all tiles over the tokens' bytes.
 

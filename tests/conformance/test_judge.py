@@ -13,8 +13,6 @@ import attnpool_ref
 from attnpool_ref import conformance, contract, variants
 from attnpool_ref.conformance import cases, tolerances
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 FEW = {"shapes": ("no batch",)}
 
 

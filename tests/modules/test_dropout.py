@@ -10,8 +10,6 @@ from modules.cases import NNX, Case, Linen, both_kinds, dropping, same_bits
 
 from attnpool_flax.parameters import multiplier_shape
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 
 def with_dropout(case, kind, rate, seed, **more):
     """Output with dropout drawn from a seed."""

@@ -11,8 +11,6 @@ from modules.cases import CASES, NNX, both_kinds, walking
 import attnpool_flax
 from attnpool_flax import linen
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 
 def nnx_of(name, **sizes):
     return lambda: getattr(attnpool_flax, name)(**sizes, rngs=nnx.Rngs(0))

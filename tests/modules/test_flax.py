@@ -5,7 +5,6 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from flax import nnx
 from modules.cases import (
     CASES,
@@ -19,8 +18,6 @@ from modules.cases import (
 
 import attnpool_flax
 from attnpool_flax import linen
-
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
 
 def test_multi_head_attention_computes_what_flaxs_own_layer_computes_from_the_same_parameters():

@@ -27,8 +27,6 @@ import attnpool_flax
 from attnpool_flax import linen
 from attnpool_flax.parameters import OWNERS
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 
 @pytest.mark.parametrize(
     ("case", "kind"),

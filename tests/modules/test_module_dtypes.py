@@ -3,10 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from modules.cases import both_kinds, deterministic, every_case, owning, same_bits, thorough_case
-
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
 
 @thorough_case

@@ -25,8 +25,6 @@ from modules.cases import (
 
 from attnpool_flax.reductions import IMPLEMENTATIONS
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 
 @every_case
 @both_kinds

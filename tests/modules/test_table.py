@@ -22,8 +22,6 @@ from attnpool_flax import linen
 from attnpool_flax.parameters import OWNERS
 from attnpool_ref import variants
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 
 def test_every_module_of_the_table_of_variants_has_its_owner_and_both_classes():
     rows = {row.module: row.name for row in variants.VARIANTS if row.module}

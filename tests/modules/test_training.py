@@ -13,8 +13,6 @@ from modules.cases import CASES, NNX, Linen, deterministic, same_bits
 import attnpool_flax
 from attnpool_flax import linen
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 
 @pytest.mark.parametrize("case", [case for case in CASES if "kernels" in case.title], ids=str)
 def test_a_checkpoint_of_either_kind_loads_into_the_other(case, tmp_path):
