@@ -8,12 +8,18 @@ import jax.numpy as jnp
 from attnpool_flax.blocks import over_queries, size_of
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
-from attnpool_flax.normalizers import entmax_15, project_on_simplex, softmax
+from attnpool_flax.normalizers import entmax_15, exponentials, project_on_simplex, shares, softmax
+from attnpool_flax.recomputing import small
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import power_of_two
 from attnpool_flax.scores import additive, beside, dot, gaussian, scaled_dot, split, squared_distances
 
-NORMALIZERS = {"softmax": softmax, "sparsemax": project_on_simplex, "entmax15": entmax_15}
+NORMALIZERS = {
+    "softmax": exponentials,
+    "sparsemax": lambda scores, mask: (project_on_simplex(scores, mask), None),
+    "entmax15": lambda scores, mask: (entmax_15(scores, mask), None),
+}
+"""From scores and mask to (heights, total): weights before their division, and what divides them or None."""
 
 
 @implementation(as_they_come=("mask",), weights_apart=True)
@@ -48,7 +54,7 @@ class Rows(NamedTuple):
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
       scores: from a block of the parts to its scores [..., rows, m].
-      normalize: from scores and mask to weights.
+      normalize: one of NORMALIZERS, or alike.
     """
 
     parts: tuple[Any, ...]
@@ -60,19 +66,23 @@ class Rows(NamedTuple):
     def average(self, value, return_weights, implementation, precision):
         """[..., n, v] of clean values [..., m, v]; or, where they are asked for, (None, weights [..., n, m])."""
 
-        def weights(*block):
-            *parts, mask = block
-            return self.normalize(self.scores(*parts), mask)
-
         def pooled(*block):
             *parts, multiplier, mask = block
-            return weighted(drop(weights(*parts, mask), multiplier, mask), value, precision)
+            heights, total = self.normalize(self.scores(*parts), mask)
+            return average(drop(heights, multiplier, mask), total, value, precision)
 
         if return_weights:
-            return None, weights(*self.parts, self.mask)
+            heights, total = self.normalize(self.scores(*self.parts), self.mask)
+            return None, heights if total is None else shares(heights, total, self.mask)
         keys = size_of(self.parts[0], 2, value, 2) * value.shape[-2]
         parts = *self.parts, self.multiplier
         return over_queries(pooled, parts, (self.mask,), keys=keys, implementation=implementation)
+
+
+def average(heights, total, value, precision):
+    """[..., n, v] of clean values under heights over their total [..., n, 1]: v sums are divided, not m weights."""
+    sums = small(weighted(heights, value, precision))
+    return sums if total is None else sums / jnp.where(total == 0, 1, total)
 
 
 def drop(weights, multiplier, mask):
@@ -108,7 +118,7 @@ def dot_product_attention(
         products = scaled_dot(query, key, scale, precision)
         return products if bias is None else products + bias  # what it holds at padding is deselected by the softmax
 
-    rows = Rows((query, bias), mask, dropout_multiplier, scores, softmax)
+    rows = Rows((query, bias), mask, dropout_multiplier, scores, exponentials)
     return rows.average(value, return_weights, implementation, precision)
 
 
@@ -248,7 +258,7 @@ def multi_head_attention(
         query, key, value = only_seen(query, key, value, jnp.any(mask, -3))
     queries = to_heads(query, query_kernel, query_bias, precision) * query_kernel.shape[-1] ** -0.5
     keys = to_heads(key, key_kernel, key_bias, precision)
-    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), softmax)
+    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exponentials)
     if return_weights:
         return rows.average(keys, True, implementation, precision)
     values = to_heads(value, value_kernel, value_bias, precision)
@@ -293,19 +303,16 @@ def kernel_regression(
         return KERNELS[kernel](squared_distances(query, key, part, implementation), bandwidth / part)
 
     if kernel == "gaussian":
-        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), softmax)
+        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), exponentials)
     else:
-        rows = Rows((query,), mask, None, heights, _shares)
+        rows = Rows((query,), mask, None, heights, _with_total)
     return rows.average(value, return_weights, implementation, precision)
 
 
-def _shares(heights, mask):
-    """Weights in proportion to heights."""
+def _with_total(heights, mask):
     if mask is not None:
         heights = jnp.where(mask, heights, 0)
-    total = jnp.sum(heights, -1, keepdims=True)
-    weights = heights / jnp.where(total == 0, 1, total)
-    return weights if mask is None else jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
+    return heights, jnp.sum(heights, -1, keepdims=True)
 
 
 def _boxcar(squared, bandwidth):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.recomputing import recomputed
 from attnpool_flax.reductions import record
 
 LARGEST = 2**20
@@ -18,7 +19,7 @@ FEW = 64
 def over_queries(function, parts, masks=(), *, keys, implementation=None):
     """Applies a function to queries in blocks.
 
-    The backward pass computes each block anew instead of keeping it; no gradient is written by hand, so that forward
+    The backward pass computes each block anew but for what is small; no gradient is written by hand, so that forward
     mode and shard_map work.
 
     Args:
@@ -35,7 +36,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
     if not blocked:
         return function(*parts, *masks)
     whole = count // rows * rows
-    again = jax.checkpoint(function, prevent_cse=False)  # inside a loop there is none
+    again = recomputed(function)
 
     def trip(_, block):
         start, *own = block
@@ -93,5 +94,5 @@ def over_first(function, parts, cost):
     size, count = rows_of(cost), jax.tree.leaves(parts)[0].shape[0]
     if isinstance(count, int) and size >= count:
         return jax.vmap(lambda part: function(*part))(parts)
-    again = jax.checkpoint(lambda part: function(*part), prevent_cse=False)
+    again = recomputed(lambda part: function(*part))
     return lax.map(again, parts, batch_size=size if isinstance(count, int) else None)

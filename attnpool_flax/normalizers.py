@@ -5,6 +5,7 @@ from jax import lax
 
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import lengths_to_mask
+from attnpool_flax.recomputing import small
 from attnpool_flax.rounding import power_of_two
 
 
@@ -29,12 +30,21 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
 def softmax(scores, mask, axis=-1):
     """The masked softmax of checked arguments."""
+    return shares(*exponentials(scores, mask, axis), mask)
+
+
+def exponentials(scores, mask, axis=-1):
+    """What a softmax divides: (exponentials, 0 at padding but for a NaN among the real scores; their sum)."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
-    top = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))
-    unnormalized = jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
-    total = jnp.sum(unnormalized, axis, keepdims=True)
-    weights = unnormalized / jnp.where(total == 0, 1, total)
+    top = small(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
+    heights = jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
+    return heights, small(jnp.sum(heights, axis, keepdims=True))
+
+
+def shares(heights, total, mask):
+    """Weights in proportion to heights, 0 where the total is 0."""
+    weights = heights / jnp.where(total == 0, 1, total)
     return weights if mask is None else jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
 
 

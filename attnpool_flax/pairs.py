@@ -2,11 +2,11 @@
 
 import jax.numpy as jnp
 
-from attnpool_flax.attention import Rows
+from attnpool_flax.attention import Rows, average
 from attnpool_flax.blocks import over_first, over_queries, size_of
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
-from attnpool_flax.normalizers import softmax
+from attnpool_flax.normalizers import exponentials, softmax
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import largest_product, norm
@@ -39,6 +39,10 @@ def cross_attention_pooling(
     xs, ys = Dense(x, x_mask, implementation, precision), Dense(y, y_mask, implementation, precision)
     if reduction == "max":
         return _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights)
+    sides = xs.beside(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
+    if sides is not None:
+        pooled, weights = zip(*sides, strict=True)
+        return (pooled, weights) if return_weights else pooled
     x_query = scale * _seen_from(_summary(ys, reduction), y_kernel, x_kernel, precision)
     y_query = scale * _seen_from(_summary(xs, reduction), x_kernel, y_kernel, precision)
     x_pooled, x_weights = xs.softmax(x_query[..., None, :], scored=ys.real())
@@ -228,7 +232,7 @@ def mask_attention(
     """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
     real = None if query_mask is None else query_mask[..., None, :]
-    rows = Rows((context,), real, None, lambda rows: dot(scale * rows, query, precision), softmax)
+    rows = Rows((context,), real, None, lambda rows: dot(scale * rows, query, precision), exponentials)
     if return_weights:
         weights = rows.average(query, True, implementation, precision)[1]
         return None, keep_real(weights, context_mask)
@@ -270,7 +274,7 @@ def bidaf_attention(
 
     def chosen_and_best(rows):
         scores, best = scores_of(rows)
-        return weighted(softmax(scores, real), query, precision), best
+        return average(*exponentials(scores, real), query, precision), best
 
     if return_weights:
         scores, best = scores_of(context)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from attnpool_flax.recomputing import small
 from attnpool_ref.contract import roundings
 
 
@@ -47,7 +48,7 @@ def largest(values, tied, axis):
 @largest.defjvp
 def _largest_jvp(axis, primals, tangents):
     values, tied = primals
-    count = jnp.maximum(jnp.sum(tied, axis, dtype=jnp.int32), 1).astype(values.dtype)
+    count = small(jnp.maximum(jnp.sum(tied, axis, dtype=jnp.int32), 1).astype(values.dtype))
     return largest(values, tied, axis), jnp.sum(jnp.where(tied, tangents[0], 0), axis) / count
 
 
@@ -67,6 +68,6 @@ def largest_product(scores, mask, size, terms, axis=-1):
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     still = lax.stop_gradient(scores)
-    top = jnp.max(still, axis, keepdims=True, initial=-jnp.inf)
+    top = small(jnp.max(still, axis, keepdims=True, initial=-jnp.inf))
     reach = jnp.expand_dims(lax.stop_gradient(size), axis) * within_rounding(terms, scores.dtype)
     return largest(scores, (still >= top - reach) & (still > -jnp.inf), axis)

@@ -32,7 +32,7 @@ PINNED = {
     ("tiles", "float32", "attention_pooling", "fullest"): ((0.08, 0.30, 1), (0.03, 1.65, 2)),
     ("tiles", "float32", "multi_head_attention_pooling", "smallest"): ((0.08, 0.31, 1), (0.08, 1.93, 2)),
     ("tiles", "float32", "multi_head_attention_pooling", "fullest"): ((0.13, 0.49, 1), (0.13, 2.33, 2)),
-    ("tiles", "float32", "cross_attention_pooling", "smallest"): ((0.05, 0.47, 2), (0.03, 1.81, 3)),
+    ("tiles", "float32", "cross_attention_pooling", "smallest"): ((0.07, 0.32, 1), (0.03, 1.65, 2)),
     ("tiles", "float32", "cross_attention_pooling", "fullest"): ((0.05, 0.48, 2), (0.03, 1.82, 3)),
     ("einsum", "float32", "mean_pooling", "smallest"): ((1.01, 3.02, 0), (0.01, 4.02, 0)),
     ("einsum", "float32", "max_pooling", "smallest"): ((1.01, 3.01, 0), (0.04, 8.09, 0)),
@@ -46,7 +46,7 @@ PINNED = {
     ("tiles", "bfloat16", "attention_pooling", "smallest"): ((0.14, 0.80, 2), (0.04, 2.36, 3)),
     # several queries: the gradient of x is a product, which is rounded after it was written in float32
     ("tiles", "bfloat16", "multi_head_attention_pooling", "smallest"): ((0.15, 0.56, 1), (2.05, 6.72, 2)),
-    ("tiles", "bfloat16", "cross_attention_pooling", "smallest"): ((0.10, 0.83, 2), (0.04, 2.41, 3)),
+    ("tiles", "bfloat16", "cross_attention_pooling", "smallest"): ((0.14, 0.59, 1), (0.05, 2.18, 2)),
 }
 
 HEADROOM = 4 / 3  # between versions of JAX
@@ -98,13 +98,14 @@ def size_of_all(tree):
 def test_a_prime_length_takes_one_tile_more_and_a_prime_batch_one_block_more(row):
     """A search for a divisor would end at tiles of one token."""
     names = {"x": "L", "y": "T"}
-    call = Call(row, "smallest", "tiles", batch=11, sizes=NARROW_SIZES | {"L": 131, "T": 67})
+    title = "fullest" if row.name == "cross_attention_pooling" else "smallest"  # without kernels it takes whole examples
+    call = Call(row, title, "tiles", batch=11, sizes=NARROW_SIZES | {"L": 131, "T": 67})
     with tiling(WHOLE=0, ROW=0, TOKENS=8):
         found = trips(call.forward, call)
     lengths = [call.case.sizes[names[key]] for key in call.tokens]
     assert set(found) == {11 * -(-length // 8) for length in lengths}
 
-    call = Call(row, "smallest", "tiles", batch=11, sizes={"L": 6, "T": 6, "d": 8, "e": 8, "q": 8})
+    call = Call(row, title, "tiles", batch=11, sizes={"L": 6, "T": 6, "d": 8, "e": 8, "q": 8})
     with tiling(WHOLE=4 * 6 * 8 * 4, ROW=2**20):
         assert set(trips(call.forward, call)) == {3}
 

@@ -3,9 +3,10 @@
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
-from attnpool_flax.reductions import extreme, softmax, sums
+from attnpool_flax.reductions import extreme, mutual, softmax, sums
 from attnpool_flax.reductions.implementations import alike, chosen
 
 
@@ -65,6 +66,25 @@ class Dense:
         scores, state = walk(x, mask, scored, queries, multiplier, self.precision)
         weights = jnp.swapaxes(softmax.weights_of(scores, state), -1, -2)
         return self._spread(softmax.finalize(state), batch), self._spread(weights, batch)
+
+    def beside(self, other, scale, mean):
+        """Averages under the softmax of the products with the other's sum or mean, of both sides in one walk.
+
+        Args:
+          other: tokens [..., T, d].
+          scale: of the products.
+          mean: whether the products are with the mean.
+
+        Returns:
+          ((pooled [..., d], weights [..., L]), the same of the other), or None where one walk is not worth it.
+        """
+        x, y = self._flat(self.x, 2), self._flat(other.x, 2)
+        if self.x.shape[:-2] != other.x.shape[:-2] or not mutual.fits(x, y) or not self._tiles(x, y):
+            return None
+        batch = self.x.shape[:-2]
+        masks = self._flat(self.mask, 1, batch), self._flat(other.mask, 1, batch)
+        sides = mutual.tiled(*alike(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision)
+        return jax.tree.map(lambda array: self._spread(array, batch), sides)
 
     def largest(self):
         """[..., d]: the largest real value of each feature, 0 where nothing is real."""

@@ -1,6 +1,7 @@
 """Sums over tokens that neither drift nor overflow."""
 
 import functools
+import operator
 
 import jax
 import jax.numpy as jnp
@@ -11,18 +12,26 @@ from attnpool_flax.reductions import tiles
 LONGEST, PART = 512, 128
 """Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
 
+SLICES = 32
+"""Products of at most LONGEST tokens each that are written one by one; more of them are one batched product."""
+
 
 def weighted(weights, x, precision):
     """[..., n, L] and [..., L, d] to [..., n, d]; either may be shared."""
     length = x.shape[-2]
-    if length <= LONGEST:
-        return jnp.einsum("...nl,...ld->...nd", weights, x, precision=precision)
+    if length <= SLICES * LONGEST:  # slices are cheap, and what a batched product would transpose is not
+        starts = range(0, max(length, 1), LONGEST)
+        parts = (_product(weights[..., i : i + LONGEST], x[..., i : i + LONGEST, :], precision) for i in starts)
+        return functools.reduce(operator.add, parts)
     whole = length - length % PART
     of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
     parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
     sums = jnp.einsum("...nps,...psd->...pnd", of_parts, parts, precision=precision)
-    rest = weighted(weights[..., whole:], x[..., whole:, :], precision)
-    return summed(sums, -3) + rest
+    return summed(sums, -3) + _product(weights[..., whole:], x[..., whole:, :], precision)
+
+
+def _product(weights, x, precision):
+    return jnp.einsum("...nl,...ld->...nd", weights, x, precision=precision)
 
 
 def summed(x, axis=1):
