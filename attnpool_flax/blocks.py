@@ -84,15 +84,22 @@ def size_of(*arrays_and_axes):
 
 
 def over_first(function, parts, cost):
-    """Maps over the first axis of arrays, as many at a time as keep a block within its size.
+    """Maps over the first axis of arrays: all at once where they make no more than a block, else one by one.
 
     Args:
       function: from one element of each array to arrays.
-      parts: a tuple of arrays of one length (or None) along the first axis.
-      cost: how many elements ``function`` holds for one of them.
+      parts: arrays (or None) of one length along the first axis; those of length 1 are shared.
+      cost: how many numbers ``function`` holds for one of them.
     """
-    size, count = rows_of(cost), jax.tree.leaves(parts)[0].shape[0]
-    if isinstance(count, int) and size >= count:
-        return jax.vmap(lambda part: function(*part))(parts)
-    again = recomputed(lambda part: function(*part))
-    return lax.map(again, parts, batch_size=size if isinstance(count, int) else None)
+    lengths = [part.shape[0] for part in parts if part is not None]
+    count = next((length for length in lengths if not (isinstance(length, int) and length == 1)), 1)
+    shared = [part is None or (isinstance(part.shape[0], int) and part.shape[0] < 2) for part in parts]
+    whole = [None if part is None else part[0] for part in parts]
+
+    def element(own):
+        return function(*(a if is_shared else b for is_shared, a, b in zip(shared, whole, own, strict=True)))
+
+    own = [None if is_shared else part for is_shared, part in zip(shared, parts, strict=True)]
+    if isinstance(count, int) and count * cost <= LARGEST:
+        return jax.vmap(element, axis_size=count)(own)
+    return lax.map(recomputed(element), own)

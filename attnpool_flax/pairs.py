@@ -1,13 +1,16 @@
 """Pairs. Twin of :mod:`attnpool_ref.pairs`: sums over the other side come before the product with it."""
 
+import functools
+
 import jax.numpy as jnp
 
 from attnpool_flax.attention import Rows, average
+from attnpool_flax.best import in_blocks, of_all
 from attnpool_flax.blocks import over_first, over_queries, size_of
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exponentials, softmax
-from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions import Dense, chosen
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import largest_product, norm
 from attnpool_flax.scores import dot
@@ -65,13 +68,24 @@ def _seen_from(total, own_kernel, others_kernel, precision):
 
 def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
     """Pools by the largest scores [..., L] and [..., T], 0 where the other side is empty."""
-    x, y, precision = xs.clean(), ys.clean(), xs.precision
-    x_keys, y_keys = scale * _project(x, x_kernel, precision), _project(y, y_kernel, precision)
-    x_scores = _largest_over(x_keys, y_keys, ys.mask, xs.asked, precision)
-    y_scores = _largest_over(y_keys, x_keys, xs.mask, ys.asked, precision)
-    x_weights, y_weights = softmax(x_scores, xs.mask), softmax(y_scores, ys.mask)
-    pooled = _average(x_weights, x, precision), _average(y_weights, y, precision)
-    return (pooled, (x_weights, y_weights)) if return_weights else pooled
+    precision = xs.precision
+
+    def pooled(x, y, x_mask, y_mask, products):
+        x, y = keep_real(x.astype(xs.dtype), x_mask), keep_real(y.astype(xs.dtype), y_mask)
+        x_keys, y_keys = scale * _project(x, x_kernel, precision), _project(y, y_kernel, precision)
+        x_scores, y_scores = products(x_keys, y_keys, x_mask, y_mask, precision)
+        x_weights = softmax(_over_real(x_scores, y, y_mask), x_mask)
+        y_weights = softmax(_over_real(y_scores, x, x_mask), y_mask)
+        return (_average(x_weights, x, precision), _average(y_weights, y, precision)), (x_weights, y_weights)
+
+    (x, y, *masks), back = xs.examples_with(ys)
+    held = x.shape[1] * y.shape[1] + x.shape[1] * x.shape[2] + y.shape[1] * y.shape[2]
+    if chosen(xs.asked, x, y) == "tiles":
+        each = functools.partial(pooled, products=in_blocks)
+        found = back(over_first(each, (x, y, *masks), held))
+    else:
+        found = pooled(xs.x, ys.x, xs.mask, ys.mask, of_all if xs.asked else in_blocks)
+    return found if return_weights else found[0]
 
 
 def _average(weights, x, precision):
@@ -84,19 +98,6 @@ def _over_real(scores, y, y_mask):
     if y_mask is not None:
         return jnp.where(jnp.any(y_mask, -1, keepdims=True), scores, 0)
     return scores if y.shape[-2] else jnp.zeros_like(scores)
-
-
-def _largest_over(x, y, y_mask, implementation, precision):
-    """Largest products [..., L] of clean tokens x over the real ones of y, in blocks; 0 where y is empty."""
-    longest = jnp.max(norm(y), -2, initial=0)
-    real = None if y_mask is None else y_mask[..., None, :]
-
-    def best(rows):
-        size = norm(rows)[..., 0] * longest
-        return largest_product(dot(rows, y, precision), real, size, rows.shape[-1])[..., None]
-
-    found = over_queries(best, (x,), keys=_keys(y, x), implementation=implementation)[..., 0]
-    return _over_real(found, y, y_mask)
 
 
 def _project(x, kernel, precision):
@@ -158,18 +159,16 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
     """
     x = scale * _project(x, x_kernel, precision)
     y = _project(y, y_kernel, precision)
-    (length, _), (other, _) = x.shape[1:], y.shape[1:]
+    products = x.shape[1] * y.shape[1]
 
     def with_candidate(y, y_mask):
         def with_example(x, x_mask):
-            return (
-                _largest_over(x, y, y_mask, "einsum", precision),
-                _largest_over(y, x, x_mask, "einsum", precision),
-            )
+            x_scores, y_scores = of_all(x, y, x_mask, y_mask, precision)
+            return _over_real(x_scores, y, y_mask), _over_real(y_scores, x, x_mask)
 
-        return over_first(with_example, (x, x_mask), length * other)
+        return over_first(with_example, (x, x_mask), products)
 
-    x_scores, y_scores = over_first(with_candidate, (y, y_mask), x.shape[0] * length * other)
+    x_scores, y_scores = over_first(with_candidate, (y, y_mask), x.shape[0] * products)
     return jnp.swapaxes(x_scores, 0, 1), jnp.swapaxes(y_scores, 0, 1)
 
 

@@ -69,5 +69,10 @@ def largest_product(scores, mask, size, terms, axis=-1):
         scores = jnp.where(mask, scores, -jnp.inf)
     still = lax.stop_gradient(scores)
     top = small(jnp.max(still, axis, keepdims=True, initial=-jnp.inf))
-    reach = jnp.expand_dims(lax.stop_gradient(size), axis) * within_rounding(terms, scores.dtype)
-    return largest(scores, (still >= top - reach) & (still > -jnp.inf), axis)
+    return largest(scores, tied(still, jnp.squeeze(top, axis), lax.stop_gradient(size), terms, axis), axis)
+
+
+def tied(scores, top, size, terms, axis=-1):
+    """Which products reach the largest one along an axis, but for rounding; ``top`` and ``size`` have it not."""
+    reach = size * within_rounding(terms, scores.dtype)
+    return (scores >= jnp.expand_dims(top - reach, axis)) & (scores > -jnp.inf)

@@ -18,8 +18,10 @@ APART = [name for name, frame in FRAMES.items() if frame.weights_apart]
 
 @pytest.fixture(scope="module", params=variants.VARIANTS, ids=lambda row: row.name)
 def example(request):
-    """(row, arrays on the device, a call that takes them) of a row, called once."""
+    """(row, arrays on the device, a call that takes them) of a row, called once; what other tests compiled is gone."""
     row = request.param
+    FRAMES[row.name].plans.clear()
+    FRAMES[row.name].programs.clear()
     ways = {title: (names, options) for title, names, options in cases.configurations(row)}
     names, options = ways["smallest"]
     case = cases.draw(row, "compiles", names, options, (2,))

@@ -98,7 +98,9 @@ def size_of_all(tree):
 def test_a_prime_length_takes_one_tile_more_and_a_prime_batch_one_block_more(row):
     """A search for a divisor would end at tiles of one token."""
     names = {"x": "L", "y": "T"}
-    title = "fullest" if row.name == "cross_attention_pooling" else "smallest"  # without kernels it takes whole examples
+    title = (
+        "fullest" if row.name == "cross_attention_pooling" else "smallest"
+    )  # without kernels it takes whole examples
     call = Call(row, title, "tiles", batch=11, sizes=NARROW_SIZES | {"L": 131, "T": 67})
     with tiling(WHOLE=0, ROW=0, TOKENS=8):
         found = trips(call.forward, call)

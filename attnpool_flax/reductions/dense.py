@@ -78,13 +78,17 @@ class Dense:
         Returns:
           ((pooled [..., d], weights [..., L]), the same of the other), or None where one walk is not worth it.
         """
-        x, y = self._flat(self.x, 2), self._flat(other.x, 2)
-        if self.x.shape[:-2] != other.x.shape[:-2] or not mutual.fits(x, y) or not self._tiles(x, y):
+        (x, y, *masks), back = self.examples_with(other)
+        if not mutual.fits(x, y) or not self._tiles(x, y):
             return None
-        batch = self.x.shape[:-2]
+        return back(mutual.tiled(*alike(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision))
+
+    def examples_with(self, other):
+        """((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), from axes B to the batch axes)."""
+        batch = self._batch((other.x, 2), *(() if other.mask is None else [(other.mask, 1)]))
         masks = self._flat(self.mask, 1, batch), self._flat(other.mask, 1, batch)
-        sides = mutual.tiled(*alike(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision)
-        return jax.tree.map(lambda array: self._spread(array, batch), sides)
+        arrays = self._flat(self.x, 2), self._flat(other.x, 2), *masks
+        return arrays, lambda tree: jax.tree.map(lambda array: self._spread(array, batch), tree)
 
     def largest(self):
         """[..., d]: the largest real value of each feature, 0 where nothing is real."""
