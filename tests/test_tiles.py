@@ -90,7 +90,8 @@ class Derived:
     """The sum of the sines of a walker's results, and of several of its derivatives, as functions of x."""
 
     def __init__(self, row, implementation):
-        self.call = Call(row, "smallest", implementation, batch=2, sizes={"L": 5, "T": 4, "d": 3, "e": 2, "q": 3})
+        sizes = {"L": 5, "T": 4, "d": 3, "e": 2, "q": 3}
+        self.call = Call(row, "smallest", implementation, batch=3, sizes=sizes)  # a prefix, an empty one, a full one
         self.x = jnp.asarray(self.call.values["x"])
         self.several = jnp.stack([self.x, self.x[::-1]])
 
