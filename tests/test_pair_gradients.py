@@ -13,7 +13,8 @@ CONTEXT = np.array([[2.0, 1], [0.5, 0.25]], np.float32)
 
 
 def gradient(function, *arrays):
-    return jax.tree.map(np.asarray, jax.grad(lambda *a: jnp.sum(function(*a)), tuple(range(len(arrays))))(*arrays))
+    gradients = jax.jit(jax.grad(lambda *a: jnp.sum(function(*a)), tuple(range(len(arrays)))))
+    return jax.tree.map(np.asarray, gradients(*arrays))
 
 
 def test_equal_labels_share_the_gradient_of_the_maximum():

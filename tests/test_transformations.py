@@ -11,6 +11,7 @@ from agreement import arguments_of, assert_agree, assert_gradients_agree, assert
 from jax.sharding import PartitionSpec
 
 import attnpool_flax
+import attnpool_ref
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases, hazards
 
@@ -39,34 +40,52 @@ class Example:
 
     @functools.cached_property
     def result(self):
-        """What the plain call gives."""
-        return [np.asarray(out) for out in self.call(self.arrays)]
+        """What the oracle gives; that the plain call gives it is judged in ``test_equivalence.py``."""
+        return exactly(self.case)
 
     @functools.cached_property
     def jitted(self):
-        """A user's own jit of objective, results and gradients."""
-        return jax.jit(with_gradients(self.call))
+        """A user's own jit of results and gradients, and of what forward mode gives along ones."""
+        return jax.jit(lambda arrays: (*with_gradients(self.call)(arrays), forward_slope(self.call, arrays)))
 
     @functools.cached_property
-    def gradients(self):
-        """What reverse mode gives, with the results of the same program."""
+    def computed(self):
+        """(results, gradients, slope in forward mode) of one program."""
         return jax.tree.map(np.asarray, self.jitted(self.arrays))
+
+
+def exactly(case):
+    """The oracle's results in float64."""
+    _, call = arguments_of(case, getattr(attnpool_ref, case.row.name))
+    return call({key: value for key, value in case.values.items() if value is not None})
 
 
 def with_gradients(call):
     """From arrays to (results, gradients of the sum of their squares), which no function makes constant."""
 
     def program(arrays):
-        floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
-
-        def objective(floats):
-            results = call(arrays | floats)
-            return sum(jnp.square(out.astype(np.float32)).sum() for out in results), results
-
+        objective, floats = differentiable(call, arrays)
         (_, results), gradients = jax.value_and_grad(objective, has_aux=True)(floats)
         return results, gradients
 
     return program
+
+
+def forward_slope(call, arrays):
+    """The derivative of the same sum along ones, in forward mode."""
+    objective, floats = differentiable(call, arrays)
+    return jax.jvp(lambda floats: objective(floats)[0], (floats,), (jax.tree.map(jnp.ones_like, floats),))[1]
+
+
+def differentiable(call, arrays):
+    """(from the floating arrays to (the sum of the results' squares, the results), the floating arrays)."""
+    floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
+
+    def objective(floats):
+        results = call(arrays | floats)
+        return sum(jnp.square(out.astype(np.float32)).sum() for out in results), results
+
+    return objective, floats
 
 
 @pytest.fixture(scope="module", params=variants.VARIANTS, ids=lambda row: row.name)
@@ -75,29 +94,29 @@ def example(request):
     return Example(request.param)
 
 
-def test_jit_gives_what_the_call_gives(example):
-    assert_agree(example.case, example.gradients[0], example.result)
+def test_jit_gives_what_the_oracle_gives(example):
+    assert_agree(example.case, example.computed[0], example.result)
 
 
-def test_scan_of_vmap_of_the_gradient_of_remat_gives_what_the_call_gives(example):
+def test_scan_of_vmap_of_the_gradient_of_remat_gives_what_jit_gives(example):
     one = (1,) if "B" in example.case.sizes else ()  # such a function takes no example without its axis
     split = {k: v for k, v in example.arrays.items() if k in example.split or not example.has_batch}
     shared = {k: v for k, v in example.arrays.items() if k not in split}
     if example.has_batch:
         pairs = {k: v.reshape(2, BATCH // 2, *one, *v.shape[1:]) for k, v in split.items()}
-        want, gradients = example.gradients
+        want, gradients, _ = example.computed
     else:
         turned = [{k: np.roll(v, i, 0) for k, v in split.items()} for i in range(BATCH)]
         pairs = jax.tree.map(lambda *parts: np.reshape(parts, (2, BATCH // 2, *parts[0].shape)), *turned)
         each = [example.jitted(arrays) for arrays in turned]
-        want, gradients = jax.tree.map(lambda *parts: np.stack(parts), *each)
+        want, gradients, _ = jax.tree.map(lambda *parts: np.stack(parts), *each)
     remat = with_gradients(jax.checkpoint(example.call))
 
     @jax.jit
     def program(pairs):
         return jax.lax.scan(lambda carry, pair: (carry, jax.vmap(lambda own: remat(own | shared))(pair)), 0, pairs)[1]
 
-    results, found = program(pairs)
+    results, found = jax.tree.map(np.asarray, program(pairs))
     assert_agree(example.case, [out.reshape(w.shape) for out, w in zip(results, want, strict=True)], want)
     chex.assert_equal(set(found), set(gradients))
     for key, gradient in found.items():
@@ -112,21 +131,13 @@ def test_shard_map_over_the_batch_with_its_checks_on(example):
     sharded = jax.shard_map(example.call, mesh=mesh, in_specs=(specs,), out_specs=whole)
     results, gradients = jax.tree.map(np.asarray, jax.jit(with_gradients(sharded))(example.arrays))
     assert_agree(example.case, results, example.result)
-    assert_gradients_agree(example.case, gradients, example.gradients[1])
+    assert_gradients_agree(example.case, gradients, example.computed[1])
 
 
 def test_forward_mode_agrees_with_reverse_mode(example):
-    floats = {k: v for k, v in example.arrays.items() if v.dtype == np.float32}
-    if not floats:
-        assert example.row.name == "lengths_to_mask", "a row with numbers has derivatives"
-        return
-
-    def objective(floats):
-        return sum(jnp.square(out).sum() for out in example.call(example.arrays | floats))
-
-    ones = jax.tree.map(np.ones_like, floats)
-    _, forward = jax.jit(lambda f: jax.jvp(objective, (f,), (ones,)))(floats)
-    terms = jax.tree.map(lambda g: np.asarray(g, np.float64), example.gradients[1])
+    _, gradients, forward = example.computed
+    assert gradients or example.row.name == "lengths_to_mask", "a row with numbers has derivatives"
+    terms = jax.tree.map(lambda g: np.asarray(g, np.float64), gradients)
     size = sum(float(np.abs(g).sum()) for g in terms.values())
     assert_sums_agree(example.case, float(forward), sum(float(g.sum()) for g in terms.values()), size)
 
@@ -143,16 +154,12 @@ def test_one_export_serves_every_batch(example):
     if not example.has_symbols:
         assert "..." not in example.row.shapes, "a row with batch axes has symbols for them"
         return
-    exported = export(example, example.call, example.arrays)
-    assert_agree(example.case, exported.call(example.arrays), example.result)
-    fewer, want = example.case, example.result
+    fewer = example.case
     present = {axis for own in example.case.axes.values() for axis in own}
     for place, axis in enumerate(axis for axis in ("...", *NAMED_BATCHES) if axis in present):
-        positions = (BATCH - 1, 1, 0) if place == 0 else (1,)
-        fewer = cases.take(fewer, "fewer", axis, positions)
-        want = [np.take(out, positions, place) for out in want]
-    arrays, _ = arguments_of(fewer, getattr(attnpool_flax, example.row.name))
-    assert_agree(example.case, exported.call(arrays), want)
+        fewer = cases.take(fewer, "fewer", axis, (BATCH - 1, 1, 0) if place == 0 else (1,))
+    arrays, call = arguments_of(fewer, getattr(attnpool_flax, example.row.name))
+    assert_agree(fewer, export(example, call, example.arrays).call(arrays), exactly(fewer))
 
 
 def test_gradients_and_several_batch_axes_can_be_exported(example):
@@ -178,18 +185,19 @@ WAYS += [
     ("row", "changed"), WAYS, ids=[f"{row.name}-{key}={value}" for row, way in WAYS for key, value in way.items()]
 )
 def test_weights_and_every_named_option_can_be_exported(row, changed):
+    """What it computes is judged where it is not exported."""
     example = Example(row, **changed)
-    assert_agree(example.case, export(example, example.call, example.arrays).call(example.arrays), example.result)
+    exported = export(example, example.call, example.arrays)
+    chex.assert_equal(len(exported.out_avals), len(example.result))
+    for described, out in zip(exported.out_avals, example.result, strict=True):
+        chex.assert_equal(len(described.shape), out.ndim)
 
 
 def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
     poisoned = hazards.poisoned(example.case, np.nan)
-    if poisoned is None:
-        assert not example.case.given("mask"), "a row with a mask has padding to poison"
-        return
-    arrays, call = arguments_of(poisoned, getattr(attnpool_flax, example.row.name))
+    assert poisoned or not example.case.given("mask"), "a row with a mask has padding to poison"
+    arrays, _ = arguments_of(poisoned or example.case, getattr(attnpool_flax, example.row.name))
     with jax.debug_nans(True):
-        call(arrays)
         example.jitted(arrays)
 
 

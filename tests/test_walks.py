@@ -1,5 +1,6 @@
 """How tokens are walked: bytes, trips, collectives and loops of the compiled programs, and nothing that is timed."""
 
+import functools
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from agreement import assert_agree, assert_gradients_agree
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
-from programs import compiled, temporaries
+from programs import compiled
 from walks import BATCH, WALKERS, Call, size, tiling, trips, walked
 
 from attnpool_flax.reductions import listening, tiles
@@ -55,16 +56,24 @@ HEADROOM = 4 / 3  # between versions of JAX
 WIDE_COPY = (2.2, 5.2) if jax.__version_info__ < (0, 12) else (0, 0)
 
 
+@functools.cache
+def forward_program(name, title, implementation, dtype="float32", batch=BATCH):
+    """The compiled forward program of a row, which more than one test measures."""
+    row = next(row for row in WALKERS if row.name == name)
+    call = Call(row, title, implementation, dtype, batch)
+    return compiled(call.forward, call.arrays)
+
+
 @pytest.mark.parametrize(("implementation", "dtype", "name", "title"), PINNED)
 def test_bytes_and_walks_are_what_they_were(implementation, dtype, name, title):
     row = next(row for row in WALKERS if row.name == name)
     call = Call(row, title, implementation, dtype)
     tokens = sum(map(size, call.tokens.values()))
     held, moved = WIDE_COPY if dtype == "bfloat16" else (0, 0)
-    for function, (temporary, accessed, walks) in zip(
-        (call.forward, call.step), PINNED[implementation, dtype, name, title], strict=True
+    programs = forward_program(name, title, implementation, dtype), compiled(call.step, call.arrays)
+    for function, program, (temporary, accessed, walks) in zip(
+        (call.forward, call.step), programs, PINNED[implementation, dtype, name, title], strict=True
     ):
-        program = compiled(function, call.arrays)
         where = function.__name__
         assert program.memory_analysis().temp_size_in_bytes / tokens <= HEADROOM * temporary + held, where
         assert program.cost_analysis()["bytes accessed"] / tokens <= HEADROOM * accessed + moved, where
@@ -82,10 +91,11 @@ def test_every_function_that_walks_is_pinned():
 
 @pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
 def test_temporaries_grow_by_the_weights_and_never_by_the_tokens(row):
-    small, large = (Call(row, "smallest", "tiles", batch=batch) for batch in (BATCH, 2 * BATCH))
+    small = Call(row, "smallest", "tiles")
     weights = {"return_weights": True} if row.weights else {}
     results = size_of_all(jax.eval_shape(small.changed(**weights).forward, small.arrays))
-    grown = temporaries(large.forward, large.arrays) - temporaries(small.forward, small.arrays)
+    few, many = (forward_program(row.name, "smallest", "tiles", batch=batch) for batch in (BATCH, 2 * BATCH))
+    grown = many.memory_analysis().temp_size_in_bytes - few.memory_analysis().temp_size_in_bytes
     assert grown <= 2 * results
     assert 2 * results < sum(map(size, small.tokens.values())) / 8  # what a copy of the tokens would take
 
@@ -146,12 +156,12 @@ def mesh():
 @pytest.mark.parametrize("axis", ["batch", "length"])
 @pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
 def test_tokens_on_several_devices_are_never_gathered(row, axis, mesh):
+    """Neither forward nor backward: a step has both."""
     with tiling(WHOLE=0, ROW=0, TOKENS=8):  # were it tiles, they would be several
         call = Call(row, "smallest", None, sizes=NARROW_SIZES)
         least = min(map(np.prod, (array.shape for array in call.tokens.values())))
-        for function in (call.forward, call.step):
-            program = compiled(function, sharded(call, mesh, axis))
-            assert max(gathered(program), default=0) < least, function.__name__
+        program = compiled(call.step_with_results, sharded(call, mesh, axis))
+        assert max(gathered(program), default=0) < least
 
 
 @pytest.mark.parametrize("axis", ["batch", "length"])
@@ -176,10 +186,8 @@ def test_each_device_tiles_its_own_examples_under_shard_map(row, mesh):
         assert set(heard) == {"tiles"}
         assert COLLECTIVES.search(program.as_text()) is None
         assert "while" in program.as_text()
-        got = mapped(call.values), jax.jit(call.changed(forward=mapped).step)(call.values)[1]
-        whole = call.changed(implementation="einsum")
-        want = whole.forward(call.values), jax.jit(whole.step)(call.values)[1]
-        got, want = jax.tree.map(np.asarray, (got, want))
+        got = call.changed(forward=mapped).computed()
+        want = call.changed(implementation="einsum").computed()
         assert_agree(call.case, got[0], want[0])
         assert_gradients_agree(call.case, got[1], want[1])
 

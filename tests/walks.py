@@ -1,12 +1,12 @@
 """The functions that walk over tokens, called with arrays large enough for tiles, and what their programs cost."""
 
-import contextlib
 import copy
 import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from constants import replaced
 from jax.extend import core
 
 import attnpool_flax
@@ -62,12 +62,23 @@ class Call:
 
     def step(self, arrays):
         """The sum of the squared results, and its gradients for all floating arguments."""
+        (value, _), gradients = self.step_with_results(arrays)
+        return value, gradients
+
+    def step_with_results(self, arrays):
+        """((value, results), gradients): what a step needs, with the results that it goes by."""
         floats = {key: array for key, array in arrays.items() if jnp.issubdtype(array.dtype, jnp.floating)}
 
         def loss(floats):
-            return sum(jnp.sum(jnp.square(out.astype(jnp.float32))) for out in self.forward(arrays | floats))
+            results = self.forward(arrays | floats)
+            return sum(jnp.sum(jnp.square(out.astype(jnp.float32))) for out in results), results
 
-        return jax.value_and_grad(loss)(floats)
+        return jax.value_and_grad(loss, has_aux=True)(floats)
+
+    def computed(self):
+        """(results, gradients) of the case's own values, by one program."""
+        (_, results), gradients = jax.tree.map(np.asarray, jax.jit(self.step_with_results)(self.values))
+        return results, gradients
 
 
 def size(array):
@@ -110,21 +121,6 @@ def _is_program(value):
     return isinstance(value, core.Jaxpr | core.ClosedJaxpr)
 
 
-@contextlib.contextmanager
 def tiling(**constants):
-    """Other constants of :mod:`attnpool_flax.reductions.tiles`; what was compiled under others is forgotten."""
-    before = {name: getattr(tiles, name) for name in constants}
-    try:
-        _set(constants)
-        yield
-    finally:
-        _set(before)
-
-
-def _set(constants):
-    for name, value in constants.items():
-        setattr(tiles, name, value)
-    jax.clear_caches()
-    for frame in FRAMES.values():
-        frame.plans.clear()
-        frame.programs.clear()
+    """Other constants of :mod:`attnpool_flax.reductions.tiles`."""
+    return replaced(tiles, **constants)
