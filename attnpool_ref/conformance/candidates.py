@@ -126,7 +126,7 @@ def signature_of(function):
     except (TypeError, ValueError):
         return None
     anything = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values())
-    inner = getattr(function, "forward", None) or getattr(function, "call", None)
+    inner = getattr(function, "call", None) or getattr(function, "forward", None)
     return signature_of(inner) if anything and callable(inner) else found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance import hazards, laws, promises
+from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
 from attnpool_ref.conformance.agreement import Finding, agreement, compare, finite_gradients, gradient
 from attnpool_ref.conformance.hazards import POISONS
 from attnpool_ref.conformance.purity import repeated
@@ -30,7 +31,7 @@ class Situation:
       gradients: whether gradients are judged.
       laws: whether the candidate is judged against itself.
       differentiable: whether the case has floating data at all.
-      masked: whether a mask speaks of a sequence by itself.
+      masked: whether a mask speaks of a sequence by itself, and its padding is passed.
     """
 
     kind: str
@@ -89,7 +90,9 @@ CHECKS = {
     ),
     "finite gradients": Check(lambda s: not _plain(s) and _gradients(s), _with_weights(finite_gradients)),
     **{f"{name} in padding": _poison(name) for name in POISONS},
-    "padding amount": Check(lambda s: _alone(s) and s.title in ("smallest", "fullest"), _with_weights(laws.appending)),
+    "padding amount": Check(
+        lambda s: _alone(s) and s.masked and s.title in ("smallest", "fullest"), _with_weights(laws.appending)
+    ),
     "padding side": Check(_of_shapes, _with_weights(laws.siding)),
     "deleting": Check(_of_shapes, _with_weights(laws.deleting)),
     "permuting": Check(_alone, _with_weights(laws.permuting)),
@@ -116,45 +119,41 @@ def agreeing(subject, case, situation, got=None):
     judged.append(Finding(promises.SHAPE, case))
     if found.aspect == "dtype" and found.message:
         judged.append(_named(found, promises.DTYPE))
-        found = _in_the_right_dtype(subject, case, got, situation.weights)
-        if found is None:
+        got = in_the_right_dtype(subject, subject.exact(case, situation.weights), got)
+        if got is None:
             return judged
+        found = agreement(subject, case, situation.weights, got)
     else:
         judged.append(Finding(promises.DTYPE, case))
-    if (
-        found.message
-        and values == promises.MASKED
-        and _only_where_nothing_is_real(subject, case, got, situation.weights)
-    ):
+    if not found.message:
+        held = [Finding(promises.WEIGHTS, case)] if situation.weights else []
+        return [*judged, *held, _named(found, values)]
+    if values == promises.MASKED and _only_where_nothing_is_real(subject, case, got, situation.weights):
         return [*judged, _named(found, promises.EMPTY)]
-    if found.message and found.aspect == "weights":
-        return [*judged, Finding(values, case), _named(found, promises.WEIGHTS)]
-    if situation.weights and not found.message:
-        judged.append(Finding(promises.WEIGHTS, case))
-    return [*judged, _named(found, values)]
+    if not situation.weights:
+        return [*judged, _named(found, values)]
+    count, want = len(subject.row.results), subject.exact(case, True)
+    right = [w.astype(g.dtype) for w, g in zip(want, got, strict=True)]  # each part beside the right other one
+    weights = agreement(subject, case, True, [*right[:count], *got[count:]])
+    found = agreement(subject, case, True, [*got[:count], *right[count:]])
+    return [*judged, _named(weights, promises.WEIGHTS), _named(found, values)]
 
 
 def _named(finding, promise):
     return Finding(promise, finding.case, finding.error, finding.allowed, finding.message, finding.aspect)
 
 
-def _in_the_right_dtype(subject, case, got, return_weights):
-    """Agreement of results of a wrong dtype, rounded to the right one; None where they are no floats."""
+def in_the_right_dtype(subject, exact, got):
+    """Results of a wrong dtype, rounded to the right one; None where they are no floats."""
     kept = []
-    for output, want in zip(got, subject.exact(case, return_weights), strict=True):
-        if want.dtype != bool:
+    for output, want in zip(got, exact, strict=False):
+        if want.dtype != bool and output.dtype.name != subject.dtype:
             if output.dtype.kind not in "fiuV":
                 return None
             with np.errstate(all="ignore"):
-                output = output.astype(_numpy_dtype(subject.dtype))
+                output = output.astype(numpy_dtype(subject.dtype))
         kept.append(output)
-    return agreement(subject, case, return_weights, kept)
-
-
-def _numpy_dtype(name):
-    from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
-
-    return numpy_dtype(name)
+    return kept
 
 
 def _only_where_nothing_is_real(subject, case, got, return_weights):
@@ -182,5 +181,5 @@ def situation_of(subject, case, kind, gradients, laws, weights):
         gradients,
         laws,
         bool(subject.floats(case, ("data", "parameter"))),
-        bool(drawing.masked_axes(case)),
+        bool(drawing.masked_axes(case)) and subject.candidate.mask_form != "segments",
     )

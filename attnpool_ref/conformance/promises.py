@@ -60,9 +60,9 @@ PROMISES = (
         )
         for poison in ("NaN", "inf", "-inf", "1e30")
     ),
-    Promise("padding amount", "More padding changes nothing.", 7, (*_FORM, MASKED), "padding amount"),
-    Promise("padding side", "Padding on the left is padding on the right.", 7, (*_FORM, MASKED), "padding side"),
-    Promise("deleting is masking", "A padded token may as well not be there.", 7, (*_FORM, MASKED), "deleting"),
+    Promise("padding amount", "More padding changes nothing.", 7, (*_FORM, MASKED, EMPTY), "padding amount"),
+    Promise("padding side", "Padding on the left is padding on the right.", 7, (*_FORM, MASKED, EMPTY), "padding side"),
+    Promise("deleting is masking", "A padded token may as well not be there.", 7, (*_FORM, MASKED, EMPTY), "deleting"),
     Promise(
         "permuting", "The order of the tokens does not matter where the row does not say so.", 7, _FORM, "permuting"
     ),

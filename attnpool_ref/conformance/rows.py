@@ -62,7 +62,7 @@ class RowJudge:
             self._judge_dtype(dtype)
             self.step(f"{self.row.name} {dtype}")
         self.finish()
-        self.report.causes = causes.of(self._evidence)
+        self.report.causes = causes.of(self._evidence, self.report.promises)
 
     def finish(self, ended=""):
         """Draws the conclusions from what was judged until now."""

@@ -100,6 +100,8 @@ def _why(name, report, subject, scope, broken):
             return "the row has no mask"
         if not any(calling.takes(k) for k in masks):
             return "it takes no mask"
+        if subject.candidate.mask_form == "segments":
+            return "packed tokens hold no padding"
     if name in (promises.GRADIENT, "finite gradients"):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
