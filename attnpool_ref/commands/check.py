@@ -30,6 +30,8 @@ def run(
     target, rows = find_candidate(candidate, row)
     if implementation is not None:
         target, rows = forced(target, implementation, rows)
+    if quick and "jax" in sys.modules:  # compiling is most of the time
+        sys.modules["jax"].config.update("jax_disable_most_optimizations", True)
     asked = conformance.QUICK | options if quick else dict(options)
     if dtypes or not quick:
         asked["dtypes"] = dtypes or conformance.DTYPES

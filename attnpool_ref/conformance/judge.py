@@ -19,7 +19,9 @@ DTYPES = ("float32", "bfloat16", "float16", "float64")
 TIME_LIMIT = 60.0
 """Seconds for one call of a candidate, its compilation included."""
 
-QUICK = {"dtypes": ("float32", "bfloat16"), "shapes": ("no batch",), "long": False, "partial": False}
+QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
+    ("partial", "laws"), False
+)
 """What ``attnpool check --quick`` judges."""
 
 
@@ -53,7 +55,7 @@ def judge(
       strict: a row that the candidate lacks fails; rows in ``only`` always do.
       progress: called as ``progress(done, total, label)``.
       shapes: names of the shapes (``cases.SHAPES``) that the first dtype is judged on beside the mixed batch.
-      gradients: judge gradients as well, where the candidate's arrays have them.
+      gradients: judge gradients as well, where the candidate's arrays have them: in all dtypes, or in those named.
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
       long: sums over a million tokens as well, in float32.

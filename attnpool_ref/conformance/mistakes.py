@@ -36,11 +36,11 @@ class Asked:
         self.return_weights, self.values = weights, subject.values(case)
         self.masks = case.given("mask")
 
-    def oracle(self, options=None, weights=None, **changes):
+    def oracle(self, options=None, return_weights=None, **changes):
         """The oracle's results for changed arguments and options, as a list."""
         case = replace(self.case, options=self.case.options | (options or {}))
-        weights = self.return_weights if weights is None else weights
-        return oracle_outputs(self.subject, self.values | changes, case, weights)
+        return_weights = self.return_weights if return_weights is None else return_weights
+        return oracle_outputs(self.subject, self.values | changes, case, return_weights)
 
     @cached_property
     def exact(self):
@@ -171,8 +171,8 @@ class Anatomy:
         self.asked, options = asked, asked.case.options
         self.axis = options.get("axis", -1)
         self.key = KEYS.get(asked.row.name, "mask")
-        absent = {self.key: None} | ({"lengths": None} if "lengths" in asked.values else {})
-        self.weights = asked.oracle(weights=bool(asked.row.weights), **absent)[-1]
+        self.absent = {self.key: None} | ({"lengths": None} if "lengths" in asked.values else {})
+        self.weights = asked.oracle(return_weights=bool(asked.row.weights), **self.absent)[-1]
         with np.errstate(all="ignore"):
             scores = SCORES.get(asked.row.name)
             self.scores = np.log(self.weights) if scores is None else scores(asked.values)
@@ -278,9 +278,10 @@ def _multiplied(empty):
         anatomy = Anatomy.of(asked, softmax=False)
         if anatomy is None or asked.row.name not in SCORES:
             return None
-        scores = np.where(anatomy.real, anatomy.scores, 0)
+        with np.errstate(invalid="ignore"):
+            scores = anatomy.scores * anatomy.real
         if "scores" in asked.values:
-            weights = asked.oracle(weights=bool(asked.row.weights), scores=scores, **{anatomy.key: None})[-1]
+            weights = asked.oracle(return_weights=bool(asked.row.weights), scores=scores, **anatomy.absent)[-1]
         else:
             weights = anatomy.softmax(scores)
         return anatomy.answer(weights if empty else np.where(anatomy.real, weights, 0))
@@ -409,9 +410,6 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
         yield Mistake("the mask after normalising, and not normalised again", _not_normalized_again)
         yield Mistake("NaN where nothing is real", _on_empty_rows(np.nan))
         yield Mistake("normalises over the wrong axis", _over_the_other_axis)
-    if row.norms:
-        yield Mistake("the zero vector is NaN", _norms(lambda n: n))
-        yield Mistake("squares overflow or vanish: scale by the largest component first", _norms(_of_narrow_squares))
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
         text = f"{number:.0e}".replace("e-0", "e-")
         yield Mistake("an epsilon of {} in the denominator", _softmax(_epsilon(number)), text)
@@ -419,6 +417,9 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
             yield Mistake("an epsilon of {} added to the norm", _norms(lambda n, e=number: n + e), text)
             yield Mistake("a floor of {} under the norm", _norms(lambda n, e=number: np.maximum(n, e)), text)
             yield Mistake("an epsilon of {} under the root", _norms(lambda n, e=number: np.sqrt(n * n + e)), text)
+    if row.norms:
+        yield Mistake("the zero vector is NaN", _norms(lambda n: n))
+        yield Mistake("squares overflow or vanish: scale by the largest component first", _norms(_of_narrow_squares))
     yield Mistake("no 1/sqrt(d)", _scaled(0))
     yield Mistake("1/d in place of 1/sqrt(d)", _scaled(-1))
     for key, argument in arguments.items():

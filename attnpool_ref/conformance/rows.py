@@ -24,10 +24,14 @@ class Scope:
 
     dtypes: tuple[str, ...]
     shapes: tuple[str, ...] = drawing.SHAPES
-    gradients: bool = True
+    gradients: bool | tuple[str, ...] = True
     laws: bool = True
     partial: bool = True
     long: bool = True
+
+    def differentiates(self, dtype):
+        """Whether gradients are judged in this dtype."""
+        return self.gradients if isinstance(self.gradients, bool) else dtype in self.gradients
 
 
 @dataclass
@@ -153,7 +157,9 @@ class RowJudge:
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
-        gradients = scope.gradients and self.adapter.gradient is not None and not self._coverage.untraceable
+        gradients = (
+            scope.differentiates(subject.dtype) and self.adapter.gradient is not None and not self._coverage.untraceable
+        )
         situation = situation_of(
             subject, case, kind, gradients, scope.laws and subject.dtype == scope.dtypes[0], subject.takes_weights()
         )
