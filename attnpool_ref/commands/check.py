@@ -1,11 +1,13 @@
 """``attnpool check``: judges a candidate, shows what came of it, and says so by its exit status."""
 
+import contextlib
 import json
 import math
 import os
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,6 +15,7 @@ from attnpool_ref import conformance
 from attnpool_ref.commands import progress, verdicts
 from attnpool_ref.commands.candidate import find_candidate, forced
 from attnpool_ref.commands.listing import console
+from attnpool_ref.conformance.judge import ROW_THREAD
 from attnpool_ref.conformance.report import EXIT
 
 INTERRUPTED = 130
@@ -30,12 +33,11 @@ def run(
     target, rows = find_candidate(candidate, row)
     if implementation is not None:
         target, rows = forced(target, implementation, rows)
-    if quick and "jax" in sys.modules:  # compiling is most of the time
-        sys.modules["jax"].config.update("jax_disable_most_optimizations", True)
-    asked = conformance.QUICK | options if quick else dict(options)
+    asked: dict[str, Any] = conformance.QUICK | options if quick else dict(options)
+    asked |= calls or {}
     if dtypes or not quick:
         asked["dtypes"] = dtypes or conformance.DTYPES
-    with progress.shown() as shown:
+    with progress.shown() as shown, _compiled_quickly() if quick else contextlib.nullcontext():
         try:
             report = conformance.judge(
                 target,
@@ -44,7 +46,6 @@ def run(
                 strict=candidate == "attnpool_flax" and implementation is None,
                 progress=shown,
                 **asked,
-                **(calls or {}),
             )
         except (ValueError, ModuleNotFoundError) as error:  # a name that nobody knows
             raise click.ClickException(str(error)) from None
@@ -54,9 +55,24 @@ def run(
     return INTERRUPTED if report.interrupted else EXIT[report.verdict]
 
 
+@contextlib.contextmanager
+def _compiled_quickly():
+    """While it lasts JAX compiles without most optimisations: compiling is most of the time."""
+    config = sys.modules["jax"].config if "jax" in sys.modules else None
+    if config is None:
+        yield
+        return
+    before = config.read("jax_disable_most_optimizations")
+    config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        config.update("jax_disable_most_optimizations", before)
+
+
 def leave(status):
-    """Ends the process; at once where a call that took too long still runs, which Python would wait for."""
-    if any(thread.daemon and thread is not threading.current_thread() for thread in threading.enumerate()):
+    """Ends the process; at once where a candidate's call still runs that nobody waits for any more."""
+    if any(thread.name.startswith(ROW_THREAD) for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

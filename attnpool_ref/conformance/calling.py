@@ -47,7 +47,7 @@ class Calling:
                 self._spoken.setdefault(word, key)
         self._needed, self.declared = set(), frozenset()
         if self.signature is not None:
-            self._bind()
+            self._bind(self.signature.parameters)
         else:
             self._bind_unseen()
 
@@ -62,10 +62,10 @@ class Calling:
                 words = ["segment_ids"]
         return words
 
-    def _bind(self):
-        theirs = {k: p for k, p in self.signature.parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
-        self._any_name = any(p.kind is p.VAR_KEYWORD for p in self.signature.parameters.values())
-        self._any_number = any(p.kind is p.VAR_POSITIONAL for p in self.signature.parameters.values())
+    def _bind(self, parameters):
+        theirs = {k: p for k, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+        self._any_name = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        self._any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
         said = {ours: own for own, ours in self.candidate.arguments.items()}
         known = {*self._spoken, "num_segments"}
         for ours, own in said.items():

@@ -19,6 +19,9 @@ DTYPES = ("float32", "bfloat16", "float16", "float64")
 TIME_LIMIT = 60.0
 """Seconds for one call of a candidate, its compilation included."""
 
+ROW_THREAD = "attnpool judges"
+"""What the names of the threads begin with in which candidates are called."""
+
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
     ("partial", "laws"), False
 )
@@ -134,7 +137,12 @@ class _Rows:
         return False
 
     def _start(self, judged):
-        thread = threading.Thread(target=self.context.copy().run, args=(self._judge, judged), daemon=True)
+        thread = threading.Thread(
+            target=self.context.copy().run,
+            args=(self._judge, judged),
+            name=f"{ROW_THREAD} {judged.row.name}",
+            daemon=True,
+        )
         self.running.append((judged, thread))
         thread.start()
 

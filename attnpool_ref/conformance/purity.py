@@ -34,5 +34,4 @@ def _same(subject, case, first, second, return_weights):
 
 
 def _state():
-    kind, keys, *rest = np.random.get_state()
-    return kind, keys.tobytes(), *rest
+    return [np.asarray(part).tobytes() for part in np.random.get_state()]

@@ -3,6 +3,7 @@
 import re
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,8 @@ class RowJudge:
         """``step`` is called with a label when a dtype is done."""
         self.row, self.candidate, self.scope, self.step = row, candidate, scope, step
         self.report, self.watch = RowReport(row.name), Watch()
-        self.adapter = self.subject = None
+        self.adapter: Any = None
+        self.subject: Any = None
         self._exact, self._evidence, self._coverage = {}, [], verdict.Coverage()
         self._began = 0.0
 
@@ -192,16 +194,16 @@ class RowJudge:
     def _judge_long_sums(self, subject):
         """Sums over a million tokens, which no smaller case shows: their failure is kept as it is."""
         kept, why = self.report.promises["long sums"], ""
-        self.watch.title = "a million equal tokens"
+        self.watch.title, found = "a million equal tokens", None
         try:
             found = hazards.long_sums(subject)
         except NotAsked as error:
-            kept.why, found = str(error), None
+            kept.why = str(error)
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
-            found, why = None, f"raises {type(error).__name__}: {error}"
+            why = f"raises {type(error).__name__}: {error}"
         if found is None and not why:
             return
-        message = why or found.message
+        message = why if found is None else found.message
         kept.status, kept.cases, kept.dtypes = BROKEN if message else HELD, 1, [subject.dtype]
         if message:
             title = "a million equal tokens" if found is None else found.case.title

@@ -76,10 +76,11 @@ def _expression(target):
         root = found.partition(".")[0]
         return [f"from {module.__name__} import {root}"], found
     owner = getattr(target, "__self__", None)
-    if owner is not None and not isinstance(owner, type(sys)):
+    name = getattr(target, "__name__", "")
+    if owner is not None and name and not isinstance(owner, type(sys)):
         inner = _expression(owner)
         if inner is not None:
-            return inner[0], f"{inner[1]}.{target.__name__}"
+            return inner[0], f"{inner[1]}.{name}"
     return None
 
 

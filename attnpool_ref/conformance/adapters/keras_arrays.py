@@ -1,5 +1,7 @@
 """Keras layers and functions of ``keras.ops``, on whichever backend Keras runs."""
 
+import importlib
+
 import numpy as np
 
 from attnpool_ref.conformance.adapters.numpy_arrays import NumpyArrays, Untraceable
@@ -11,10 +13,8 @@ class KerasArrays(NumpyArrays):
     name = "keras"
 
     def __init__(self):
-        import keras
-
-        self._keras = keras
-        backend = keras.backend.backend()
+        self._keras = importlib.import_module("keras")
+        backend = self._keras.backend.backend()
         if backend == "torch":
             from attnpool_ref.conformance.adapters.torch_arrays import TorchArrays
 
@@ -66,6 +66,10 @@ class KerasArrays(NumpyArrays):
         return self._arrays.code(name, dtype)
 
 
+def _tensorflow():
+    return importlib.import_module("tensorflow")
+
+
 class TensorflowArrays(NumpyArrays):
     """TensorFlow's eager tensors, which Keras may compute with."""
 
@@ -73,14 +77,12 @@ class TensorflowArrays(NumpyArrays):
 
     def device(self):
         """What computes."""
-        import tensorflow as tf
-
+        tf = _tensorflow()
         return "gpu (TensorFlow)" if tf.config.list_physical_devices("GPU") else "cpu (TensorFlow)"
 
     def versions(self):
         """Versions that matter for the numbers."""
-        import tensorflow as tf
-
+        tf = _tensorflow()
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
     def exact_weights(self):
@@ -89,8 +91,7 @@ class TensorflowArrays(NumpyArrays):
 
     def array(self, value, dtype):
         """A tensor."""
-        import tensorflow as tf
-
+        tf = _tensorflow()
         return tf.constant(super().array(value, dtype))
 
     def read(self, value):
@@ -113,8 +114,7 @@ class TensorflowArrays(NumpyArrays):
         Raises:
           Untraceable: TensorFlow gives no gradient at all.
         """
-        import tensorflow as tf
-
+        tf = _tensorflow()
         with tf.GradientTape() as tape:
             for value in arrays.values():
                 tape.watch(value)

@@ -1,6 +1,7 @@
 """Functions of PyTorch tensors, and ``torch.nn.Module``."""
 
 import contextlib
+import importlib
 
 import numpy as np
 
@@ -13,20 +14,16 @@ class TorchArrays(NumpyArrays):
     name = "torch"
 
     def __init__(self, device="cpu"):
-        self._device = device
+        self._device, self._torch = device, importlib.import_module("torch")
 
     def device(self):
         """What computes."""
-        import torch
-
-        known = torch.cuda.get_device_name(self._device) if str(self._device).startswith("cuda") else "PyTorch"
+        known = self._torch.cuda.get_device_name(self._device) if str(self._device).startswith("cuda") else "PyTorch"
         return f"{self._device} ({known})"
 
     def versions(self):
         """Versions that matter for the numbers."""
-        import torch
-
-        return {"numpy": np.__version__, "torch": torch.__version__}
+        return {"numpy": np.__version__, "torch": self._torch.__version__}
 
     def reduced_products(self):
         """Whether narrow products keep fewer bits than float32."""
@@ -43,22 +40,18 @@ class TorchArrays(NumpyArrays):
 
     def array(self, value, dtype):
         """A tensor; bfloat16 by its bits, which NumPy has no dtype of its own for."""
-        import torch
-
         value = np.array(super().array(value, dtype), order="C", copy=True)
         if value.dtype == bfloat16():
-            return torch.from_numpy(value.view(np.int16)).view(torch.bfloat16).to(self._device)
-        return torch.from_numpy(value).to(self._device)
+            return self._torch.from_numpy(value.view(np.int16)).view(self._torch.bfloat16).to(self._device)
+        return self._torch.from_numpy(value).to(self._device)
 
     def read(self, value):
         """A tensor as a NumPy array."""
-        import torch
-
-        if not isinstance(value, torch.Tensor):
+        if not isinstance(value, self._torch.Tensor):
             return super().read(value)
         value = value.detach().cpu().contiguous()
-        if value.dtype == torch.bfloat16:
-            return value.view(torch.int16).numpy().view(bfloat16())
+        if value.dtype == self._torch.bfloat16:
+            return value.view(self._torch.int16).numpy().view(bfloat16())
         return value.numpy()
 
     def imports(self, dtype):
@@ -78,21 +71,19 @@ class TorchArrays(NumpyArrays):
         Raises:
           Untraceable: no result remembers what it was computed from.
         """
-        import torch
-
         leaves = {key: value.detach().requires_grad_() for key, value in arrays.items()}
         outputs = function(leaves | fixed)
         traced = [
             (output, cotangent.to(output.dtype))
             for output, cotangent in zip(outputs, cotangents, strict=True)
-            if isinstance(output, torch.Tensor) and output.requires_grad
+            if isinstance(output, self._torch.Tensor) and output.requires_grad
         ]
         if not traced:
             raise Untraceable("PyTorch cannot differentiate it: no result remembers the inputs")
-        found = torch.autograd.grad(
+        found = self._torch.autograd.grad(
             [output for output, _ in traced], list(leaves.values()), [c for _, c in traced], allow_unused=True
         )
         return {
-            key: self.read(torch.zeros_like(leaf) if gradient is None else gradient)
+            key: self.read(self._torch.zeros_like(leaf) if gradient is None else gradient)
             for (key, leaf), gradient in zip(leaves.items(), found, strict=True)
         }
