@@ -108,7 +108,7 @@ class Subject:
         """The candidate's results as a list of NumPy arrays, weights last."""
         result, packed = self.raw(case, return_weights), self._packed(case)
         with self.adapter.context(self.dtype):
-            found = [self._read(part) for part in flatten(result)]
+            found = [self._read(part) for part in self.adapter.parts(result)]
         return found if packed is None else [packed.result(output) for output in found]
 
     def _read(self, part):

@@ -64,6 +64,12 @@ class NumpyArrays:
         """An array of the family as a NumPy array."""
         return np.asarray(value)
 
+    def parts(self, result):
+        """The arrays of a result, in order: tuples and lists of arrays, nested ones too."""
+        if isinstance(result, (tuple, list)):
+            return [leaf for part in result for leaf in self.parts(part)]
+        return [result]
+
     def imports(self, dtype):
         """Lines that pasted code needs before it makes an array."""
         del dtype
