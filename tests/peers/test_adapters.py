@@ -1,10 +1,9 @@
 """The kit judges PyTorch's and Keras' arrays: right candidates pass with their gradients, wrong ones do not."""
 
-import importlib.util
 import math
 
+import keras
 import numpy as np
-import pytest
 import torch
 from torch.nn import functional
 
@@ -111,10 +110,7 @@ def test_the_natural_signature_of_a_builtin_is_judged():
     )
 
 
-@pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="keras is not installed")
 def test_keras_layers_are_judged_on_its_backend():
-    import keras
-
     layer = keras.layers.GlobalAveragePooling1D()
     report = conformance.judge(layer, dtypes=("float32",), arguments={"inputs": "x"}, batched=True, **ONE)
     (row,) = report.rows
