@@ -57,6 +57,7 @@ class Variant:
       results: the axes of each array of the result.
       weight_results: the axes of each array that ``return_weights=True`` adds.
       relations: the rules as objects.
+      sizes: sizes of axes that are what they are, as a module's own parameters make them; empty in the table.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Variant:
     results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     weight_results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     relations: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self):
         arguments, results = language.parse_shapes(self.shapes)

@@ -6,8 +6,9 @@ import numpy as np
 
 import attnpool_ref
 from attnpool_ref.conformance import tolerances
-from attnpool_ref.conformance.adapters import JaxArrays
-from attnpool_ref.conformance.subject import Subject, arrange, flatten
+from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.calling import arrange
+from attnpool_ref.conformance.subject import Subject, flatten
 
 
 def arguments_of(case, function):

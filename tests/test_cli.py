@@ -11,9 +11,8 @@ from click.testing import CliRunner
 
 import attnpool_ref
 from attnpool_ref import __main__, conformance, variants
-from attnpool_ref.commands import application, extras, listing, show
-from attnpool_ref.commands import check as checking
-from attnpool_ref.conformance import Cell, Failure, Measure, Report, RowReport
+from attnpool_ref.commands import application, extras, listing, progress, show, verdicts
+from attnpool_ref.conformance import Cell, Failure, Kept, Measure, Report, RowReport
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|38;[\d;]+)m")
 
@@ -44,17 +43,23 @@ def report_of(*rows, candidate="some.module"):
 PASSED = RowReport(
     "mean_pooling",
     "pass",
-    {"float32": Cell(Measure(0.42, 18.0, ""), Measure(3.25, 61.0, "")), "bfloat16": Cell()},
-    {"NaN in padding": "held", "permuting": "n/a", "padding side": "held"},
+    cells={"float32": Cell(Measure(0.42, 18.0, ""), Measure(3.25, 61.0, "")), "bfloat16": Cell()},
+    promises={"NaN in padding": Kept("", "held"), "permuting": Kept(""), "padding side": Kept("", "held")},
 )
 FAILED = RowReport(
     "max_pooling",
     "fail",
-    {"float32": Cell(Measure(float("inf"), 18.0, ""), None), "bfloat16": Cell()},
-    {"NaN in padding": "failed", "permuting": "held"},
-    [failure(size=7, message="a larger one"), failure(size=3)],
+    cells={"float32": Cell(Measure(float("inf"), 18.0, ""), None), "bfloat16": Cell()},
+    promises={
+        "NaN in padding": Kept(
+            "NaN in padding", "broken", failures=[failure(size=7, message="a larger one"), failure()]
+        ),
+        "inf in padding": Kept("inf in padding", "broken", follows_from="NaN in padding", failures=[failure(size=1)]),
+        "permuting": Kept("permuting", "held"),
+    },
 )
 MISSING = RowReport("dot_score", "missing")
+PARTIAL = RowReport("mean_pooling", "partial", partial=["its argument `keep` was never given"])
 
 
 @pytest.fixture
@@ -254,27 +259,30 @@ def test_a_narrow_terminal_gets_a_line_for_each_dtype(judged):
 
 
 def test_what_a_candidate_cannot_supply_is_never_a_pass(judged):
-    judged(report_of(RowReport("mean_pooling", "n/a", {"float32": Cell()}, {"permuting": "n/a"})))
+    judged(report_of(RowReport("mean_pooling", "n/a", cells={"float32": Cell()})))
     result = run("check", "attnpool_ref")
-    (line,) = (line for line in result.stdout.splitlines() if line.startswith("mean_pooling"))
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("mean_pooling "))
     assert [cell.strip() for cell in line.split("│")] == ["mean_pooling", "n/a", "n/a", "n/a"]
     assert "Nothing passed" in result.stdout
     assert result.exit_code == 1
 
 
-def test_failed_hazards_are_named_and_missing_rows_reported(judged):
+def test_broken_promises_are_named_and_missing_rows_reported(judged):
     judged(report_of(PASSED, FAILED, MISSING))
     output = run("check").output
     lines = output.splitlines()
     place = next(i for i, line in enumerate(lines) if line.startswith("max_pooling"))
-    assert [cell.strip() for cell in lines[place].split("│")] == ["max_pooling", "inf/18  n/a", "n/a", "1/2", "fail"]
+    assert [cell.strip() for cell in lines[place].split("│")] == ["max_pooling", "inf/18  n/a", "n/a", "1/3", "fail"]
     assert "NaN in padding" in lines[place + 1]
+    assert "max_pooling breaks: NaN in padding\n  what follows from NaN in padding: inf in padding\n" in output
     assert any(line.startswith("dot_score ") and line.rstrip().endswith("missing") for line in lines)
     assert "3 rows: 1 passed, 1 failed, 1 missing." in output
 
 
-@pytest.mark.parametrize(("rows", "status"), [([PASSED], 0), ([PASSED, MISSING], 0), ([PASSED, FAILED], 1)])
-def test_the_exit_status_is_1_if_anything_fails(judged, rows, status):
+@pytest.mark.parametrize(
+    ("rows", "status"), [([PASSED], 0), ([PASSED, MISSING], 0), ([PASSED, FAILED], 1), ([PARTIAL], 3)]
+)
+def test_the_exit_status_says_the_verdict(judged, rows, status):
     judged(report_of(*rows))
     assert run("check").exit_code == status
 
@@ -289,9 +297,9 @@ def test_the_smallest_failing_case_can_be_pasted(judged, columns):
 
 
 def test_what_is_beyond_its_limit_is_red():
-    assert checking._measure(Measure(2.0, 1.0, "")).style == "bold red"
-    assert checking._measure(Measure(float("nan"), 1.0, "")).style == "bold red"
-    assert checking._measure(Measure(1.0, 2.0, "")).style == "green"
+    assert verdicts._measure(Measure(2.0, 1.0, "")).style == "bold red"
+    assert verdicts._measure(Measure(float("nan"), 1.0, "")).style == "bold red"
+    assert verdicts._measure(Measure(1.0, 2.0, "")).style == "green"
 
 
 def test_colour_never_enters_the_pasted_code(judged):
@@ -311,8 +319,8 @@ def test_progress_without_a_terminal_is_plain_lines_beside_the_report(judged):
 def test_progress_on_a_terminal_is_a_bar_that_goes_away(monkeypatch, capfd):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with checking._progress() as progress:
-        progress(1, 4, "mean_pooling [...]")
+    with progress.shown() as bar:
+        bar(1, 4, "mean_pooling [...]")
     shown = capfd.readouterr().err
     assert "mean_pooling [...]" in shown
     assert "1/4" in shown
@@ -328,7 +336,7 @@ def test_json_has_the_schema_version_and_no_number_that_json_lacks(judged, tmp_p
         raise AssertionError(f"{constant} is no JSON")
 
     written = json.loads(file.read_text(), parse_constant=refuse)
-    assert written["schema_version"] == 1
+    assert written["schema_version"] == 2
     assert written["passed"] is False
     assert [row["status"] for row in written["rows"]] == ["pass", "fail"]
     assert written["rows"][1]["cells"]["float32"]["forward"]["error"] == "inf"
@@ -344,7 +352,7 @@ def test_the_judge_is_asked_what_the_options_say(judged, here):
     assert (asked["only"], asked["strict"], asked["dtypes"]) == (("dot_score", "attend"), False, ("float16",))
     run("check", "candidate_of_a_test:pool", "--as", "max_pooling")
     assert asked["only"] == ("max_pooling",)
-    assert asked["candidate"].max_pooling.__name__ == "pool"
+    assert asked["candidate"].__name__ == "pool"
     run("check", "candidate_of_a_test:mean_pooling")
     assert asked["only"] == ("mean_pooling",)
 
@@ -397,13 +405,13 @@ def test_the_dtypes_of_the_command_line_are_those_of_the_judge():
     ],
 )
 def test_numbers_take_few_characters(value, text):
-    assert checking._number(value) == text
+    assert verdicts._number(value) == text
 
 
 def test_a_wrong_function_of_ones_own_is_judged_for_real(here):
     result = run("check", "candidate_of_a_test:pool", "--as", "mean_pooling", "--dtype", "float64")
     assert result.exit_code == 1
-    assert "mean_pooling fails: " in result.stdout
+    assert "mean_pooling breaks: " in result.stdout
     code = result.stdout.partition("At a Python prompt:\n")[2]
     pasted = python("-c", code)
     assert pasted.returncode == 0, pasted.stderr

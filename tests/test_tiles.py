@@ -14,7 +14,7 @@ import attnpool_flax
 from attnpool_flax.reductions import listening, tiles
 from attnpool_ref import conformance, variants
 from attnpool_ref.conformance import cases, hazards
-from attnpool_ref.conformance.adapters import JaxArrays
+from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.subject import Subject
 
 ALIKE = ("with ", "without numbers", "without masks")

@@ -14,7 +14,8 @@ from attnpool_flax.implementation import FRAMES
 from attnpool_flax.reductions import tiles
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases
-from attnpool_ref.conformance.subject import arrange, flatten
+from attnpool_ref.conformance.calling import arrange
+from attnpool_ref.conformance.subject import flatten
 
 WALKERS = [row for row in variants.VARIANTS if FRAMES[row.name].has_rules]
 """The rows whose function walks over the tokens of a sequence; attention over many queries goes by blocks of these."""

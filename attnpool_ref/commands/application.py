@@ -8,6 +8,8 @@ from attnpool_ref import variants
 from attnpool_ref.commands import extras
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
+MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
+ARRAYS = ("numpy", "jax", "torch", "keras")
 
 
 class VariantName(click.ParamType):
@@ -61,18 +63,69 @@ def show(name):
 )
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, writable=True), help="Also write the report here.")
 @click.option("--implementation", metavar="NAME", help="Judge what takes `implementation`, with this one.")
-def check(candidate, only, row, dtypes, json_file, implementation):
-    """Judge a candidate against the oracle; exit status 1 if anything fails.
+@click.option(
+    "--arg", "arguments", multiple=True, metavar="THEIRS=OURS", help="The candidate's name of an argument of the row."
+)
+@click.option("--padding-true", is_flag=True, help="The candidate's masks are True where there is padding.")
+@click.option("--mask-form", type=click.Choice(MASK_FORMS), help="What the candidate takes as a mask.")
+@click.option("--mask-required", is_flag=True, help="The candidate is never called without a mask.")
+@click.option("--batched", is_flag=True, help="The candidate takes [B, L, d] and no other rank.")
+@click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
+@click.option("--arrays", type=click.Choice(ARRAYS), help="The candidate's arrays; found out unless given.")
+@click.option("--time-limit", type=float, default=60.0, show_default=True, help="Seconds for one call.")
+@click.option("--seed", default="", help="Draw other cases than those that derive from their names.")
+@click.option("--quick", is_flag=True, help="Two dtypes and few shapes, in under a minute.")
+def check(
+    candidate,
+    only,
+    row,
+    dtypes,
+    json_file,
+    implementation,
+    arguments,
+    padding_true,
+    mask_form,
+    mask_required,
+    batched,
+    leave,
+    arrays,
+    time_limit,
+    seed,
+    quick,
+):
+    """Judge a candidate against the oracle.
 
     CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
     my.module:function with --as NAME. Modules of the current directory are found.
+
+    Exit status: 0 passed, 1 failed, 2 wrong use, 3 partial (a mask or an argument of it was never judged).
     """
     from attnpool_ref.commands import check as checking
 
+    for pair in arguments:
+        if not all(pair.partition("=")):
+            raise click.UsageError(f"--arg {pair} needs THEIRS=OURS, as in --arg attention_mask=mask")
     found = checking.run(
-        candidate, only=only, row=row, dtypes=dtypes or DTYPES, json_file=json_file, implementation=implementation
+        candidate,
+        only=only,
+        row=row,
+        dtypes=dtypes,
+        json_file=json_file,
+        implementation=implementation,
+        quick=quick,
+        time_limit=time_limit,
+        seed=seed,
+        calls={
+            "arguments": dict(pair.split("=", 1) for pair in arguments),
+            "padding_true": padding_true,
+            "mask_form": mask_form,
+            "mask_required": mask_required,
+            "batched": batched,
+            "leave": leave,
+            "arrays": arrays,
+        },
     )
-    raise SystemExit(found)
+    checking.leave(found)
 
 
 @application.command()

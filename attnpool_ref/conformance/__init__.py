@@ -1,14 +1,38 @@
-"""Judges any namespace, or one function of one's own, against the oracle.
+"""Judges any namespace, or one function or module of one's own, against the oracle.
 
 >>> import attnpool_ref
 >>> from attnpool_ref import conformance
 >>> conformance.check(attnpool_ref.mean_pooling, "mean_pooling")
 
 ``check`` is for one's own tests: it raises an AssertionError with the smallest failing case. ``judge`` gives the whole
-:class:`Report`, which ``attnpool check`` shows as a table.
+:class:`Report`, which ``attnpool check`` shows as a table. Both take any :class:`Candidate`, and how it is called:
+
+>>> def keep_the_padding_apart(tokens, is_padding):
+...     return attnpool_ref.mean_pooling(tokens, ~is_padding)
+>>> conformance.check(keep_the_padding_apart, "mean_pooling", padding_true=True)
 """
 
-from attnpool_ref.conformance.judge import DTYPES, check, judge
-from attnpool_ref.conformance.report import Cell, Failure, Measure, Report, RowReport
+from attnpool_ref.conformance.adapters import NumpyArrays
+from attnpool_ref.conformance.candidates import Calls, Candidate
+from attnpool_ref.conformance.judge import DTYPES, QUICK, check, judge
+from attnpool_ref.conformance.promises import PROMISES, Promise
+from attnpool_ref.conformance.report import Cell, Failure, Kept, Measure, Report, RowReport, Unasked
 
-__all__ = ["DTYPES", "Cell", "Failure", "Measure", "Report", "RowReport", "check", "judge"]
+__all__ = [
+    "DTYPES",
+    "PROMISES",
+    "QUICK",
+    "Calls",
+    "Candidate",
+    "Cell",
+    "Failure",
+    "Kept",
+    "Measure",
+    "NumpyArrays",
+    "Promise",
+    "Report",
+    "RowReport",
+    "Unasked",
+    "check",
+    "judge",
+]

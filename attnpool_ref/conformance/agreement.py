@@ -16,13 +16,17 @@ from attnpool_ref.conformance.subject import oracle_outputs
 
 @dataclass
 class Finding:
-    """What one check measured: in units of epsilon where it is an error, and a message where it failed."""
+    """What one check measured: in units of epsilon where it is an error, and a message where it failed.
+
+    ``aspect`` says what of a comparison failed: "values", "weights", "shape" or "dtype".
+    """
 
     check: str
     case: Any
     error: float = 0.0
     allowed: float = 0.0
     message: str = ""
+    aspect: str = "values"
 
 
 def agreement(subject, case, return_weights=False, got=None):
@@ -36,42 +40,43 @@ def compare(subject, case, check, got, want, return_weights):
     """Results against exact ones under the allowed error; the worst output as a finding."""
     dtype = subject.dtype
     if len(got) != len(want):
-        return Finding(check, case, np.inf, 0, f"returns {len(got)} arrays, needs {len(want)}")
+        return Finding(check, case, np.inf, 0, f"returns {len(got)} arrays, needs {len(want)}", "shape")
     sensitive = subject.sensitivities(case, return_weights)
     finding = Finding(check, case)
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
         name = f"output {i + 1} of {len(got)}" if len(got) > 1 else "the result"
+        aspect = "weights" if i >= len(subject.row.results) else "values"
         if g.shape != w.shape:
-            return Finding(check, case, np.inf, 0, f"{name} has shape {g.shape}, needs {w.shape}")
+            return Finding(check, case, np.inf, 0, f"{name} has shape {g.shape}, needs {w.shape}", "shape")
         if w.dtype == bool:
             if g.dtype != bool or np.any(g != w):
                 return Finding(check, case, np.inf, 0, f"{name} is {g.tolist()}, needs {w.tolist()}")
             continue
         if g.dtype.name != dtype:
-            return Finding(check, case, np.inf, 0, f"{name} has dtype {g.dtype}, needs {dtype}")
+            return Finding(check, case, np.inf, 0, f"{name} has dtype {g.dtype}, needs {dtype}", "dtype")
         g = g.astype(np.float64)
         limit = np.finfo(np.float32).max if dtype == "bfloat16" else np.finfo(dtype).max
         if dtype != "float64":
             w = np.where(np.abs(w) > limit, np.copysign(np.inf, w), w)  # what the dtype makes of it
         odd = ~np.isfinite(w)
         if np.any(np.isnan(g) != np.isnan(w)) or np.any(g[odd & ~np.isnan(w)] != w[odd & ~np.isnan(w)]):
-            return Finding(check, case, np.inf, 0, f"{name} is {brief(g)}, needs {brief(w)}")
+            return Finding(check, case, np.inf, 0, f"{name} is {brief(g)}, needs {brief(w)}", aspect)
         size = float(np.max(np.abs(w[~odd]), initial=0))
         error = float(np.max(np.abs(g[~odd] - w[~odd]), initial=0))
         allowed = tolerances.allowed_error(size, sensitive[i], case.terms(), dtype, subject.adapter.reduced_products())
         unit = tolerances.EPSILON[dtype] * (size or 1)
-        finding = worse(finding, error / unit, allowed / unit, f"{name} is {brief(g)}, needs {brief(w)}")
-        finding.case = case
+        message = f"{name} is {brief(g)}, needs {brief(w)}" if not error <= allowed else ""
+        finding = worse(finding, error / unit, allowed / unit, message, aspect)
     return finding
 
 
-def worse(finding, error, allowed, message):
+def worse(finding, error, allowed, message, aspect="values"):
     """The finding that is nearer to its limit, or beyond it."""
     ratio = error / allowed if allowed else (np.inf if error else 0)
     before = finding.error / finding.allowed if finding.allowed else (np.inf if finding.error else -1)
     if ratio <= before:
         return finding
-    return replace(finding, error=error, allowed=allowed, message=message if not error <= allowed else "")
+    return replace(finding, error=error, allowed=allowed, message=message, aspect=aspect)
 
 
 def brief(array):
@@ -143,6 +148,8 @@ def gradient(subject, case, return_weights=False):
     found = subject.gradients(case, exact.cotangents, return_weights)
     finding = Finding(check, case)
     for key, direction in exact.directions.items():
+        if key not in found:
+            continue
         g = found[key].astype(np.float64)
         if not np.all(np.isfinite(g)):
             return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}")
@@ -156,12 +163,9 @@ def gradient(subject, case, return_weights=False):
             size, exact.moved + exact.total, case.terms(), subject.dtype, subject.adapter.reduced_products()
         )
         unit = tolerances.EPSILON[subject.dtype] * (size or 1)
-        finding = worse(
-            finding,
-            abs(got - want) / unit,
-            allowed / unit,
-            f"the gradient of `{key}` along a direction is {got:.9g}, needs {want:.9g}",
-        )
+        wrong = not abs(got - want) <= allowed
+        message = f"the gradient of `{key}` along a direction is {got:.9g}, needs {want:.9g}" if wrong else ""
+        finding = worse(finding, abs(got - want) / unit, allowed / unit, message)
     return finding
 
 

@@ -6,6 +6,7 @@ along axes that have a name.
 """
 
 import zlib
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +26,9 @@ SHAPES = ("no batch", "batch (2, 3)", "batch of 1", "empty batch", "length 1", "
 
 EMPTY = {"empty batch", "length 0"}
 """Shapes in which there is nothing to pool, which an absent mask must survive as well."""
+
+SEED: ContextVar[str] = ContextVar("SEED", default="")
+"""What else the drawing derives from, beside the case's name: nothing, so that cases are the same on every machine."""
 
 ANY_RANK = ("...", "n", "m")
 """The axes of an array that may have any rank, drawn as rows of rows."""
@@ -74,11 +78,15 @@ class Case:
 
     def rng(self, salt=""):
         """A generator whose seed is the case's name."""
-        return np.random.default_rng(zlib.crc32(f"{self.row.name}: {self.title}{salt}".encode()))
+        return _generator(f"{self.row.name}: {self.title}{salt}")
 
     def terms(self):
         """How many terms the longest chain of sums has: all named axes, one after another."""
         return 8 + sum(self.sizes.values())
+
+
+def _generator(name):
+    return np.random.default_rng(zlib.crc32((name + SEED.get()).encode()))
 
 
 def narrow(values):
@@ -96,12 +104,12 @@ def narrow(values):
 # Which cases a row has
 
 
-def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
+def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
     """The cases of a row.
 
     Args:
       row: the row.
-      accepts: (name, options) -> bool, whether the candidate takes these arguments at all; None takes everything.
+      restrict: from (names, options) to those that the candidate takes; None takes everything.
       shapes: names of the other shapes in which the fullest call is drawn, and the empty ones without masks.
       partial: also the calls that leave some arguments away, and ties and edges.
 
@@ -109,7 +117,10 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
       (case, kind): kind is "main" for the mixed batch, "shape" for another shape of it, "extreme" for extreme scores,
       "exact" for ties and edges.
     """
-    ways = [way for way in configurations(row) if accepts is None or accepts(*way[1:])]
+    ways = [
+        (title, *((names, options) if restrict is None else restrict(names, options)))
+        for title, names, options in configurations(row)
+    ]
     titles = [title for title, *_ in ways]
     shaped = {
         "fullest" if "fullest" in titles else "smallest": shapes,
@@ -298,8 +309,10 @@ def draw(row, title, names, options, batch, sizes=None, shared=()):
     keys = any({"m", "L"} & set(own) or own == ("...",) for a in arguments.values() for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
     same = contract.unions(row, {k: True if p else None for k, p in present.items()} | options)
+    known |= row.sizes
+    known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}
     known = known | {axis: known[root] for axis, root in same.items()}
-    rng = np.random.default_rng(zlib.crc32(f"{row.name}: {title}".encode()))
+    rng = _generator(f"{row.name}: {title}")
     values, axes = {}, {}
     for index, (key, argument) in enumerate(arguments.items()):
         values[key] = None

@@ -1,10 +1,15 @@
-"""What a judgement found, as data: rows, cells, hazards, and for each failure Python code that shows it again."""
+"""What a judgement found, as data: for each row its cause, its promises, and what was not asked."""
 
 from dataclasses import asdict, dataclass, field
 
-SCHEMA_VERSION = 1
+from attnpool_ref.conformance.promises import BY_NAME, PROMISES
 
-HELD, FAILED, NOT_APPLICABLE = "held", "failed", "n/a"
+SCHEMA_VERSION = 2
+
+HELD, BROKEN, NOT_APPLICABLE = "held", "broken", "n/a"
+PASS, FAIL, PARTIAL, MISSING = "pass", "fail", "partial", "missing"
+EXIT = {PASS: 0, FAIL: 1, PARTIAL: 3}
+"""The command's exit status for a verdict; 2 is a wrong use of the command."""
 
 
 @dataclass
@@ -31,7 +36,16 @@ class Cell:
 
 @dataclass
 class Failure:
-    """A check that did not hold, on the smallest arguments found."""
+    """A promise that did not hold, on the smallest arguments found.
+
+    Attributes:
+      row: name of the row.
+      check: the promise.
+      dtype: in which it failed.
+      message: what was got, and what was needed.
+      snippet: Python code that shows it at a prompt.
+      size: how many numbers the arguments hold.
+    """
 
     row: str
     check: str
@@ -42,37 +56,128 @@ class Failure:
 
 
 @dataclass
+class Kept:
+    """What became of one promise.
+
+    Attributes:
+      promise: its name, a key of :data:`~attnpool_ref.conformance.promises.BY_NAME`.
+      status: "held", "broken" or "n/a".
+      why: why it is n/a.
+      follows_from: the broken promise that explains this one, or "".
+      cases: how many cases spoke of it.
+      dtypes: the dtypes in which it was judged.
+      failures: the smallest one in each dtype.
+    """
+
+    promise: str
+    status: str = NOT_APPLICABLE
+    why: str = ""
+    follows_from: str = ""
+    cases: int = 0
+    dtypes: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+
+@dataclass
+class Unasked:
+    """What a candidate was not asked, and why."""
+
+    what: str
+    why: str
+
+
+def all_promises():
+    """A :class:`Kept` of every promise, all n/a."""
+    return {promise.name: Kept(promise.name) for promise in PROMISES}
+
+
+@dataclass
 class RowReport:
-    """One row: status is "pass", "fail", "missing" or "n/a"."""
+    """One row.
+
+    Attributes:
+      name: the row.
+      status: "pass", "fail", "partial", "missing" or "n/a".
+      causes: the known mistakes whose answers these are, in words, the most specific first.
+      cells: worst errors, by dtype.
+      promises: what became of each promise, by name.
+      partial: why a "pass" is only "partial".
+      unasked: what was not asked, and why.
+      notes: what it printed, what it warned of.
+      by_place: its arguments that met an argument of the row by their place alone, by the row's name.
+      adapter: the family of its arrays.
+      cases: how many were judged.
+      seconds: how long it took.
+      ended: why the judging ended early, or "".
+    """
 
     name: str
     status: str = NOT_APPLICABLE
+    causes: list[str] = field(default_factory=list)
     cells: dict[str, Cell] = field(default_factory=dict)
-    hazards: dict[str, str] = field(default_factory=dict)
-    failures: list[Failure] = field(default_factory=list)
+    promises: dict[str, Kept] = field(default_factory=all_promises)
+    partial: list[str] = field(default_factory=list)
+    unasked: list[Unasked] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    by_place: dict[str, str] = field(default_factory=dict)
+    adapter: str = ""
     cases: int = 0
     seconds: float = 0.0
+    ended: str = ""
+
+    @property
+    def broken(self):
+        """The broken promises, those that no other explains first."""
+        broken = [kept for kept in self.promises.values() if kept.status == BROKEN]
+        return sorted(broken, key=lambda kept: bool(kept.follows_from))
+
+    @property
+    def failures(self):
+        """All failures, those that no other promise explains first."""
+        return [failure for kept in self.broken for failure in kept.failures]
 
 
 @dataclass
 class Report:
-    """All rows of one candidate."""
+    """All rows of one candidate.
+
+    Attributes:
+      candidate: what it is called.
+      device: what computes.
+      versions: of what matters for the numbers.
+      rows: the rows' reports.
+      calls: how it is called, where it is not as the rows say.
+      seed: what the drawing derives from beside the cases' names.
+      interrupted: whether somebody stopped the judging.
+    """
 
     candidate: str
     device: str
     versions: dict[str, str]
     rows: list[RowReport]
+    calls: dict = field(default_factory=dict)
+    seed: str = ""
+    interrupted: bool = False
+
+    @property
+    def verdict(self):
+        """Fails if a row failed or none was judged, is partial if one is partial, and else a pass."""
+        statuses = {row.status for row in self.rows}
+        if FAIL in statuses:
+            return FAIL
+        if PARTIAL in statuses or self.interrupted:
+            return PARTIAL
+        return PASS if PASS in statuses else FAIL
 
     @property
     def passed(self):
-        """Whether no row failed and at least one passed."""
-        statuses = {row.status for row in self.rows}
-        return "fail" not in statuses and "pass" in statuses
+        """Whether every row that could be judged passed, and one could."""
+        return self.verdict == PASS
 
     @property
     def smallest_failure(self):
-        """The failure with the smallest arguments, or None."""
-        failures = [f for row in self.rows for f in row.failures]
+        """The failure with the smallest arguments among those that no other promise explains, or None."""
+        failures = [f for row in self.rows for kept in row.broken if not kept.follows_from for f in kept.failures]
         return min(failures, key=lambda f: f.size, default=None)
 
     def as_dict(self):
@@ -89,6 +194,11 @@ class Report:
             "candidate": self.candidate,
             "device": self.device,
             "versions": self.versions,
+            "calls": self.calls,
+            "seed": self.seed,
+            "interrupted": self.interrupted,
+            "verdict": self.verdict,
             "passed": self.passed,
+            "promises": {name: {"says": p.says, "line": p.line} for name, p in BY_NAME.items()},
             "rows": rows,
         }

@@ -1,76 +1,114 @@
-"""From a failing case to the smallest one, and to Python code that shows it at a prompt."""
+"""From a failing case to Python code that shows it at a prompt, whatever the candidate is."""
+
+import functools
+import sys
 
 import numpy as np
 
-from attnpool_ref import contract
-from attnpool_ref.conformance import cases as drawing
-
-
-def shrink(case, fails):
-    """The case with fewer examples and shorter axes, as long as it fails.
-
-    Args:
-      case: a failing case.
-      fails: from a case to whether it fails.
-    """
-    if case.row.batched and case.batch:
-        for index in np.ndindex(*case.batch):
-            single = _example(case, index)
-            if fails(single):
-                case = single
-                break
-    for axis in sorted(case.sizes):
-        if any(axis in a and axis != a for own in case.axes.values() for a in own):
-            continue  # part of a sum of axes
-        for position in reversed(range(case.sizes[axis])):
-            if case.sizes[axis] == 1:
-                break
-            others = [i for i in range(case.sizes[axis]) if i != position]
-            smaller = drawing.take(case, f"{axis} without {position}", axis, others)
-            if fails(smaller):
-                case = smaller
-    return case
-
-
-def _example(case, index):
-    """One example of a batch, without batch axes."""
-    values, axes = {}, {}
-    for key, own in case.axes.items():
-        values[key] = case.values[key][index] if "..." in own else case.values[key]
-        axes[key] = tuple(a for a in own if a != "...")
-    return drawing.Case(
-        case.row, f"{case.title}, example {index}", case.values | values, case.options, axes, (), case.sizes
-    )
+from attnpool_ref.conformance.calling import arrange
+from attnpool_ref.conformance.promises import ANSWER, MASKED, VALUES, WEIGHTS
 
 
 def reproduce(subject, finding):
-    """Code for a Python prompt: the arguments, the candidate's result, the oracle's."""
-    case, name = finding.case, subject.row.name
-    args, kwargs = subject.call_arguments(case, False)
-    kwargs = subject._leave_defaults(kwargs)
-    keys = [k for k in contract.signature_of(subject.oracle).parameters][: len(args)]
-    jax = subject.adapter.name == "jax"
-    narrow = subject.dtype == "bfloat16"
-    lines = ["import numpy as np", "import attnpool_ref"]
-    lines += ["import jax, jax.numpy as jnp"] if jax else []
-    lines += ["import ml_dtypes"] if narrow else []
-    lines += ["jax.config.update('jax_enable_x64', True)"] if jax and subject.dtype == "float64" else []
-    lines += [_import(subject.function, name)]
-    for key, value in [*zip(keys, args, strict=True), *kwargs.items()]:
-        lines.append(f"{key} = {_literal(value, subject.dtype)}")
-    call = ", ".join([*keys, *(f"{k}={k}" for k in kwargs)])
-    lines += [f"print('candidate:', candidate({call}))", f"print('oracle:', attnpool_ref.{name}({call}))"]
-    if finding.check == "gradient" or finding.check not in ("agreement with the oracle", "raises"):
+    """Code: the arguments by the row's names, the candidate's result, the oracle's."""
+    case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
+    weights = WEIGHTS in (finding.check, finding.aspect)
+    ours = {k: v for k, v in subject.values(case).items() if v is not None} | case.options
+    ours |= {k: float(ours[k]) for k in case.given("number")}
+    ours |= {"return_weights": True} if weights else {}
+    theirs, code = {}, {}
+    for key, value in subject.passed(case, weights).items():
+        if key in ours and _same(value, ours[key]):
+            code[key] = adapter.code(key, dtype) if isinstance(value, np.ndarray) else key
+        else:
+            theirs[key] = value
+            code[key] = adapter.code(f"their_{key}", dtype) if isinstance(value, np.ndarray) else repr(value)
+    lines = ["import numpy as np", "import attnpool_ref", *adapter.imports(dtype)]
+    lines += ["import ml_dtypes"] if dtype == "bfloat16" else []
+    lines += found_as(subject.function)
+    lines += [f"{key} = {_literal(value, dtype)}" for key, value in ours.items()]
+    lines += [f"their_{k} = {_literal(v, dtype)}" for k, v in theirs.items() if isinstance(v, np.ndarray)]
+    lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}))"]
+    args, kwargs = arrange(subject.oracle, {key: key for key in ours})
+    lines += [f"print('oracle:', attnpool_ref.{name}({_call(args, kwargs)}))"]
+    if finding.check not in (VALUES, MASKED, ANSWER):
         lines += [f"# {finding.check}: {finding.message}"]
     return "\n".join(lines)
 
 
-def _import(function, name):
-    module = getattr(function, "__module__", "") or ""
-    qualified = getattr(function, "__qualname__", name)
-    if module in ("", "__main__") or "<" in qualified or not qualified.isidentifier():
-        return f"# candidate = {module}.{qualified}, as you defined it".replace(" = .", " = ")
-    return f"from {module} import {qualified} as candidate"
+def _same(theirs, ours):
+    """Whether an argument is passed as it is."""
+    if not isinstance(theirs, np.ndarray) or not isinstance(ours, np.ndarray):
+        return type(theirs) is type(ours) and theirs == ours
+    same = theirs.shape == ours.shape and theirs.dtype == ours.dtype
+    return same and np.array_equal(theirs, ours, equal_nan=theirs.dtype.kind == "f")
+
+
+def _call(args, kwargs):
+    return ", ".join([*map(str, args), *(f"{key}={value}" for key, value in kwargs.items())])
+
+
+def found_as(target):
+    """Lines that make ``candidate`` the target: an import, a name at the prompt, or a comment that says what it was."""
+    expression = _expression(target)
+    if expression is None:
+        return [f"# candidate = {_described(target)}, as you made it"]
+    imports, text = expression
+    return [*imports, f"candidate = {text}"]
+
+
+def _expression(target):
+    """(imports, expression) of an object that can be found again by a name, or None."""
+    if isinstance(target, functools.partial):
+        inner = _expression(target.func)
+        simple = all(
+            isinstance(v, (int, float, str, bool, type(None))) for v in (*target.args, *target.keywords.values())
+        )
+        if inner is not None and simple:
+            given = [*map(repr, target.args), *(f"{k}={v!r}" for k, v in target.keywords.items())]
+            return [*inner[0], "import functools"], f"functools.partial({', '.join([inner[1], *given])})"
+    for module in _modules(target):
+        found = _name_in(module, target)
+        if found is None:
+            continue
+        if module.__name__ == "__main__":
+            return [], found
+        root = found.partition(".")[0]
+        return [f"from {module.__name__} import {root}"], found
+    owner = getattr(target, "__self__", None)
+    name = getattr(target, "__name__", "")
+    if owner is not None and name and not isinstance(owner, type(sys)):
+        inner = _expression(owner)
+        if inner is not None:
+            return inner[0], f"{inner[1]}.{name}"
+    return None
+
+
+def _modules(target):
+    """The imported modules in which a target may have a name."""
+    inner = getattr(target, "func", None)
+    names = [
+        getattr(target, "__module__", None),
+        type(target).__module__,
+        getattr(inner, "__module__", None),
+        "__main__",
+    ]
+    return [sys.modules[name] for name in dict.fromkeys(names) if isinstance(name, str) and name in sys.modules]
+
+
+def _name_in(module, target):
+    """The name of a target in a module: its own, or that of a variable that holds it."""
+    qualified, found = getattr(target, "__qualname__", ""), module
+    for part in qualified.split("."):
+        found = getattr(found, part, None)
+    if qualified and found is target:
+        return qualified
+    return next((name for name, value in list(vars(module).items()) if value is target and name.isidentifier()), None)
+
+
+def _described(target):
+    module, name = getattr(target, "__module__", ""), getattr(target, "__qualname__", "")
+    return f"{module}.{name}" if module and name else f"a {type(target).__name__}"
 
 
 def _literal(value, dtype):

@@ -1,66 +1,123 @@
-"""A candidate for one row, and how it is called: arguments in the oracle's order, results as a flat list."""
-
-import inspect
+"""A candidate for one row in one dtype: called with the kit's cases, answering with a flat list of NumPy arrays."""
 
 import numpy as np
 
 import attnpool_ref
-from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance import fitting, tolerances
+from attnpool_ref.conformance.calling import Calling, NotAsked, arrange, formed
+from attnpool_ref.conformance.candidates import Candidate
+from attnpool_ref.conformance.watch import Watch
 
 
 class Subject:
-    """A candidate for one row, called with the kit's cases in one dtype."""
+    """A candidate for one row, called with the kit's cases in one dtype.
 
-    def __init__(self, row, function, adapter, dtype, exact=None):
+    Attributes:
+      row: the row, with the sizes that the candidate's own parameters have.
+      calling: which argument goes where.
+      parameters: the arguments of the row that the candidate holds itself.
+      unasked: what gradients were not asked for, and why.
+    """
+
+    def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None):
         """``exact`` keeps the oracle's results; subjects of one row may share it."""
-        self.row, self.function, self.adapter, self.dtype = row, function, adapter, dtype
+        self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
+        self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
+        self.function = self.candidate.target
+        self.parameters = fitting.own_parameters(self.candidate, row, adapter)
+        self.row = fitting.sized(row, self.parameters)
+        self.calling = Calling(row, self.candidate, self.parameters)
         self.oracle = getattr(attnpool_ref, row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
         self.kept = {} if exact is None else exact.setdefault(self.is_narrow, {})
+        self.unasked = {}
         self._programs = {}
 
-    def call_arguments(self, case, return_weights):
-        """(args, kwargs) of the call as NumPy arrays: positional as the row's function has them, absent ones left out."""
-        values = {k: v for k, v in self.values(case).items() if v is not None} | case.options
-        values |= {k: float(values[k]) for k in case.given("number")}  # a number has no dtype
-        if return_weights:
-            values["return_weights"] = True
-        return arrange(self.oracle, values)
+    def fit(self, case):
+        """The case as the candidate can meet it; :class:`~attnpool_ref.conformance.calling.NotAsked` where it cannot."""
+        return fitting.fit(case, self.calling, self.parameters)
+
+    def takes_weights(self):
+        """Whether it can be asked for the weights."""
+        return bool(self.row.weights) and self.calling.takes("return_weights")
 
     def values(self, case):
         """The case's arguments as the dtype holds them."""
-        return drawing.narrow(case.values) if self.is_narrow else case.values
+        if not self.is_narrow:
+            return case.values
+        return drawing.narrow({k: v for k, v in case.values.items() if k not in self.parameters}) | self.parameters
 
-    def accepts(self, names, options, return_weights=False):
-        """Whether the candidate's signature takes these arguments."""
-        arguments = self.row.arguments
-        values = {k: None for k, a in arguments.items() if not a.optional or k in names}
-        # An argument that the candidate lacks may stay away where its row's default says the same.
-        defaults = contract.signature_of(self.oracle).parameters
-        values |= {k: v for k, v in options.items() if defaults[k].default != v}
-        return takes(self.function, self.oracle, values | ({"return_weights": True} if return_weights else {}))
+    # Calls
 
-    def outputs(self, case, return_weights=False):
-        """The candidate's results as a list of NumPy arrays, weights last."""
+    def passed(self, case, return_weights=False):
+        """What is passed, by the row's names: NumPy arrays and plain values, in the form that the candidate reads.
+
+        Raises:
+          NotAsked: it cannot be passed.
+        """
+        fitting.check_rank(case, self.candidate, self.parameters)
+        arguments, calling = self.row.arguments, self.calling
+        numbers, packed = case.given("number"), self._packed(case)
+        passed = {}
+        for key, value in self.values(case).items():
+            if value is None or key in self.parameters:
+                continue
+            if not calling.takes(key):
+                if arguments[key].kind != "number":
+                    raise NotAsked(f"it takes no `{key}`")
+                continue
+            if packed is not None:
+                value = packed.numbers if arguments[key].kind == "mask" else packed.pack(key, value)
+            elif arguments[key].kind == "mask":
+                value = formed(self.candidate, value)
+            passed[key] = float(value) if key in numbers else value  # a number has no dtype
+        for key, value in case.options.items():
+            if calling.takes(key):
+                passed[key] = value
+            elif value != calling.default(key):
+                raise NotAsked(f"it takes no `{key}`, and {value!r} is not its default")
+        if packed is not None:
+            passed["num_segments"] = packed.examples
+        return passed | ({"return_weights": True} if return_weights else {})
+
+    def _packed(self, case):
+        if self.candidate.mask_form != "segments":
+            return None
+        return fitting.Packed(case, next(k for k, a in self.row.arguments.items() if a.kind == "mask"))
+
+    def call_arguments(self, case, return_weights=False):
+        """(args, kwargs) of the call as NumPy arrays and plain values."""
+        return self.calling.arrange(self.passed(case, return_weights))
+
+    def converted(self, case, return_weights=False):
+        """(args, kwargs) of the call as the candidate's arrays."""
         args, kwargs = self.call_arguments(case, return_weights)
-        kwargs = self._leave_defaults(kwargs)
-        with self.adapter.context(self.dtype), np.errstate(all="ignore"):
-            args = [self._convert(a) for a in args]
-            kwargs = {k: self._convert(v) for k, v in kwargs.items()}
-            result = self.function(*args, **kwargs)
-            return [self.adapter.read(part) for part in flatten(result)]
-
-    def _leave_defaults(self, kwargs):
-        """Without the arguments that say what the row's default says, where the candidate lacks them."""
-        if takes(self.function, None, kwargs):
-            return kwargs
-        defaults = contract.signature_of(self.oracle).parameters
-        return {k: v for k, v in kwargs.items() if takes_name(self.function, k) or defaults[k].default != v}
+        return [self._convert(a) for a in args], {k: self._convert(v) for k, v in kwargs.items()}
 
     def _convert(self, value):
         return self.adapter.array(value, self.dtype) if isinstance(value, (np.ndarray, np.generic)) else value
+
+    def raw(self, case, return_weights=False):
+        """What the candidate returns, as it is."""
+        with self.adapter.context(self.dtype), np.errstate(all="ignore"):
+            args, kwargs = self.converted(case, return_weights)
+            return self.watch.call(self.function, *args, **kwargs)
+
+    def outputs(self, case, return_weights=False):
+        """The candidate's results as a list of NumPy arrays, weights last."""
+        result, packed = self.raw(case, return_weights), self._packed(case)
+        with self.adapter.context(self.dtype):
+            found = [self._read(part) for part in self.adapter.parts(result)]
+        return found if packed is None else [packed.result(output) for output in found]
+
+    def _read(self, part):
+        array = self.adapter.read(part)
+        if array.dtype.kind in "OUSM":
+            raise TypeError(f"returns a {type(part).__name__}, needs an array of numbers")
+        return array
+
+    # What the oracle says
 
     def exact(self, case, return_weights=False):
         """The oracle's float64 results for the same (rounded) arguments."""
@@ -70,17 +127,21 @@ class Subject:
         return self.kept[key]
 
     def floats(self, case, kinds=("data", "parameter", "number")):
-        """The floating arguments that rounding and gradients touch."""
+        """The floating arguments that the candidate is given and rounding and gradients touch."""
+        found = self._floats(case, kinds)
+        return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
+
+    def _floats(self, case, kinds):
         values = self.values(case)
-        kinds = (*kinds, "stretch")
-        return {k: np.asarray(values[k]) for k in case.given(*kinds) if values[k].dtype.kind == "f"}
+        return {k: np.asarray(values[k]) for k in case.given(*kinds, "stretch") if values[k].dtype.kind == "f"}
 
     def sensitivities(self, case, return_weights):
         """How far the exact results move under relative changes of the inputs, for each output."""
         key = (case.title, return_weights, "sensitivity")
         if key not in self.kept:
             values = self.values(case)
-            rounded = {k: v for k, v in self.floats(case).items() if k not in case.exact}
+            touched = self._floats(case, ("data", "parameter", "number"))
+            rounded = {k: v for k, v in touched.items() if k not in case.exact}
             self.kept[key] = tolerances.sensitivity(
                 lambda moved: oracle_outputs(self, values | moved, case, return_weights),
                 {k: v for k, v in rounded.items() if np.size(v)},
@@ -88,55 +149,52 @@ class Subject:
             )
         return self.kept[key]
 
+    # Gradients
+
     def gradients(self, case, cotangents, return_weights):
-        """The candidate's gradients of all floating arguments, for cotangents of its outputs."""
-        values = {k: v for k, v in self.values(case).items() if v is not None}
-        floats = self.floats(case)
-        key = (tuple(values), tuple(sorted(case.options.items())), return_weights)
-        if key not in self._programs:
-            extra = case.options | ({"return_weights": True} if return_weights else {})
+        """The candidate's gradients of its floating arguments, for cotangents of its outputs.
 
-            def program(arrays):
-                args, kwargs = arrange(self.oracle, arrays | extra)
-                return flatten(self.function(*args, **self._leave_defaults(kwargs)))
+        A number whose gradient the framework cannot take is left out, and noted in ``unasked``.
 
-            self._programs[key] = program
+        Raises:
+          Untraceable: there is no gradient at all.
+        """
+        numbers = [k for k in case.given("number") if k in self.floats(case)]
+        left_out = [k for k in numbers if k in self.unasked]
+        try:
+            return self._gradients(case, cotangents, return_weights, left_out)
+        except Exception as error:
+            if set(left_out) == set(numbers):
+                raise
+            found = self._gradients(case, cotangents, return_weights, numbers)
+            self.unasked |= {k: f"{type(error).__name__} where `{k}` is traced" for k in numbers}
+            return found
+
+    def _gradients(self, case, cotangents, return_weights, left_out):
+        passed, packed = self.passed(case, return_weights), self._packed(case)
+        keys = [k for k in self.floats(case) if k not in left_out]
         numbers = case.given("number")
         computing = "float64" if self.dtype == "float64" else "float32"
+        plain = {k: v for k, v in passed.items() if k not in keys and not isinstance(v, np.ndarray)}
+        key = (tuple(passed), tuple(keys), tuple(sorted((k, repr(v)) for k, v in plain.items())))
+        if key not in self._programs:
+
+            def program(arrays):
+                args, kwargs = self.calling.arrange({k: arrays[k] if k in arrays else plain[k] for k in passed})
+                return flatten(self.function(*args, **kwargs))
+
+            self._programs[key] = program
+        if packed is not None:
+            cotangents = [c.reshape(packed.examples, *c.shape[len(case.batch) :]) for c in cotangents]
         with self.adapter.context(self.dtype):
-            arrays = {k: self.adapter.array(v, computing if k in numbers else self.dtype) for k, v in floats.items()}
-            fixed = {k: self._convert(v) for k, v in values.items() if k not in floats}
+            arrays = {
+                k: self.adapter.array(np.asarray(passed[k], np.float64), computing if k in numbers else self.dtype)
+                for k in keys
+            }
+            fixed = {k: self._convert(v) for k, v in passed.items() if k not in keys and k not in plain}
             cotangents = [self._convert(c) for c in cotangents]
-            return self.adapter.gradient(self._programs[key], arrays, fixed, cotangents)
-
-
-def arrange(oracle, values):
-    """(args, kwargs): positional arguments as the oracle's signature has them, up to the last one given."""
-    parameters = contract.signature_of(oracle).parameters
-    positional = [k for k, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    given = [i for i, k in enumerate(positional) if k in values]
-    count = given[-1] + 1 if given else 0
-    args = [values.get(k) for k in positional[:count]]
-    return args, {k: v for k, v in values.items() if k not in positional}
-
-
-def takes(function, oracle, values):
-    """Whether a signature takes these arguments; one that cannot be read is taken to."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return True
-    args, kwargs = ([], values) if oracle is None else arrange(oracle, values)
-    try:
-        signature.bind_partial(*args, **kwargs)
-    except TypeError:
-        return False
-    return True
-
-
-def takes_name(function, name):
-    """Whether a signature has a parameter of this name, or any name."""
-    return takes(function, None, {name: None})
+            found = self.watch.call(self.adapter.gradient, self._programs[key], arrays, fixed, cotangents)
+        return found if packed is None else {k: packed.unpack(k, v) for k, v in found.items()}
 
 
 def flatten(result):

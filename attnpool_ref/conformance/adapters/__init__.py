@@ -1,0 +1,111 @@
+"""What the kit needs to know of an array family: how to make its arrays, call, differentiate and read back.
+
+One class per family; a family of one's own is a subclass of :class:`NumpyArrays` that says how to make an array and how
+to read it back. Of a "framework" whose arrays are lists of lists, which only knows float64:
+
+>>> class Lists(NumpyArrays):
+...     name = "lists"
+...     def array(self, value, dtype):
+...         return super().array(value, dtype).tolist()
+...     def read(self, value):
+...         return np.asarray(value, np.float64)
+...     def parts(self, result):
+...         return list(result) if isinstance(result, tuple) else [result]
+...     def supports(self, dtype):
+...         return dtype == "float64"
+>>> import attnpool_ref
+>>> from attnpool_ref import conformance
+>>> def mean(x, mask=None):
+...     return attnpool_ref.mean_pooling(np.asarray(x), None if mask is None else np.asarray(mask)).tolist()
+>>> few = {"dtypes": ("float64",), "shapes": ("no batch",)}
+>>> conformance.judge(mean, only=("mean_pooling",), arrays=Lists(), **few).verdict
+'pass'
+"""
+
+import sys
+
+import numpy as np
+
+from attnpool_ref.conformance.adapters.numpy_arrays import NumpyArrays, Untraceable
+
+__all__ = ["FAMILIES", "NumpyArrays", "Untraceable", "family", "family_of", "find"]
+
+FAMILIES = ("numpy", "jax", "torch", "keras")
+
+
+def family(name):
+    """The adapter of a family by name; its framework is imported only then.
+
+    Raises:
+      ValueError: there is no such family.
+      ModuleNotFoundError: its framework is not installed.
+    """
+    if name not in FAMILIES:
+        raise ValueError(f"no arrays are called {name!r}, needs one of {', '.join(FAMILIES)}")
+    if name == "jax":
+        from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
+
+        return JaxArrays()
+    if name == "torch":
+        from attnpool_ref.conformance.adapters.torch_arrays import TorchArrays
+
+        return TorchArrays()
+    if name == "keras":
+        from attnpool_ref.conformance.adapters.keras_arrays import KerasArrays
+
+        return KerasArrays()
+    return NumpyArrays()
+
+
+def family_of(target):
+    """The adapter of a module's class or of an array, or None where its type does not say; imports no framework."""
+    kinds = {
+        "keras": ("keras", ("Layer", "KerasTensor", "Variable")),
+        "torch": ("torch", ("nn.Module", "Tensor")),
+        "jax": ("flax", ("nnx.Module", "linen.Module")),
+    }
+    for name, (package, classes) in kinds.items():
+        module = sys.modules.get(package)
+        if module is not None and isinstance(target, tuple(_classes(module, classes))):
+            return family(name)
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(target, jax.Array):
+        return family("jax")
+    return NumpyArrays() if isinstance(target, (np.ndarray, np.generic)) else None
+
+
+def _classes(module, names):
+    for name in names:
+        found = module
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if isinstance(found, type):
+            yield found
+
+
+def find(target, attempt):
+    """The adapter of a candidate: what its type says, else the family whose arrays it gives back for a small case.
+
+    NumPy's arrays are tried, then those of the frameworks that are imported already.
+
+    Args:
+      target: the candidate.
+      attempt: from an adapter to the candidate's first result on a small case; may raise anything.
+    """
+    known = family_of(target)
+    if known is not None:
+        return known
+    for name in FAMILIES:
+        if name != "numpy" and name not in sys.modules:
+            continue
+        adapter = family(name)
+        try:
+            result = attempt(adapter)
+        except Exception:  # not a judgement: a function that needs other arrays may refuse these in any way
+            continue
+        returned = family_of(result)
+        if returned is not None:
+            return adapter if returned.name == "torch" and adapter.name == "keras" else returned
+        if isinstance(result, (int, float)) and name == "numpy":
+            return adapter
+    return NumpyArrays()

@@ -1,0 +1,101 @@
+"""Functions of JAX arrays, and Flax modules."""
+
+import contextlib
+import functools
+
+import numpy as np
+
+from attnpool_ref.conformance.adapters.numpy_arrays import NumpyArrays, Untraceable
+
+
+class JaxArrays(NumpyArrays):
+    """Functions of JAX arrays, on the device that JAX finds."""
+
+    name = "jax"
+
+    def device(self):
+        """What computes."""
+        import jax
+
+        first = jax.devices()[0]
+        return f"{first.platform} ({first.device_kind})"
+
+    def versions(self):
+        """Versions that matter for the numbers."""
+        import importlib.metadata as metadata
+
+        found = {"numpy": np.__version__}
+        for package in ("jax", "jaxlib", "flax"):
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                found[package] = metadata.version(package)
+        return found
+
+    def reduced_products(self):
+        """Whether narrow products keep fewer bits than float32: on GPUs and TPUs they take one pass."""
+        import jax
+
+        return jax.devices()[0].platform != "cpu"
+
+    def exact_weights(self):
+        """Whether asking for the weights may change no bit: promised on the CPU alone."""
+        import jax
+
+        return jax.devices()[0].platform == "cpu"
+
+    def context(self, dtype):
+        """x64 for float64, and for nothing else."""
+        import jax
+
+        return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
+
+    def array(self, value, dtype):
+        """A JAX array."""
+        import jax
+
+        return jax.device_put(super().array(value, dtype))
+
+    def read(self, value):
+        """A JAX array as a NumPy array."""
+        return np.asarray(value)
+
+    def imports(self, dtype):
+        """Lines that pasted code needs before it makes an array."""
+        wide = ["jax.config.update('jax_enable_x64', True)"] if dtype == "float64" else []
+        return ["import jax", "import jax.numpy as jnp", *wide]
+
+    def code(self, name, dtype):
+        """An expression of a JAX array."""
+        del dtype
+        return f"jnp.asarray({name})"
+
+    def gradient(self, function, arrays, fixed, cotangents):
+        """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+
+        Args:
+          function: takes one dict of arrays and returns a list; with equal shapes it compiles once.
+          arrays: what is differentiated.
+          fixed: the other arguments.
+          cotangents: one array for each output.
+
+        Raises:
+          Untraceable: the function cannot be differentiated by JAX at all.
+        """
+        import jax
+
+        try:
+            gradients = _vjp(function)(arrays, fixed, cotangents)
+        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+            raise Untraceable(f"JAX cannot trace it: {type(error).__name__}") from error
+        return {key: np.asarray(value) for key, value in gradients.items()}
+
+
+@functools.lru_cache(maxsize=64)
+def _vjp(function):
+    import jax
+
+    @jax.jit
+    def gradients(arrays, fixed, cotangents):
+        _, pull = jax.vjp(lambda differentiated: function(differentiated | fixed), arrays)
+        return pull(cotangents)[0]
+
+    return gradients

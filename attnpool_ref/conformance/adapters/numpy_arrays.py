@@ -1,0 +1,81 @@
+"""Functions of NumPy arrays, and what every family of arrays has."""
+
+import contextlib
+import importlib.util
+
+import numpy as np
+
+
+class Untraceable(Exception):
+    """The framework cannot differentiate the candidate at all."""
+
+
+def bfloat16():
+    """NumPy's bfloat16 dtype from ml_dtypes, or None where that is not installed."""
+    if importlib.util.find_spec("ml_dtypes") is None:
+        return None
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def numpy_dtype(name):
+    """The NumPy dtype of this name, or None."""
+    return bfloat16() if name == "bfloat16" else np.dtype(name)
+
+
+class NumpyArrays:
+    """Functions of NumPy arrays; there are no gradients."""
+
+    name = "numpy"
+    gradient = None
+
+    def device(self):
+        """What computes."""
+        return "cpu (NumPy)"
+
+    def versions(self):
+        """Versions that matter for the numbers."""
+        return {"numpy": np.__version__}
+
+    def reduced_products(self):
+        """Whether narrow products keep fewer bits than float32."""
+        return False
+
+    def exact_weights(self):
+        """Whether asking for the weights may change no bit."""
+        return True
+
+    def supports(self, dtype):
+        """Whether arrays of this dtype exist."""
+        return numpy_dtype(dtype) is not None
+
+    def context(self, dtype):
+        """A context in which arrays of this dtype work."""
+        del dtype
+        return contextlib.nullcontext()
+
+    def array(self, value, dtype):
+        """A float array of the family; booleans and integers keep their dtype."""
+        with np.errstate(over="ignore"):  # 1e30 is inf in float16, and that is what it should be
+            return value.astype(numpy_dtype(dtype)) if value.dtype.kind == "f" else value.copy()
+
+    def read(self, value):
+        """An array of the family as a NumPy array."""
+        return np.asarray(value)
+
+    def parts(self, result):
+        """The arrays of a result, in order: tuples and lists of arrays, nested ones too."""
+        if isinstance(result, (tuple, list)):
+            return [leaf for part in result for leaf in self.parts(part)]
+        return [result]
+
+    def imports(self, dtype):
+        """Lines that pasted code needs before it makes an array."""
+        del dtype
+        return []
+
+    def code(self, name, dtype):
+        """An expression of the family's array from the NumPy array called ``name``."""
+        del dtype
+        return name

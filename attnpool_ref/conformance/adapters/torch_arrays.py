@@ -1,0 +1,89 @@
+"""Functions of PyTorch tensors, and ``torch.nn.Module``."""
+
+import contextlib
+import importlib
+
+import numpy as np
+
+from attnpool_ref.conformance.adapters.numpy_arrays import NumpyArrays, Untraceable, bfloat16
+
+
+class TorchArrays(NumpyArrays):
+    """PyTorch tensors on one device, the CPU unless another is named."""
+
+    name = "torch"
+
+    def __init__(self, device="cpu"):
+        self._device, self._torch = device, importlib.import_module("torch")
+
+    def device(self):
+        """What computes."""
+        known = self._torch.cuda.get_device_name(self._device) if str(self._device).startswith("cuda") else "PyTorch"
+        return f"{self._device} ({known})"
+
+    def versions(self):
+        """Versions that matter for the numbers."""
+        return {"numpy": np.__version__, "torch": self._torch.__version__}
+
+    def reduced_products(self):
+        """Whether narrow products keep fewer bits than float32."""
+        return str(self._device) != "cpu"
+
+    def exact_weights(self):
+        """Whether asking for the weights may change no bit: promised on the CPU alone."""
+        return str(self._device) == "cpu"
+
+    def context(self, dtype):
+        """Nothing is needed."""
+        del dtype
+        return contextlib.nullcontext()
+
+    def array(self, value, dtype):
+        """A tensor; bfloat16 by its bits, which NumPy has no dtype of its own for."""
+        value = np.array(super().array(value, dtype), order="C", copy=True)
+        if value.dtype == bfloat16():
+            return self._torch.from_numpy(value.view(np.int16)).view(self._torch.bfloat16).to(self._device)
+        return self._torch.from_numpy(value).to(self._device)
+
+    def read(self, value):
+        """A tensor as a NumPy array."""
+        if not isinstance(value, self._torch.Tensor):
+            return super().read(value)
+        value = value.detach().cpu().contiguous()
+        if value.dtype == self._torch.bfloat16:
+            return value.view(self._torch.int16).numpy().view(bfloat16())
+        return value.numpy()
+
+    def imports(self, dtype):
+        """Lines that pasted code needs before it makes a tensor."""
+        del dtype
+        return ["import torch"]
+
+    def code(self, name, dtype):
+        """An expression of a tensor; NumPy has no bfloat16 that PyTorch reads."""
+        if dtype != "bfloat16":
+            return f"torch.from_numpy({name})"
+        return f"torch.tensor({name}.tolist(), dtype=torch.bfloat16 if {name}.dtype == ml_dtypes.bfloat16 else None)"
+
+    def gradient(self, function, arrays, fixed, cotangents):
+        """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+
+        Raises:
+          Untraceable: no result remembers what it was computed from.
+        """
+        leaves = {key: value.detach().requires_grad_() for key, value in arrays.items()}
+        outputs = function(leaves | fixed)
+        traced = [
+            (output, cotangent.to(output.dtype))
+            for output, cotangent in zip(outputs, cotangents, strict=True)
+            if isinstance(output, self._torch.Tensor) and output.requires_grad
+        ]
+        if not traced:
+            raise Untraceable("PyTorch cannot differentiate it: no result remembers the inputs")
+        found = self._torch.autograd.grad(
+            [output for output, _ in traced], list(leaves.values()), [c for _, c in traced], allow_unused=True
+        )
+        return {
+            key: self.read(self._torch.zeros_like(leaf) if gradient is None else gradient)
+            for (key, leaf), gradient in zip(leaves.items(), found, strict=True)
+        }

@@ -1,0 +1,91 @@
+"""A normalisation under a mask, taken apart: scores, mask, weights, and what the weights average."""
+
+import numpy as np
+
+import attnpool_ref as ref
+
+VALUES = {
+    "masked_softmax": "",
+    "sparsemax": "",
+    "entmax15": "",
+    "attend": "value",
+    "dot_product_attention": "value",
+    "additive_attention": "value",
+    "tanh_sum_attention": "value",
+    "kernel_regression": "value",
+    "attention_pooling": "x",
+    "code_wise_attention": "context",
+}
+"""The rows whose weights are normalised under one mask, and what they average; "" for the weights themselves."""
+
+KEYS = {"code_wise_attention": "context_mask"}
+
+
+def _dot(v):
+    scores = ref.scaled_dot_score(v["query"], v["key"], scale=v["scale"])
+    return scores if v["bias"] is None else scores + v["bias"]
+
+
+SCORES = {
+    "masked_softmax": lambda v: v["scores"],
+    "sparsemax": lambda v: v["scores"],
+    "entmax15": lambda v: v["scores"],
+    "attend": lambda v: v["scores"],
+    "dot_product_attention": _dot,
+    "additive_attention": lambda v: ref.additive_score(
+        v["query"], v["key"], v["query_kernel"], v["key_kernel"], v["out_kernel"], bias=v["bias"]
+    ),
+    "tanh_sum_attention": lambda v: ref.tanh_sum_score(v["query"], v["key"], v["kernel"], bias=v["bias"]),
+    "kernel_regression": lambda v: ref.gaussian_score(v["query"], v["key"], bandwidth=v["bandwidth"]),
+}
+"""The scores of a row, where they are more than the logarithm of its weights."""
+
+
+class Anatomy:
+    """A normalisation under a mask: scores, weights without the mask, mask, and how weights make a result."""
+
+    def __init__(self, asked):
+        self.asked, options = asked, asked.case.options
+        self.axis = options.get("axis", -1)
+        self.key = KEYS.get(asked.row.name, "mask")
+        self.absent = {self.key: None} | ({"lengths": None} if "lengths" in asked.values else {})
+        self.weights = asked.oracle(return_weights=bool(asked.row.weights), **self.absent)[-1]
+        with np.errstate(all="ignore"):
+            scores = SCORES.get(asked.row.name)
+            self.scores = np.log(self.weights) if scores is None else scores(asked.values)
+        self.real = np.broadcast_to(self._real(), self.scores.shape)
+
+    def _real(self):
+        asked = self.asked
+        if asked.values.get("lengths") is not None:  # of masked_softmax: what they leave is what has a weight
+            return asked.oracle(scores=np.zeros(self.scores.shape))[0] > 0
+        return True if asked.values.get(self.key) is None else asked.real(self.key)
+
+    @classmethod
+    def of(cls, asked, softmax=True):
+        """The anatomy of a call, or None where it has none, or none of a softmax where one is needed."""
+        options, name = asked.case.options, asked.row.name
+        plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
+        plain = plain and name not in ("sparsemax", "entmax15")
+        return cls(asked) if name in VALUES and (plain or not softmax) else None
+
+    def softmax(self, scores, epsilon=0.0):
+        """The softmax of all scores."""
+        with np.errstate(all="ignore"):
+            top = np.max(scores, self.axis, keepdims=True, initial=-np.inf)
+            powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
+            return powers / (np.sum(powers, self.axis, keepdims=True) + epsilon)
+
+    def answer(self, weights):
+        """The row's results with these weights."""
+        asked = self.asked
+        if not VALUES[asked.row.name]:
+            return [weights]
+        value, applied = asked.values[VALUES[asked.row.name]], weights
+        if asked.values.get("dropout_multiplier") is not None:
+            applied = weights * asked.values["dropout_multiplier"]
+        if asked.row.weight_results[0][-2:] == ("n", "m"):
+            pooled = applied @ value
+        else:
+            pooled = np.sum(applied[..., None] * value, -2)
+        return [pooled, weights] if asked.return_weights else [pooled]

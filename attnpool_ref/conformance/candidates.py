@@ -1,0 +1,136 @@
+"""What is judged, and how it wants to be called: the same words in Python and on the command line."""
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypedDict
+
+from attnpool_ref import variants
+
+MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
+
+
+class Calls(TypedDict, total=False):
+    """How a candidate wants to be called; see :class:`Candidate`."""
+
+    arguments: Mapping[str, str]
+    padding_true: bool
+    mask_form: str | None
+    mask_required: bool
+    batched: bool
+    fixed: Mapping[str, Any]
+    leave: tuple[str, ...]
+    arrays: Any
+    parameters: Callable[[Any], Mapping[str, Any]] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Something to judge, and how it is called.
+
+    Attributes:
+      target: a module, a mapping of names, an object with functions, or one callable for one row: a function, a
+        ``torch.nn.Module``, a Flax NNX module, a bound Linen module.
+      arguments: the candidate's names of arguments that the row calls otherwise: ``{"attention_mask": "mask"}``.
+      padding_true: its masks say True (or 1) where there is padding.
+      mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (masks are prefixes),
+        "segments" (tokens of all examples in one row [N, d], ``segment_ids`` [N] and ``num_segments``); None for
+        the row's own, boolean or integer.
+      mask_required: it is never called without a mask.
+      batched: it takes [B, L, d] and no other rank.
+      fixed: what it has in place of the row's defaults: ``{"normalizer": "sparsemax"}``.
+      leave: its arguments that stay at their defaults and are not the row's.
+      arrays: "numpy", "jax", "torch", "keras", or an adapter; found out if None.
+      parameters: from the target to those arguments of the row that the target holds itself, as the row has them
+        (a ``torch.nn.Linear`` holds the transposed kernel).
+    """
+
+    target: Any
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    padding_true: bool = False
+    mask_form: str | None = None
+    mask_required: bool = False
+    batched: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    leave: tuple[str, ...] = ()
+    arrays: Any = None
+    parameters: Callable[[Any], Mapping[str, Any]] | None = None
+
+    def __post_init__(self):
+        if self.mask_form is not None and self.mask_form not in MASK_FORMS:
+            raise ValueError(f"no form of masks is called {self.mask_form!r}, needs one of {', '.join(MASK_FORMS)}")
+        if self.padding_true and self.mask_form in ("additive", "lengths", "segments"):
+            raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
+
+    def for_row(self, row):
+        """The candidate for one row, its target the callable, or None where there is none."""
+        found = self.target.get(row.name) if isinstance(self.target, Mapping) else getattr(self.target, row.name, None)
+        if isinstance(found, Candidate):
+            return found
+        return replace(self, target=found) if callable(found) else None
+
+    def rows(self):
+        """Names of the rows that it has."""
+        return tuple(row.name for row in variants.VARIANTS if self.for_row(row) is not None)
+
+    def says(self):
+        """How it is called, where it is not as the row says, as a dict of plain data."""
+        said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
+        said |= {"mask_required": self.mask_required, "batched": self.batched, "leave": list(self.leave)}
+        said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
+        return {key: value for key, value in said.items() if value}
+
+
+def as_candidate(target, calls):
+    """A :class:`Candidate` of anything; one that is a candidate already is said no more of.
+
+    Raises:
+      TypeError: the target is a Candidate, and ``calls`` says how to call it once more.
+    """
+    if not isinstance(target, Candidate):
+        return Candidate(target, **calls)
+    if calls:
+        raise TypeError(f"{', '.join(calls)} stands in the Candidate already, or belongs there")
+    return target
+
+
+def single(candidate, name):
+    """The candidate for the row ``name``: the one of that name, or the target itself where it is a callable alone.
+
+    Raises:
+      ValueError: no row has such a name.
+    """
+    row = variants.get(name)
+    found = candidate.for_row(row)
+    if found is not None or not callable(candidate.target):
+        return found
+    return candidate
+
+
+def title_of(target):
+    """What a report calls a candidate that nobody has named."""
+    name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None)
+    if name is None and hasattr(target, "func"):
+        return title_of(target.func)
+    return name or type(target).__name__
+
+
+def signature_of(function):
+    """The signature of a callable, or None where it has none that can be read.
+
+    That of a module which takes anything and hands it on (PyTorch's to ``forward``, Keras' to ``call``) is theirs.
+    """
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    anything = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values())
+    inner = getattr(function, "call", None) or getattr(function, "forward", None)
+    return signature_of(inner) if anything and callable(inner) else found
+
+
+def nearest(word, known):
+    """`` (did you mean ...?)``, or nothing."""
+    near = difflib.get_close_matches(word, known, n=3, cutoff=0.4)
+    return f"; did you mean {', '.join(near)}?" if near else ""

@@ -1,0 +1,136 @@
+"""Cases as a candidate can meet them: what it does not take stays at its default, masks have the form that it reads."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.conformance.calling import NotAsked
+from attnpool_ref.conformance.candidates import Candidate
+
+
+def own_parameters(candidate, row, adapter):
+    """The arguments of the row that the target holds itself, as NumPy arrays; none without ``parameters``.
+
+    Raises:
+      ValueError: the row has no such argument, or not in such a shape.
+    """
+    if candidate.parameters is None:
+        return {}
+    found = {k: np.asarray(adapter.read(v)) for k, v in candidate.parameters(candidate.target).items() if v is not None}
+    for key, value in found.items():
+        if key not in row.arguments:
+            raise ValueError(f"{row.name} has no argument {key!r}, which `parameters` gives")
+        if not any(len(own) == value.ndim for own in _shapes(row, key)):
+            raise ValueError(f"`{key}` has shape {value.shape}, {row.name} needs {row.arguments[key]}")
+    return found
+
+
+def _shapes(row, key):
+    """The shapes of an argument, without batch axes, which no parameter of a module has."""
+    return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
+
+
+def sized(row, parameters):
+    """The row with the sizes that these parameters have."""
+    sizes = {}
+    for key, value in parameters.items():
+        own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
+        sizes |= {axis: size for axis, size in zip(own, value.shape, strict=True) if axis.isidentifier()}
+    return replace(row, sizes=sizes) if sizes else row
+
+
+def fit(case, calling, parameters):
+    """The case as the candidate can meet it.
+
+    Raises:
+      NotAsked: it cannot; the message says why.
+    """
+    candidate, row, values, axes = calling.candidate, case.row, dict(case.values), dict(case.axes)
+    for key, value in parameters.items():
+        own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
+        if values[key] is None or values[key].shape[-value.ndim or None :] != value.shape:
+            raise NotAsked(f"its own `{key}` has shape {value.shape}")
+        values[key], axes[key] = value.astype(np.float64), own
+    for key, argument in row.arguments.items():
+        if argument.kind == "number" and values[key] is not None and not calling.takes(key) and key not in parameters:
+            default = calling.default(key)
+            values[key] = None if default is None else np.float64(default)
+        if argument.kind == "mask" and calling.takes(key):
+            if values[key] is None and needs_mask(calling, key) and not _has_lengths(case):
+                values[key], axes[key] = _everything_real(case, argument)
+            if values[key] is not None and candidate.mask_form == "lengths":
+                values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
+    fitted = replace(case, values=values, axes=axes)
+    check_rank(fitted, candidate, parameters)
+    return fitted
+
+
+def needs_mask(calling, key):
+    """Whether the candidate is never called without this mask."""
+    candidate: Candidate = calling.candidate
+    return candidate.mask_required or candidate.mask_form == "segments" or calling.is_needed(key)
+
+
+def _has_lengths(case):
+    return case.values.get("lengths") is not None
+
+
+def _everything_real(case, argument):
+    own = argument.shapes[0] if argument.shapes[0] != ("...",) else next(iter(case.axes.values()))
+    shape = tuple(s for a in own for s in (case.batch if a == "..." else (contract.size_of(a, case.sizes),)))
+    return np.ones(shape, bool), own
+
+
+def check_rank(case, candidate, own=()):
+    """Raises :class:`NotAsked` where a case is of a rank that the candidate, which holds ``own``, does not take."""
+    if candidate.batched and case.row.batched:
+        arguments = case.row.arguments
+        shared = [
+            k for k, axes in case.axes.items() if k not in own and arguments[k].kind == "data" and "..." not in axes
+        ]
+        if len(case.batch) != 1 or any(arguments[k].batched for k in shared):
+            raise NotAsked("it takes one batch axis, and all data have it")
+    if candidate.mask_form == "segments" and not case.batch:
+        raise NotAsked("segment numbers are for several examples")
+
+
+class Packed:
+    """Tokens of all examples in one row, as segment numbers want them: how to pack them, and how to unpack results."""
+
+    def __init__(self, case, mask):
+        """``mask`` is the case's key of the mask; its tokens alone are packed."""
+        argument = case.row.arguments[mask]
+        self.axis, self.case, self.batch = argument.own[0], case, case.batch
+        real = np.broadcast_to(np.asarray(case.values[mask]).astype(bool), (*case.batch, case.sizes[self.axis]))
+        self.places = np.nonzero(real.reshape(-1))[0]
+        self.examples = int(np.prod(case.batch))
+        self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int32)
+
+    def pack(self, key, value):
+        """An argument: [N, ...] where it has the axis of the tokens, [num_segments, ...] where it has batch axes alone."""
+        own = self.case.axes[key]
+        if self.axis in own and (own[0] != "..." or own.index(self.axis) != 1):
+            raise NotAsked(f"`{key}` cannot be packed")
+        if self.axis in own:
+            return self._flat(value)[self.places]
+        return value.reshape(self.examples, *value.shape[len(self.batch) :]) if "..." in own else value
+
+    def _flat(self, value):
+        rank = len(self.batch) + 1
+        return value.reshape(int(np.prod(value.shape[:rank])), *value.shape[rank:])
+
+    def unpack(self, key, gradient):
+        """The gradient of a packed argument, as the row has it: 0 at the padding that was left out."""
+        own, shape = self.case.axes[key], self.case.values[key].shape
+        if self.axis not in own:
+            return gradient.reshape(shape)
+        whole = np.zeros(self._flat(np.empty(shape, np.bool_)).shape, gradient.dtype)
+        whole[self.places] = gradient
+        return whole.reshape(shape)
+
+    def result(self, output):
+        """[num_segments, ...] with the batch axes of the case."""
+        if output.shape[:1] != (self.examples,):
+            return output
+        return output.reshape(*self.batch, *output.shape[1:])

@@ -1,0 +1,356 @@
+"""Known mistakes as answers: the definition, asked or read in a wrong way.
+
+Each is made from the row's own description, so that it exists for every row that it can befall. Those that are about
+weights take the normalisation apart: scores, mask, weights, and what the weights average.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.conformance.anatomy import SCORES, Anatomy
+from attnpool_ref.conformance.subject import oracle_outputs
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake in words, and its answer: from an :class:`Asked` to a list of arrays, or None where it has none.
+
+    ``number`` stands in the words' place ``{}``; mistakes with the same words are told as one.
+    """
+
+    words: str
+    answer: Callable[["Asked"], Any]
+    number: str = ""
+
+
+class Asked:
+    """One call: its arguments in float64, and the oracle with some of them changed."""
+
+    def __init__(self, subject, case, weights):
+        self.subject, self.case, self.row = subject, case, case.row
+        self.return_weights, self.values = weights, subject.values(case)
+        self.masks = case.given("mask")
+
+    def oracle(self, options=None, return_weights=None, **changes):
+        """The oracle's results for changed arguments and options, as a list."""
+        case = replace(self.case, options=self.case.options | (options or {}))
+        return_weights = self.return_weights if return_weights is None else return_weights
+        return oracle_outputs(self.subject, self.values | changes, case, return_weights)
+
+    @cached_property
+    def exact(self):
+        """What is right."""
+        return self.oracle()
+
+    def real(self, key):
+        """A mask as booleans."""
+        return np.asarray(self.values[key]).astype(bool)
+
+    @cached_property
+    def empty(self):
+        """Where the right results are 0 because nothing is real: one boolean array for each output, or None."""
+        if not self.masks:
+            return None
+        nothing = self.oracle(**{key: np.zeros_like(self.real(key)) for key in self.masks})
+        if any(np.any(output != 0) for output in nothing if output.dtype != bool):
+            return None
+        rng = self.case.rng(" other data")
+        data = {key: rng.standard_normal(self.values[key].shape) for key in self.case.given("data")}
+        return [_all_zero(a) & _all_zero(b) for a, b in zip(self.exact, self.oracle(**data), strict=True)]
+
+
+def _all_zero(output):
+    """Where a whole vector of an output is 0."""
+    if output.ndim == 0:
+        return output == 0
+    return np.broadcast_to(np.all(output == 0, -1, keepdims=True), output.shape)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Masks
+
+
+def _masks(change):
+    def answer(asked):
+        if not asked.masks:
+            return None
+        return asked.oracle(**{key: change(asked.real(key)) for key in asked.masks})
+
+    return answer
+
+
+def _one_mask(name, change):
+    def answer(asked):
+        if name not in asked.masks:
+            return None
+        return asked.oracle(**{name: change(asked.real(name))})
+
+    return answer
+
+
+def _swapped_masks(first, second):
+    def answer(asked):
+        if not {first, second} <= set(asked.masks) or asked.values[first].shape != asked.values[second].shape:
+            return None
+        return asked.oracle(**{first: asked.values[second], second: asked.values[first]})
+
+    return answer
+
+
+def _on_empty_rows(value):
+    def answer(asked):
+        if asked.empty is None:
+            return None
+        return [np.where(e, value, o) for e, o in zip(asked.empty, asked.exact, strict=True)]
+
+    return answer
+
+
+def _padded_length(asked):
+    """The sum of the real tokens, divided by the number of all."""
+    if len(asked.masks) != 1 or asked.row.name not in ("mean_pooling", "weighted_pooling"):
+        return None
+    real, length = asked.real(asked.masks[0]), asked.case.sizes["L"]
+    weights = asked.values.get("weights")
+    weights = np.ones(length) if weights is None else weights
+    kept = np.sum(np.where(real, weights, 0), -1)
+    with np.errstate(all="ignore"):
+        return [asked.exact[0] * (kept / np.sum(weights, -1))[..., None]]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The softmax, taken apart
+
+
+def _softmax(change):
+    """A mistake about a softmax: ``change(anatomy)`` gives its weights."""
+
+    def answer(asked):
+        anatomy = Anatomy.of(asked)
+        return None if anatomy is None else anatomy.answer(change(anatomy))
+
+    return answer
+
+
+def _filled(number, empty):
+    def weights(a):
+        number_ = float(_least(a)) if number is None else number
+        return _where_real(a, a.softmax(np.where(a.real, a.scores, number_)), empty)
+
+    return weights
+
+
+def _added(number, empty):
+    def weights(a):
+        wide = np.float64 if a.asked.subject.dtype == "float64" else np.float32
+        with np.errstate(all="ignore"):
+            scores = a.scores.astype(wide) + np.where(a.real, wide(0), wide(number))
+        return _where_real(a, a.softmax(scores.astype(np.float64)), empty)
+
+    return weights
+
+
+def _least(a):
+    """The least number of the dtype that is computed in."""
+    return np.finfo(np.float64 if a.asked.subject.dtype == "float64" else np.float32).min
+
+
+def _where_real(a, weights, empty):
+    """Weights as they are, or 0 where nothing is real."""
+    return weights if empty else np.where(np.any(a.real, a.axis, keepdims=True), weights, 0)
+
+
+def _epsilon(number):
+    def weights(a):
+        found = a.softmax(np.where(a.real, a.scores, -np.inf), number)
+        return np.where(a.real, found, 0)
+
+    return weights
+
+
+def _not_normalized_again(asked):
+    anatomy = Anatomy.of(asked, softmax=False)
+    return None if anatomy is None else anatomy.answer(np.where(anatomy.real, anatomy.weights, 0))
+
+
+def _uniform_when_empty(a):
+    nothing = ~np.any(a.real, a.axis, keepdims=True)
+    found = np.where(a.real, a.softmax(np.where(a.real, a.scores, -np.inf)), 0)
+    return np.where(nothing, 1 / max(a.scores.shape[a.axis], 1), found)
+
+
+def _multiplied(empty):
+    """Scores times mask."""
+
+    def answer(asked):
+        anatomy = Anatomy.of(asked, softmax=False)
+        if anatomy is None or asked.row.name not in SCORES:
+            return None
+        with np.errstate(invalid="ignore"):
+            scores = anatomy.scores * anatomy.real
+        if "scores" in asked.values:
+            weights = asked.oracle(return_weights=bool(asked.row.weights), scores=scores, **anatomy.absent)[-1]
+        else:
+            weights = anatomy.softmax(scores)
+        return anatomy.answer(weights if empty else np.where(anatomy.real, weights, 0))
+
+    return answer
+
+
+def _over_the_other_axis(asked):
+    anatomy = Anatomy.of(asked) if asked.masks else None
+    if anatomy is None or anatomy.scores.ndim < 2 or len((asked.row.weight_results or (("...", "n", "m"),))[0]) < 3:
+        return None
+    anatomy.axis = -1 if anatomy.axis == -2 else -2
+    found = anatomy.softmax(np.where(anatomy.real, anatomy.scores, -np.inf))
+    return anatomy.answer(np.where(anatomy.real, found, 0))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Other arguments
+
+
+def _without(key):
+    def answer(asked):
+        if asked.values[key] is None:
+            return None
+        return asked.oracle(**{key: None})
+
+    return answer
+
+
+def _number(key, value):
+    def answer(asked):
+        return asked.oracle(**{key: np.float64(value)}) if asked.values[key] is not None else None
+
+    return answer
+
+
+def _option(key, value):
+    def answer(asked):
+        return asked.oracle(options={key: value}) if asked.case.options.get(key) != value else None
+
+    return answer
+
+
+def _swapped(first, second):
+    def answer(asked):
+        a, b = asked.values[first], asked.values[second]
+        if a is None or b is None or a.shape != b.shape:
+            return None
+        return asked.oracle(**{first: b, second: a})
+
+    return answer
+
+
+def _results_swapped(asked):
+    count = len(asked.row.results)
+    if count != 2:
+        return None
+    return [asked.exact[1], asked.exact[0], *asked.exact[2:]]
+
+
+def _scaled(power):
+    """Scores times a power of the width in place of 1/sqrt(d)."""
+
+    def answer(asked):
+        name, values = asked.row.name, asked.values
+        if "scale" in values and asked.row.arguments["scale"].optional:
+            width = asked.case.sizes["c" if values.get("key_kernel") is not None else "d"]
+            return asked.oracle(scale=np.float64(width**power)) if values["scale"] is None else None
+        if name not in ("multi_head_attention", "multi_head_attention_pooling", "label_attention"):
+            return None
+        factor = values["query_kernel"].shape[-1] ** (power + 0.5)
+        bias = values.get("query_bias")
+        changed = {} if bias is None else {"query_bias": factor * bias}
+        return asked.oracle(query_kernel=factor * values["query_kernel"], **changed)
+
+    return answer
+
+
+def _norms(norm):
+    """Unit vectors by another norm, which is made from the right one."""
+
+    def answer(asked):
+        def unit(x, axis=-1):
+            with np.errstate(all="ignore"):
+                return x / norm(np.sqrt(np.sum(x * x, axis, keepdims=True)))
+
+        if asked.row.name == "l2_normalize":
+            return [unit(asked.values["x"], asked.case.options.get("axis", -1))]
+        if asked.row.name == "cosine_score":
+            return [unit(asked.values["query"]) @ np.swapaxes(unit(asked.values["key"]), -1, -2)]
+        return None
+
+    return answer
+
+
+def _of_narrow_squares(norm):
+    """A norm whose square is a float32; 0 is replaced by 1."""
+    square = np.float32(norm * norm)
+    return np.where(square == 0, 1, np.sqrt(square))
+
+
+FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dtype's least number"}
+"""What stands for -inf in the scores of padding."""
+
+
+def mistakes_of(row, oracle) -> Iterator[Mistake]:
+    """The mistakes that can befall a row, the most specific first."""
+    arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
+    masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
+    if masks:
+        yield Mistake("equals the definition with `~mask`: its masks mean the opposite", _masks(lambda m: ~m))
+        yield Mistake("ignores the mask" if len(masks) == 1 else "ignores all masks", _masks(np.ones_like))
+        if len(masks) > 1:
+            for key in masks:
+                yield Mistake(f"equals the definition with `~{key}`", _one_mask(key, lambda m: ~m))
+                yield Mistake(f"ignores `{key}`", _one_mask(key, np.ones_like))
+            yield Mistake(f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped_masks(*masks[:2]))
+        yield Mistake("takes the mean over the padded length: divides by all tokens, not the real ones", _padded_length)
+        yield Mistake("the average of the padding where nothing is real", _softmax(_uniform_when_empty))
+        for empty in (True, False):
+            for number, text in FILLS.items():
+                yield Mistake("{} instead of -inf for padding", _softmax(_filled(number, empty)), text)
+            for number, text in list(FILLS.items())[:-1]:
+                yield Mistake("{} added to padded scores instead of -inf", _softmax(_added(number, empty)), text)
+            yield Mistake("scores multiplied by the mask: padding has the score 0", _multiplied(empty))
+        yield Mistake("the mask after normalising, and not normalised again", _not_normalized_again)
+        yield Mistake("NaN where nothing is real", _on_empty_rows(np.nan))
+        yield Mistake("normalises over the wrong axis", _over_the_other_axis)
+    for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
+        text = f"{number:.0e}".replace("e-0", "e-")
+        yield Mistake("an epsilon of {} in the denominator", _softmax(_epsilon(number)), text)
+        if row.norms:
+            yield Mistake("an epsilon of {} added to the norm", _norms(lambda n, e=number: n + e), text)
+            yield Mistake("a floor of {} under the norm", _norms(lambda n, e=number: np.maximum(n, e)), text)
+            yield Mistake("an epsilon of {} under the root", _norms(lambda n, e=number: np.sqrt(n * n + e)), text)
+    if row.norms:
+        yield Mistake("the zero vector is NaN", _norms(lambda n: n))
+        yield Mistake("squares overflow or vanish: scale by the largest component first", _norms(_of_narrow_squares))
+    yield Mistake("no 1/sqrt(d)", _scaled(0))
+    yield Mistake("1/d in place of 1/sqrt(d)", _scaled(-1))
+    for key, argument in arguments.items():
+        default = parameters[key].default
+        if argument.optional and argument.kind != "mask":
+            yield Mistake(f"ignores `{key}`", _without(key))
+        elif argument.kind == "number":
+            if isinstance(default, (int, float)):
+                yield Mistake(f"ignores `{key}`: it is always {default:g}", _number(key, default))
+            if default != 1:
+                yield Mistake(f"`{key}` is always 1", _number(key, 1.0))
+    for key, allowed in row.options.items():
+        values = allowed if isinstance(allowed, tuple) else {"flag": (False, True), "axis": (-1,)}.get(allowed, ())
+        for value in values:
+            yield Mistake(f"`{key}` is always {value!r}", _option(key, value))
+    data = [key for key, argument in arguments.items() if argument.kind == "data"]
+    for i, first in enumerate(data):
+        for second in data[i + 1 :]:
+            yield Mistake(f"`{first}` and `{second}` are swapped", _swapped(first, second))
+    if len(row.results) == 2:
+        yield Mistake("the two results are swapped", _results_swapped)

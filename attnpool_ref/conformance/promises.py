@@ -1,0 +1,92 @@
+"""The promises, as a table: what the report lists, row by row, and what a broken one explains."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One promise of the contract.
+
+    Attributes:
+      name: what the report calls it.
+      says: what is promised, in one sentence.
+      line: the line of the contract that says so; 0 for the definition itself.
+      follows_from: promises whose failure explains a failure of this one, as far as dtypes go.
+      judged_by: the check that judges it, a key of :data:`~attnpool_ref.conformance.checks.CHECKS`.
+    """
+
+    name: str
+    says: str
+    line: int
+    follows_from: tuple[str, ...] = ()
+    judged_by: str = "agreement"
+
+
+ANSWER = "an answer"
+VALUES = "values"
+MASKED = "values under masks"
+EMPTY = "empty rows"
+SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
+_FORM = (ANSWER, SHAPE, DTYPE)
+_WRONG = (*_FORM, VALUES, MASKED)
+
+PROMISES = (
+    Promise(ANSWER, "Legal arguments get an answer: arrays of numbers, in time, and no error.", 0),
+    Promise(SHAPE, "Each result has the shape that the row shows.", 7, (ANSWER,)),
+    Promise(DTYPE, "Results and weights have the dtype of the input.", 9, (ANSWER,)),
+    Promise(VALUES, "Without a mask the result is what the definition says, up to rounding.", 0, _FORM),
+    Promise(MASKED, "Under masks the result is what the definition says of the real tokens.", 1, (*_FORM, VALUES)),
+    Promise(WEIGHTS, "The weights are those of the definition; the real ones sum to 1.", 3, _WRONG),
+    Promise(EMPTY, "Where nothing is real the result is exactly 0, and padding has weight 0.", 6, _WRONG, "empty rows"),
+    Promise("shapes", "Other batch axes, lengths of 1 and 0, shared arguments change nothing.", 7, (*_WRONG, EMPTY)),
+    Promise("ties and edges", "Ties, zeros and edges are decided as the definition says.", 13, (*_WRONG, EMPTY)),
+    Promise("extreme scores", "Scores of any size neither overflow nor lose to padding.", 10, (*_WRONG, EMPTY)),
+    Promise("long sums", "Sums over a million tokens do not drift.", 9, _WRONG, "long sums"),
+    Promise(GRADIENT, "The gradient is that of the definition, and 0 at padding.", 14, (*_WRONG, EMPTY), "gradient"),
+    Promise(
+        "finite gradients",
+        "No gradient is NaN or infinite where scores are extreme or vectors are 0.",
+        14,
+        (*_FORM, GRADIENT, "extreme scores"),
+        "finite gradients",
+    ),
+    *(
+        Promise(
+            f"{poison} in padding",
+            f"{poison} in padded positions changes no bit of a result or of a gradient.",
+            4,
+            (*_FORM, MASKED) if poison == "NaN" else (*_FORM, MASKED, "NaN in padding"),
+            f"{poison} in padding",
+        )
+        for poison in ("NaN", "inf", "-inf", "1e30")
+    ),
+    Promise("padding amount", "More padding changes nothing.", 7, (*_FORM, MASKED, EMPTY), "padding amount"),
+    Promise("padding side", "Padding on the left is padding on the right.", 7, (*_FORM, MASKED, EMPTY), "padding side"),
+    Promise("deleting is masking", "A padded token may as well not be there.", 7, (*_FORM, MASKED, EMPTY), "deleting"),
+    Promise(
+        "permuting", "The order of the tokens does not matter where the row does not say so.", 7, _FORM, "permuting"
+    ),
+    Promise("shifting the scores", "A constant added to every score changes nothing.", 10, _FORM, "shifting"),
+    Promise("batch mates", "What else is in the batch does not matter.", 7, _FORM, "batch mates"),
+    Promise("NaN at a real token", "NaN reaches its own example and no other.", 5, _WRONG, "NaN at a real token"),
+    Promise("return_weights", "Asking for the weights changes no bit of the result.", 12, _FORM, "return_weights"),
+    Promise("inputs unchanged", "The caller's arrays stay as they are.", 15, (ANSWER,), "inputs unchanged"),
+    Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "repeated"),
+    Promise("random state untouched", "NumPy's global random state is not advanced.", 15, (ANSWER,), "repeated"),
+)
+"""In the order of the report: what explains stands before what it explains."""
+
+BY_NAME = {promise.name: promise for promise in PROMISES}
+
+
+def explained_by(name, broken):
+    """The promise that explains why ``name`` is broken, or "".
+
+    Args:
+      name: a broken promise.
+      broken: for each broken promise the dtypes in which it is; an explanation holds in all of them.
+    """
+    for cause in BY_NAME[name].follows_from:
+        if cause in broken and broken[name] <= broken[cause]:
+            return explained_by(cause, broken) or cause
+    return ""

@@ -1,0 +1,90 @@
+"""Runs one check on one case; what fails is made smaller and kept, once for each promise and dtype."""
+
+import numpy as np
+
+from attnpool_ref.conformance import shrinking, snippets
+from attnpool_ref.conformance.adapters import Untraceable
+from attnpool_ref.conformance.agreement import Finding
+from attnpool_ref.conformance.calling import NotAsked
+from attnpool_ref.conformance.checks import PROMISE_OF, booked
+from attnpool_ref.conformance.promises import ANSWER
+from attnpool_ref.conformance.report import BROKEN, HELD, Failure
+
+
+class Runner:
+    """The checks of one case of a row in one dtype."""
+
+    def __init__(self, report, subject, case, situation):
+        self.report, self.subject, self.case, self.situation = report, subject, case, situation
+
+    def __call__(self, name, run):
+        """The findings of the check ``name``, noted in the report.
+
+        Raises:
+          Untraceable: the check needs a gradient that the framework cannot take.
+        """
+        try:
+            findings = self._try(name, run, self.case)
+        except NotAsked as error:
+            kept = self.report.promises[self._promise_of(name)]
+            kept.why = kept.why or str(error)
+            return []
+        for finding in findings:
+            self._note(name, run, finding)
+        return findings
+
+    def _note(self, name, run, finding):
+        kept, dtype = self.report.promises[finding.check], self.subject.dtype
+        kept.cases += 1
+        if dtype not in kept.dtypes:
+            kept.dtypes.append(dtype)
+        if not finding.message:
+            kept.status = kept.status if kept.status == BROKEN else HELD
+            return
+        kept.status = BROKEN
+        if dtype not in [failure.dtype for failure in kept.failures]:
+            kept.failures.append(self._smallest(name, run, finding))
+
+    def _smallest(self, name, run, finding):
+        small = shrinking.shrink(self.case, lambda case: self._alike(name, run, case, finding) is not None)
+        found = self._alike(name, run, small, finding) or finding
+        return Failure(
+            self.report.name,
+            found.check,
+            self.subject.dtype,
+            found.message,
+            snippets.reproduce(self.subject, found),
+            sum(int(np.size(v)) for v in small.values.values() if v is not None),
+        )
+
+    def _alike(self, name, run, case, finding):
+        """How a smaller case, which its row must take, breaks the same promise in the same way, or None."""
+        try:
+            self.subject.exact(case)
+            findings = self._try(name, run, case)
+        except (ValueError, NotAsked, Untraceable):
+            return None  # a rule ties an axis that was cut to one that was not, or nobody can ask it
+        raises = finding.message.startswith("raises ")
+        alike = (f for f in findings if f.check == finding.check and f.message)
+        return next((f for f in alike if f.message.startswith("raises ") == raises), None)
+
+    def _try(self, name, run, case):
+        self.subject.watch.title = case.title
+        try:
+            found = run(self.subject, case, self.situation)
+        except (NotAsked, Untraceable):
+            raise
+        except Exception as error:  # the candidate's own: whatever it is, it is the finding
+            text = str(error) if type(error).__name__ == "Raised" else f"{type(error).__name__}: {error}"
+            found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {text}")
+        found = found if isinstance(found, list) else [found]
+        found = [finding for finding in found if finding is not None]
+        for finding in found:
+            finding.check = booked(name, finding)
+        return found
+
+    def _promise_of(self, name):
+        """The promise that an error of a check speaks of."""
+        if name == "agreement":
+            return PROMISE_OF.get(self.situation.kind, ANSWER)
+        return booked(name, Finding("", self.case))

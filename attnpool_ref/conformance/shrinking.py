@@ -1,0 +1,50 @@
+"""From a failing case to the smallest one that still fails."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref.conformance import cases as drawing
+
+
+def shrink(case, fails):
+    """The case with fewer examples and shorter axes, as long as it fails.
+
+    Args:
+      case: a failing case.
+      fails: from a case to whether it fails.
+    """
+    if case.row.batched and case.batch:
+        singles = [_example(case, index) for index in np.ndindex(*case.batch)]
+        singles += [_kept_as_batch(case, i) for i in range(case.batch[0]) if case.batch[0] > 1 == len(case.batch)]
+        case = next(filter(fails, singles), case)
+    for axis in sorted(case.sizes):
+        if any(axis in a and axis != a for own in case.axes.values() for a in own):
+            continue  # part of a sum of axes
+        if axis in case.row.sizes:
+            continue  # the candidate's own parameters have it
+        for position in reversed(range(case.sizes[axis])):
+            if case.sizes[axis] == 1:
+                break
+            others = [i for i in range(case.sizes[axis]) if i != position]
+            smaller = drawing.take(case, f"{axis} without {position}", axis, others)
+            if fails(smaller):
+                case = smaller
+    return case
+
+
+def _example(case, index):
+    """One example of a batch, without batch axes."""
+    values, axes = {}, {}
+    for key, own in case.axes.items():
+        values[key] = case.values[key][index] if "..." in own else case.values[key]
+        axes[key] = tuple(a for a in own if a != "...")
+    return drawing.Case(
+        case.row, f"{case.title}, example {index}", case.values | values, case.options, axes, (), case.sizes
+    )
+
+
+def _kept_as_batch(case, index):
+    """One example of a batch, as a batch of one, for those who know no other rank."""
+    values = {k: case.values[k][index : index + 1] for k, own in case.axes.items() if "..." in own}
+    return replace(case, title=f"{case.title}, example {index} alone", values=case.values | values, batch=(1,))

@@ -1,0 +1,118 @@
+"""From what was judged to a row's verdict: what follows from what, what was never judged, and why."""
+
+from dataclasses import dataclass, field
+
+from attnpool_ref.conformance import promises
+from attnpool_ref.conformance.hazards import POISONS
+from attnpool_ref.conformance.report import BROKEN, FAIL, HELD, NOT_APPLICABLE, PARTIAL, PASS, Unasked
+
+
+@dataclass
+class Coverage:
+    """What the cases covered.
+
+    Attributes:
+      masks: the masks that were given with padding in them.
+      given: the arguments and options that were given.
+      untraceable: why there are no gradients of a candidate whose framework has them, or "".
+    """
+
+    masks: set[str] = field(default_factory=set)
+    given: set[str] = field(default_factory=set)
+    untraceable: str = ""
+
+
+def conclude(report, subject, scope, coverage, ended=""):
+    """Fills in what the cases' findings come to.
+
+    Args:
+      report: the row's report.
+      subject: the candidate.
+      scope: what was to be judged.
+      coverage: what was.
+      ended: why the judging ended early, or "".
+    """
+    report.ended = ended
+    broken = {name: set(_dtypes(kept)) for name, kept in report.promises.items() if kept.status == BROKEN}
+    for name, kept in report.promises.items():
+        if kept.status == BROKEN:
+            kept.follows_from = promises.explained_by(name, broken)
+        elif kept.status == NOT_APPLICABLE and not kept.why:
+            kept.why = _why(name, report, subject, scope, broken)
+    for key in subject.calling.not_taken():
+        report.unasked.append(Unasked(f"`{key}`", "it takes none" + _default(subject.calling.default(key))))
+    report.partial = list(_partial(subject, scope, coverage, ended))
+    if broken:
+        report.status = FAIL
+    elif not any(kept.status == HELD for kept in report.promises.values()):
+        report.status = NOT_APPLICABLE
+    else:
+        report.status = PARTIAL if report.partial else PASS
+
+
+def _dtypes(kept):
+    return [failure.dtype for failure in kept.failures]
+
+
+def _default(value):
+    return "" if value is None or callable(value) or isinstance(value, bool) else f"; the row's default is {value!r}"
+
+
+def _partial(subject, scope, coverage, ended):
+    """Why a row that broke nothing has not passed."""
+    calling = subject.calling
+    for key in calling.unjudged:
+        yield (
+            f"its argument `{key}` was never given: say what it is (arguments={{{key!r}: NAME}}, --arg {key}=NAME), "
+            f"or that it may stay as it is (leave=({key!r},), --leave {key})"
+        )
+    for key, argument in _arguments(subject):
+        if key not in calling.declared:
+            continue
+        if argument.kind == "mask" and key not in coverage.masks:
+            yield f"its mask `{calling.names.get(key, key)}` was never given with padding in it"
+        elif scope.partial and argument.kind != "mask" and key not in coverage.given:
+            yield f"its argument `{calling.names[key]}` was never given"
+    if coverage.untraceable:
+        yield f"its gradient was never judged: {coverage.untraceable}"
+    if ended:
+        yield ended
+
+
+def _arguments(subject):
+    """(name, argument) of the row's arguments that the candidate does not hold itself."""
+    return [(k, a) for k, a in subject.row.arguments.items() if k not in subject.parameters]
+
+
+def _why(name, report, subject, scope, broken):
+    """Why nothing was judged of a promise."""
+    row, calling = subject.row, subject.calling
+    masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
+    if not report.cases:
+        return "nothing was judged"
+    if name == promises.WEIGHTS or name == "return_weights":
+        if not row.weights:
+            return "the row has no weights"
+        if not calling.takes("return_weights"):
+            return "it takes no `return_weights`"
+    if name in _OF_MASKS:
+        if not masks:
+            return "the row has no mask"
+        if not any(calling.takes(k) for k in masks):
+            return "it takes no mask"
+        if subject.candidate.mask_form == "segments":
+            return "packed tokens hold no padding"
+    if name in (promises.GRADIENT, "finite gradients"):
+        if subject.adapter.gradient is None:
+            return f"{subject.adapter.name} arrays have no gradients"
+        if not scope.gradients:
+            return "gradients were not asked for"
+    if name == "long sums" and not scope.long:
+        return "long sums were not asked for"
+    if broken:
+        return "its check was not reached"
+    return "no case of this row speaks of it"
+
+
+_OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}
+_OF_MASKS |= {f"{name} in padding" for name in POISONS}

@@ -1,0 +1,266 @@
+"""What is judged, and how it is called: each right candidate passes, and the same one called wrongly does not."""
+
+import functools
+import types
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import attnpool_ref as ref
+from attnpool_ref import conformance
+from attnpool_ref.commands.application import application
+from attnpool_ref.conformance import Candidate
+
+FEW = {"shapes": ("no batch",), "long": False}
+
+
+def row_of(candidate, name="mean_pooling", **options):
+    """The report of one row, in float32 unless told."""
+    return conformance.judge(candidate, only=(name,), **({"dtypes": ("float32",)} | FEW | options)).rows[0]
+
+
+def statuses(row):
+    return {name: kept.status for name, kept in row.promises.items()}
+
+
+def renamed(inputs, attention_mask=None):
+    return ref.mean_pooling(inputs, attention_mask)
+
+
+def padding_marked(x, padding=None):
+    return ref.mean_pooling(x, None if padding is None else padding == 0)
+
+
+def of_integers(x, mask):
+    assert mask.dtype == np.int32
+    return ref.mean_pooling(x, mask)
+
+
+def additive(x, mask):
+    assert mask.dtype == x.dtype
+    return ref.mean_pooling(x, mask == 0)
+
+
+def of_lengths(x, lengths=None):
+    return ref.mean_pooling(x, None if lengths is None else ref.lengths_to_mask(lengths, x.shape[-2]))
+
+
+def packed(x, segment_ids, num_segments):
+    tokens = [x[segment_ids == i] for i in range(num_segments)]
+    return np.array([ref.mean_pooling(part) for part in tokens], x.dtype).reshape(num_segments, x.shape[-1])
+
+
+def of_batches(x, mask):
+    assert x.ndim == 3 and mask.shape == x.shape[:2]
+    return ref.mean_pooling(x, mask)
+
+
+RIGHT = {
+    "another name, by place": Candidate(renamed),
+    "a keyword of another name": Candidate(
+        lambda *, tokens, keep=None: ref.mean_pooling(tokens, keep), arguments={"tokens": "x", "keep": "mask"}
+    ),
+    "another order": Candidate(lambda mask, x: ref.mean_pooling(x, mask), mask_required=True),
+    "padding is True": Candidate(padding_marked, padding_true=True),
+    "padding is 1": Candidate(padding_marked, padding_true=True, mask_form="integer"),
+    "integers": Candidate(of_integers, mask_form="integer"),
+    "additive": Candidate(additive, mask_form="additive"),
+    "lengths": Candidate(of_lengths, mask_form="lengths"),
+    "segment numbers": Candidate(packed, mask_form="segments"),
+    "batches alone": Candidate(of_batches, batched=True),
+    "a partial": Candidate(functools.partial(ref.mean_pooling)),
+}
+WRONG = {
+    "padding is True, and nobody says so": Candidate(padding_marked),
+    "padding is not True, and somebody says so": Candidate(ref.mean_pooling, padding_true=True),
+    "lengths that are one too long": Candidate(
+        lambda x, lengths: ref.mean_pooling(x, np.arange(x.shape[-2]) <= lengths[..., None]), mask_form="lengths"
+    ),
+    "segments that forget the last token": Candidate(
+        lambda x, segment_ids, num_segments: packed(x[:-1], segment_ids[:-1], num_segments), mask_form="segments"
+    ),
+    "lengths that are not read": Candidate(lambda x, lengths: ref.mean_pooling(x), mask_form="lengths"),
+    "an additive mask that is added to the tokens": Candidate(
+        lambda x, mask: np.mean(x + np.exp(mask)[..., None], -2), mask_form="additive"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", RIGHT)
+def test_a_right_candidate_passes_as_it_wants_to_be_called(way):
+    row = row_of(RIGHT[way])
+    assert row.status == "pass", (row.partial, row.failures)
+    assert row.promises["values under masks"].status == "held"
+
+
+@pytest.mark.parametrize("way", WRONG)
+def test_a_wrong_candidate_fails_however_it_is_called(way):
+    row = row_of(WRONG[way])
+    assert row.status == "fail"
+    assert {kept.promise for kept in row.broken if not kept.follows_from} & {
+        "values", "values under masks", "empty rows", "an answer",
+    }  # fmt: skip
+
+
+def test_what_lengths_cannot_say_is_not_asked():
+    row = row_of(RIGHT["lengths"])
+    assert row.promises["padding side"].status == "n/a"
+    assert row.promises["padding side"].why == "lengths say where tokens end, not where padding begins elsewhere"
+    assert row.promises["deleting is masking"].status == "held"
+
+
+def test_batches_alone_are_not_asked_for_another_rank():
+    row = row_of(RIGHT["batches alone"])
+    (unasked,) = [unasked for unasked in row.unasked if "no batch" in unasked.what]
+    assert unasked.why == "it takes one batch axis, and all data have it"
+
+
+def test_the_natural_signature_is_judged():
+    """Without scale, dropout and weights: they stay at the row's defaults."""
+
+    def attention(query, key, value, mask=None):
+        return ref.dot_product_attention(query, key, value, mask)
+
+    row = row_of(attention, "dot_product_attention")
+    assert row.status == "pass"
+    assert {u.what for u in row.unasked} == {"`bias`", "`scale`", "`dropout_multiplier`", "`return_weights`"}
+    assert row.promises["weights"].why == "it takes no `return_weights`"
+
+
+def test_a_default_that_a_candidate_needs_but_cannot_say_is_judged_at_the_default():
+    def pool(x, y, x_mask=None, y_mask=None):
+        return ref.cross_attention_pooling(x, y, x_mask, y_mask)
+
+    def scaled(x, y, x_mask=None, y_mask=None):
+        return ref.cross_attention_pooling(x, y, x_mask, y_mask, scale=0.5)
+
+    assert row_of(pool, "cross_attention_pooling").status == "pass"
+    assert row_of(scaled, "cross_attention_pooling").status == "fail"
+    assert row_of(scaled, "cross_attention_pooling", fixed={"scale": 0.5}).status == "pass"
+
+
+def test_a_row_that_cannot_be_called_says_why():
+    row = row_of(lambda x, temperature, mask=None: x, "mean_pooling")
+    assert (row.status, row.cases) == ("n/a", 0)
+    assert row.unasked[0].why.startswith("it needs `temperature`, which the row does not have")
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x, *, keep=None: ref.mean_pooling(x, keep), "its argument `keep` was never given"),
+        (lambda x, mask=None, keepdims=False: ref.mean_pooling(x, mask), "its argument `keepdims` was never given"),
+    ],
+)
+def test_an_argument_that_was_never_given_makes_it_partial(function, why):
+    row = row_of(function)
+    assert row.status == "partial" and row.partial[0].startswith(why)
+    with pytest.raises(AssertionError, match="mean_pooling: partial: its argument"):
+        conformance.check(function, "mean_pooling", **FEW)
+
+
+def test_an_argument_that_may_stay_as_it_is_makes_nothing_partial():
+    assert row_of(lambda x, mask=None, keepdims=False: ref.mean_pooling(x, mask), leave=("keepdims",)).status == "pass"
+
+
+def test_packed_tokens_hold_no_padding():
+    kept = row_of(RIGHT["segment numbers"]).promises["NaN in padding"]
+    assert (kept.status, kept.why) == ("n/a", "packed tokens hold no padding")
+
+
+class Namespace:
+    """An object with functions."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def mean_pooling(self, x, mask=None):
+        return ref.mean_pooling(self.scale * x, mask)
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        Namespace(1),
+        types.SimpleNamespace(mean_pooling=ref.mean_pooling),
+        {"mean_pooling": ref.mean_pooling},
+        {"mean_pooling": Candidate(padding_marked, padding_true=True)},
+    ],
+    ids=["object", "namespace", "mapping", "mapping of candidates"],
+)
+def test_whatever_has_the_names_is_judged(whole):
+    report = conformance.judge(whole, dtypes=("float32",), **FEW)
+    assert [row.name for row in report.rows if row.status == "pass"] == ["mean_pooling"]
+    assert report.passed
+
+
+class Pool:
+    """A module with parameters: a learned query, keys of a layer."""
+
+    def __init__(self, transposed=False):
+        rng = np.random.default_rng(3)
+        self.query, self.kernel = rng.standard_normal(4).astype("f"), rng.standard_normal((6, 4)).astype("f")
+        self.transposed = transposed
+
+    def __call__(self, x, mask=None):
+        return ref.attention_pooling(x, mask, self.query, key_kernel=self.kernel)
+
+    def parameters(self):
+        return {"query": self.query, "key_kernel": 2 * self.kernel if self.transposed else self.kernel}
+
+
+def test_a_module_is_judged_with_its_own_parameters():
+    row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters)
+    assert row.status == "pass" and row.cases
+    assert row_of(Pool(True), "attention_pooling", parameters=Pool.parameters).status == "fail"
+
+
+def test_a_module_is_judged_in_its_parameters_dtype_alone():
+    row = row_of(Pool(), "attention_pooling", parameters=Pool.parameters, dtypes=("float64",))
+    assert row.status == "n/a" and row.unasked[0].why == "its parameters are float32"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"arguments": {"keep": "mask"}}, "the candidate has no argument 'keep'"),
+        ({"arguments": {"mask": "masc"}}, "mean_pooling has no argument 'masc'; did you mean mask"),
+        ({"mask_form": "holes"}, "no form of masks is called 'holes', needs one of boolean"),
+        ({"mask_form": "lengths", "padding_true": True}, "padding_true says nothing of a mask in the form 'lengths'"),
+        ({"arrays": "lists"}, "no arrays are called 'lists', needs one of numpy"),
+        ({"parameters": lambda target: {"kernel": np.ones(2)}}, "mean_pooling has no argument 'kernel'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        conformance.judge(ref.mean_pooling, only=("mean_pooling",), **options)
+
+
+def test_a_candidate_is_described_once():
+    with pytest.raises(TypeError, match="batched stands in the Candidate already"):
+        conformance.check(Candidate(ref.mean_pooling), "mean_pooling", batched=True)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    (tmp_path / "candidates_of_a_test.py").write_text(
+        "import attnpool_ref\n"
+        "def pool(tokens, *, padding=None):\n"
+        "    return attnpool_ref.mean_pooling(tokens, None if padding is None else ~padding)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_command_line_says_the_same(here):
+    def run(*arguments):
+        words = ["check", "candidates_of_a_test:pool", "--as", "mean_pooling", "--quick", "--dtype", "float32"]
+        return CliRunner().invoke(application, [*words, *arguments])
+
+    assert run().exit_code == 3
+    assert run("--leave", "padding").exit_code == 0
+    assert run("--arg", "padding=mask").exit_code == 1
+    assert run("--arg", "padding=mask", "--padding-true").exit_code == 0
+    assert run("--arg", "padding=mask", "--padding-true", "--mask-required", "--batched").exit_code == 0
+    assert run("--arg", "padding").exit_code == 2
+    assert "needs THEIRS=OURS" in run("--arg", "padding").output

@@ -1,0 +1,204 @@
+"""What a candidate does beside answering is reported, not suffered."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import attnpool_ref as ref
+from attnpool_ref import conformance
+
+FEW = {"only": ("mean_pooling",), "dtypes": ("float32",), "shapes": ("no batch",), "long": False}
+
+
+def row_of(function, **options):
+    return conformance.judge(function, **(FEW | options)).rows[0]
+
+
+def raising(error):
+    def pool(x, mask=None):
+        raise error
+
+    return pool
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (RuntimeError("no"), "raises RuntimeError: no"),
+        (NotImplementedError("later"), "raises NotImplementedError: later"),
+        (SystemExit(0), "raises SystemExit: 0"),
+        (KeyboardInterrupt(), "raises KeyboardInterrupt"),
+        (GeneratorExit(), "raises GeneratorExit"),
+    ],
+)
+def test_whatever_is_raised_is_the_finding(error, text):
+    row = row_of(raising(error))
+    (kept,) = [kept for kept in row.broken if not kept.follows_from]
+    assert kept.promise == "an answer" and kept.failures[0].message == text
+
+
+@pytest.mark.parametrize("answer", [None, "text", {}, [], object(), [None, 3], np.nan, np.array(["a"]), lambda: 0])
+def test_garbage_is_a_failure_and_nothing_breaks_down(answer):
+    assert row_of(lambda x, mask=None: answer).status == "fail"
+
+
+def test_nan_is_a_failure():
+    row = row_of(lambda x, mask=None: np.nan * ref.mean_pooling(x, mask))
+    assert row.promises["values"].status == "broken" and "nan" in row.promises["values"].failures[0].message
+
+
+def test_changed_inputs_are_told():
+    def pool(x, mask=None):
+        result = ref.mean_pooling(x, mask)
+        x += 1
+        return result
+
+    assert next(k.promise for k in row_of(pool).broken if not k.follows_from) == "inputs unchanged"
+
+
+def test_another_answer_at_the_second_call_is_told():
+    calls = []
+
+    def pool(x, mask=None):
+        calls.append(1)
+        result = ref.mean_pooling(x, mask)
+        return np.nextafter(result, np.float32(np.inf)) if len(calls) % 2 else result
+
+    kept = row_of(pool).promises["the same answer twice"]
+    assert kept.status == "broken" and kept.failures[0].message.startswith("the result changes from")
+
+
+def test_numbers_drawn_from_the_global_state_are_told():
+    def pool(x, mask=None):
+        np.random.rand()
+        return ref.mean_pooling(x, mask)
+
+    row = row_of(pool)
+    assert [k.promise for k in row.broken] == ["random state untouched"]
+    assert row_of(ref.mean_pooling).promises["random state untouched"].status == "held"
+
+
+def test_what_is_printed_and_warned_of_is_noted_and_not_shown(capsys):
+    def pool(x, mask=None):
+        print("inside", file=sys.stderr if x.ndim == 2 else sys.stdout)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("careful", UserWarning, stacklevel=1)
+        return ref.mean_pooling(x, mask)
+
+    row = row_of(pool)
+    assert row.status == "pass"
+    assert row.notes == ["prints: inside", "warns: UserWarning: careful"]
+    assert capsys.readouterr() == ("", "")
+    print("shown")
+    assert capsys.readouterr().out == "shown\n"
+
+
+def test_what_takes_too_long_ends_the_judging_of_its_row():
+    ended = threading.Event()
+
+    def pool(x, mask=None):
+        if x.ndim == 2:
+            ended.wait(20)
+        return ref.mean_pooling(x, mask)
+
+    began = time.monotonic()
+    report = conformance.judge(
+        {"mean_pooling": pool, "max_pooling": ref.max_pooling},
+        only=("mean_pooling", "max_pooling"),
+        dtypes=("float32",),
+        shapes=("no batch",),
+        long=False,
+        time_limit=0.3,
+    )
+    assert time.monotonic() - began < 10
+    ended.set()
+    slow, other = report.rows
+    assert (slow.status, slow.ended, other.status) == ("fail", "no answer within 0.3 s", "pass")
+    assert slow.promises["an answer"].failures[0].message.endswith(", no batch: no answer within 0.3 s")
+    assert slow.promises["values under masks"].status == "held", "what was judged until then"
+
+
+def test_the_same_seed_draws_the_same_and_another_one_other_cases():
+    def seen(**options):
+        arrays = []
+
+        def pool(x, mask=None):
+            arrays.append(x.tobytes())
+            return ref.mean_pooling(x, mask)
+
+        row_of(pool, laws=False, **options)
+        return set(arrays)
+
+    assert seen() == seen() and seen(seed=1) == seen(seed="1")
+    assert not (seen() & seen(seed=1)) - {b""}
+
+
+def test_a_dtype_that_is_refused_in_any_words_is_not_asked():
+    def pool(x, mask=None):
+        if x.dtype.name in ("bfloat16", "float16"):
+            raise RuntimeError(f'"mean" not implemented for {x.dtype.name}')
+        return ref.mean_pooling(x, mask)
+
+    row = row_of(pool, dtypes=conformance.DTYPES)
+    assert row.status == "pass"
+    assert {u.what: u.why for u in row.unasked} == {
+        name: f'it refuses {name} (RuntimeError: "mean" not implemented for {name})' for name in ("bfloat16", "float16")
+    }
+
+
+def test_what_a_narrow_dtype_breaks_is_a_failure():
+    def pool(x, mask=None):
+        if x.dtype.name == "bfloat16":
+            raise IndexError("out of range")
+        return ref.mean_pooling(x, mask)
+
+    assert row_of(pool, dtypes=("float32", "bfloat16")).status == "fail"
+
+
+def test_a_wrong_dtype_does_not_hide_right_values():
+    row = row_of(lambda x, mask=None: ref.mean_pooling(x, mask).astype(np.float64))
+    assert [k.promise for k in row.broken if not k.follows_from] == ["dtype"]
+    assert row.promises["values"].status == row.promises["values under masks"].status == "held"
+
+
+SLEEPER = """
+import sys, time
+import attnpool_ref
+def mean_pooling(x, mask=None):
+    return attnpool_ref.mean_pooling(x, mask)
+def max_pooling(x, mask=None):
+    print("asleep", file=sys.__stderr__, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_ctrl_c_gives_what_was_judged(tmp_path):
+    (tmp_path / "sleeper_of_a_test.py").write_text(SLEEPER)
+    words = ["check", "sleeper_of_a_test", "--quick", "--only", "mean_pooling", "--only", "max_pooling"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "attnpool_ref", *words],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines = iter(process.stderr.readline, "")
+    waiting = {"asleep\n", "[2/4] mean_pooling bfloat16\n"}
+    while waiting:
+        waiting.discard(next(lines))
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate(timeout=30)
+    assert time.monotonic() - began < 2
+    assert process.returncode == 130
+    assert "Stopped by Ctrl-C" in shown
+    assert "2 rows: 1 passed, 1 n/a" in shown or "2 rows: 1 passed, 1 partial" in shown

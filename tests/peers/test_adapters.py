@@ -1,0 +1,119 @@
+"""The kit judges PyTorch's and Keras' arrays: right candidates pass with their gradients, wrong ones do not."""
+
+import math
+
+import keras
+import numpy as np
+import torch
+from torch.nn import functional
+
+from attnpool_ref import conformance
+from attnpool_ref.conformance import adapters
+
+FEW = {"shapes": ("no batch",)}
+ONE = {"only": ("mean_pooling",)} | FEW
+
+
+def mean(x, mask=None):
+    mask = torch.ones(x.shape[:-1], dtype=torch.bool) if mask is None else mask.expand(x.shape[:-1])
+    wide = torch.float64 if x.dtype == torch.float64 else torch.float32
+    kept = torch.where(mask[..., None], x, torch.zeros((), dtype=x.dtype)).to(wide)
+    return (kept.sum(-2) / mask.sum(-1).clamp(min=1)[..., None]).to(x.dtype)
+
+
+def test_tensors_are_found_out_and_judged_with_gradients_in_every_dtype():
+    report = conformance.judge(mean, **ONE)
+    (row,) = report.rows
+    assert (row.status, row.adapter) == ("pass", "torch"), row.failures
+    assert all(cell.forward.passed and cell.gradient.passed for cell in row.cells.values()) and len(row.cells) == 4
+    assert report.versions["torch"] == torch.__version__
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g
+
+
+def test_a_wrong_gradient_of_tensors_is_rejected():
+    row = conformance.judge(lambda x, mask=None: mean(Doubled.apply(x), mask), dtypes=("float32",), **ONE).rows[0]
+    assert [kept.promise for kept in row.broken if not kept.follows_from] == ["gradient"]
+
+
+def test_a_result_that_forgets_its_inputs_is_partial():
+    row = conformance.judge(lambda x, mask=None: mean(x, mask).detach(), dtypes=("float32",), **ONE).rows[0]
+    assert row.status == "partial"
+    assert row.partial == [
+        "its gradient was never judged: PyTorch cannot differentiate it: no result remembers the inputs"
+    ]
+
+
+def test_bfloat16_goes_there_and_back_by_its_bits():
+    arrays = adapters.family("torch")
+    value = np.array([[0.0, -1.5, np.inf, 3.140625]])
+    tensor = arrays.array(value, "bfloat16")
+    assert tensor.dtype == torch.bfloat16
+    assert arrays.read(tensor).dtype.name == "bfloat16"
+    np.testing.assert_array_equal(arrays.read(tensor).astype(np.float64), value)
+    np.testing.assert_array_equal(tensor.double().numpy(), value)
+
+
+class AttentionPool(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.queries = torch.nn.Parameter(torch.linspace(-1, 1, 5))
+        self.key = torch.nn.Linear(6, 5, bias=False)
+        with torch.no_grad():
+            self.key.weight.copy_(torch.linspace(-1, 1, 30).reshape(5, 6))
+
+    def forward(self, hidden, attention_mask):
+        weights = torch.softmax(self.key(hidden) @ self.queries / math.sqrt(5) + attention_mask, -1)
+        return torch.einsum("bl,bld->bd", weights, hidden)
+
+
+def held(module):
+    return {"query": module.queries, "key_kernel": module.key.weight.T}
+
+
+CALLS = {
+    "mask_form": "additive",
+    "mask_required": True,
+    "batched": True,
+    "arguments": {"attention_mask": "mask", "hidden": "x"},
+}
+
+
+def test_a_module_is_judged_with_its_own_parameters_and_its_mistakes_are_told():
+    (row,) = conformance.judge(
+        AttentionPool(), only=("attention_pooling",), dtypes=("float32",), parameters=held, **CALLS, **FEW
+    ).rows
+    assert row.promises["values under masks"].status == row.promises["gradient"].status == "held" or row.causes
+    assert {"empty rows", "NaN in padding"} <= {kept.promise for kept in row.broken if not kept.follows_from}
+    assert row.causes == ["NaN where nothing is real"]
+
+
+def test_the_natural_signature_of_a_builtin_is_judged():
+    (row,) = conformance.judge(
+        functional.scaled_dot_product_attention,
+        only=("dot_product_attention",),
+        dtypes=("float32",),
+        arrays="torch",
+        arguments={"attn_mask": "mask"},
+        **FEW,
+    ).rows
+    assert {kept.promise for kept in row.broken if not kept.follows_from} == {"NaN in padding"} | (
+        {"long sums"} & {kept.promise for kept in row.broken}
+    )
+
+
+def test_keras_layers_are_judged_on_its_backend():
+    layer = keras.layers.GlobalAveragePooling1D()
+    report = conformance.judge(layer, dtypes=("float32",), arguments={"inputs": "x"}, batched=True, **ONE)
+    (row,) = report.rows
+    assert row.adapter == "keras" and "keras" in report.versions
+    assert [kept.promise for kept in row.broken if not kept.follows_from] == ["empty rows"]
+    assert row.promises["gradient"].status == "held"
