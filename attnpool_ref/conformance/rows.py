@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref.conformance import adapters, causes, hazards, verdict
+from attnpool_ref.conformance import adapters, causes, hazards, refusals, verdict
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.calling import NotAsked
@@ -29,6 +29,7 @@ class Scope:
     laws: bool = True
     partial: bool = True
     long: bool = True
+    refusals: bool = False
 
     def differentiates(self, dtype):
         """Whether gradients are judged in this dtype."""
@@ -67,6 +68,9 @@ class RowJudge:
         for dtype in self.scope.dtypes:
             self._judge_dtype(dtype)
             self.step(f"{self.row.name} {dtype}")
+        if self.scope.refusals and self._evidence:
+            self.subject = self._evidence[0].subject
+            refusals.judge(self.report, self.subject)
         self.finish()
         self.report.causes = causes.of(self._evidence, self.report.promises)
 

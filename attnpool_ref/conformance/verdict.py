@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from attnpool_ref.conformance import promises
 from attnpool_ref.conformance.hazards import POISONS
-from attnpool_ref.conformance.report import BROKEN, FAIL, HELD, NOT_APPLICABLE, PARTIAL, PASS, Unasked
+from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Unasked
 
 
 @dataclass
@@ -42,12 +42,7 @@ def conclude(report, subject, scope, coverage, ended=""):
     for key in subject.calling.not_taken():
         report.unasked.append(Unasked(f"`{key}`", "it takes none" + _default(subject.calling.default(key))))
     report.partial = list(_partial(subject, scope, coverage, ended))
-    if broken:
-        report.status = FAIL
-    elif not any(kept.status == HELD for kept in report.promises.values()):
-        report.status = NOT_APPLICABLE
-    else:
-        report.status = PARTIAL if report.partial else PASS
+    report.set_status()
 
 
 def _dtypes(kept):
@@ -88,6 +83,8 @@ def _why(name, report, subject, scope, broken):
     """Why nothing was judged of a promise."""
     row, calling = subject.row, subject.calling
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
+    if name == promises.REFUSALS:
+        return "nothing of it could be asked" if scope.refusals else "refusals were not asked for"
     if not report.cases:
         return "nothing was judged"
     if name == promises.WEIGHTS or name == "return_weights":
