@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from attnpool_ref.conformance.promises import BY_NAME, PROMISES
+from attnpool_ref.conformance.promises import BY_NAME, PROMISES, REFUSALS
 
 SCHEMA_VERSION = 2
 
@@ -218,9 +218,9 @@ class Report:
 
     @property
     def smallest_failure(self):
-        """The failure with the smallest arguments among those that decide, or None."""
+        """The failure with the smallest arguments among those that decide, or None; bad input comes last."""
         failures = [failure for row in self.rows for kept in row.accused for failure in kept.failures]
-        return min(failures, key=lambda f: f.size, default=None)
+        return min(failures, key=lambda f: (f.check == REFUSALS, f.size), default=None)
 
     def as_dict(self):
         """Plain data for JSON; ``schema_version`` grows when a key changes its meaning."""

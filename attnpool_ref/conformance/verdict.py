@@ -106,6 +106,10 @@ def _why(name, report, subject, scope, broken):
             return "gradients were not asked for"
     if name == "long sums" and not scope.long:
         return "long sums were not asked for"
+    if name in _OF_LAWS and not scope.laws:
+        return "not asked for (laws=False, --quick)"
+    if (name == "shapes" and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
+        return "not asked for (shapes, partial=False, --quick)"
     if broken:
         return "its check was not reached"
     return "no case of this row speaks of it"
@@ -113,3 +117,7 @@ def _why(name, report, subject, scope, broken):
 
 _OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}
 _OF_MASKS |= {f"{name} in padding" for name in POISONS}
+_OF_PARTIAL_CALLS = {promises.VALUES, "ties and edges"}
+_OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
+_OF_LAWS |= {"NaN at a real token", "return_weights", "inputs unchanged", "the same answer twice"}
+_OF_LAWS |= {"random state untouched"}

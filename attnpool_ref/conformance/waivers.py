@@ -1,16 +1,13 @@
 """Promises that need not hold, by name and with a reason: an agreement between who writes and who judges.
 
-A waiver names a promise, ``"1e30 in padding"``, or that of one row, ``"mean_pooling/1e30 in padding"``. What follows
-from a waived promise is excused with it. Poisons are no such thing: that padding is never NaN says nothing of 1e30.
+A waiver names a promise, ``"1e30 in padding"``, or that of one row, ``"mean_pooling/1e30 in padding"``, and excuses no
+other: what followed from a waived promise stands for itself. That no row is empty says nothing of extreme scores.
 """
 
 from attnpool_ref import variants
 from attnpool_ref.conformance import promises
 from attnpool_ref.conformance.candidates import nearest
-from attnpool_ref.conformance.hazards import POISONS
 from attnpool_ref.conformance.report import BROKEN, FAIL
-
-_POISONS = frozenset(f"{name} in padding" for name in POISONS)
 
 
 def check_names(waive):
@@ -57,13 +54,12 @@ def _parts(name):
 
 def _excuse(row):
     """Works out anew what follows from what, and the row's verdict."""
-    waived = [kept for kept in row.promises.values() if kept.waived]
-    if not waived:
+    if not any(kept.waived for kept in row.promises.values()):
         return
-    silent = {kept.promise for kept in waived if kept.promise in _POISONS}
-    broken = {kept.promise: {f.dtype for f in kept.failures} for kept in row.broken if kept.promise not in silent}
+    dtypes = {kept.promise: {failure.dtype for failure in kept.failures} for kept in row.broken}
+    explaining = {name: found for name, found in dtypes.items() if not row.promises[name].waived}
     for kept in row.broken:
-        own = broken | {kept.promise: {failure.dtype for failure in kept.failures}}
-        kept.follows_from = promises.explained_by(kept.promise, own)
+        explains = explaining | {kept.promise: dtypes[kept.promise]}
+        kept.follows_from = "" if kept.waived else promises.explained_by(kept.promise, explains)
     if row.status == FAIL:
         row.set_status()
