@@ -72,6 +72,8 @@ def _colours(number, largest):
         return "background:#555;color:#fff"
     share = max(-1.0, min(1.0, number / largest))
     end = (214, 96, 18) if share > 0 else (33, 102, 172)
-    red, green, blue = (round(255 + (part - 255) * abs(share)) for part in end)
-    text = "#000" if 0.299 * red + 0.587 * green + 0.114 * blue > 130 else "#fff"
-    return f"background:rgb({red},{green},{blue});color:{text}"
+    parts = [round(255 + (part - 255) * abs(share)) for part in end]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in np.divide(parts, 255)]
+    luminance = float(np.dot([0.2126, 0.7152, 0.0722], linear))
+    text = "#000" if luminance > 0.179 else "#fff"  # where both have the same contrast, of 4.6 (WCAG asks for 4.5)
+    return f"background:rgb({','.join(map(str, parts))});color:{text}"

@@ -79,7 +79,7 @@ def _sign(row, kept):
     found = words.outcome(kept)
     title = escape(f"{MEANS[found]}: {words.reason(row, kept)}"[:300])
     kind = found.replace("/", "")
-    return f'<td class="{kind}" title="{title}">{SIGNS[found]}<span class="hidden"> {MEANS[found]}</span></td>'
+    return f'<td class="{kind}" title="{title}">{SIGNS[found]}<span class="hidden"> {found}</span></td>'
 
 
 def _says(name):
