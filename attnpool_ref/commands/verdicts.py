@@ -30,7 +30,7 @@ def render(report, out):
     # not through rich, which would fold lines and read [...] as markup
     remarks = [f"{row.name}: {remark}" for row in report.rows for remark in words.not_asked(row)]
     lines = [*remarks, *_waived(report), *_promised(report), *_smallest(report)]
-    out.file.write("".join(f"{line}\n" for line in lines))
+    out.file.write("".join(f"{words.printable(line)}\n" for line in lines))
     if not any(row.status in ("pass", "partial", "fail") for row in report.rows):
         out.print(
             Text("Nothing passed: the candidate has none of the rows, or takes none of their arguments.", "bold red")

@@ -75,9 +75,7 @@ PROMISES = (
     Promise("inputs unchanged", "The caller's arrays stay as they are.", 15, (ANSWER,), "inputs unchanged"),
     Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "repeated"),
     Promise("random state untouched", "NumPy's global random state is not advanced.", 15, (ANSWER,), "repeated"),
-    Promise(
-        REFUSALS, "Bad input is a TypeError or a ValueError before anything is computed.", 18, judged_by="refusals"
-    ),
+    Promise(REFUSALS, "Bad input is a TypeError or a ValueError before anything is done.", 18, (ANSWER,), "refusals"),
 )
 """In the order of the report: what explains stands before what it explains."""
 

@@ -13,7 +13,7 @@ import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.commands.application import application
 from attnpool_ref.conformance import formats
-from attnpool_ref.conformance.formats import heat, junit, words
+from attnpool_ref.conformance.formats import heat, words
 from attnpool_ref.conformance.report import Compared, Report, RowReport
 
 FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
@@ -106,7 +106,7 @@ def test_characters_that_xml_lacks_are_replaced():
     row = RowReport("mean_pooling", "partial", notes=["prints: \x1b[31mred\x00"])
     text = formats.as_junit(Report("x", "cpu", {}, [row]))
     assert "[31mred" in ET.fromstring(text.encode()).find("testsuite/system-out").text
-    assert junit._clean("a\ud800\x0b\ttab") == "a\ufffd\ufffd\ttab"
+    assert words.printable("a\ud800\x0b\ttab\nline ≠ 😀") == "a\ufffd\ufffd\ttab\nline ≠ 😀"
 
 
 def test_an_interrupted_report_is_an_error():
@@ -161,6 +161,16 @@ def test_the_page_says_what_the_report_says(report):
     assert "partial: its argument `keepdims` was never given" in words_of_page
     assert "the weights, expected" in words_of_page and "the weights, got" in words_of_page
     assert all(sign in words_of_page for sign in ("\N{CHECK MARK}", "\N{MULTIPLICATION X}", "W waived"))
+
+
+def test_rows_that_are_not_there_take_one_line():
+    found = Report("x", "cpu", {}, [RowReport("mean_pooling", "missing"), RowReport("dot_score", "missing")])
+    text = formats.as_html(found)
+    assert "The candidate does not have mean_pooling, dot_score." in text and "<section" not in text
+    cases = ET.fromstring(formats.as_junit(found).encode()).findall("testsuite/testcase")
+    assert [case.find("skipped").get("message") for case in cases] == [
+        "there is no `mean_pooling`", "there is no `dot_score`",
+    ]  # fmt: skip
 
 
 def test_a_heat_map_marks_what_reads_differently_and_not_by_colour_alone():

@@ -5,19 +5,15 @@ JUnit cannot say is said as it can: a promise that is n/a, that follows from ano
 the reason; what was never judged (a "partial" row) and a waiver that waives nothing are errors.
 """
 
-import re
 import xml.etree.ElementTree as ET
 
 from attnpool_ref.conformance.formats import words
-from attnpool_ref.conformance.report import BROKEN, HELD, PARTIAL
-
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML cannot hold, such as those that colour a terminal."""
+from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, PARTIAL
 
 
 def as_junit(report):
     """The report as an XML document."""
-    root = ET.Element("testsuites", {"name": _clean(f"attnpool check {report.candidate}")})
+    root = ET.Element("testsuites", {"name": words.printable(f"attnpool check {report.candidate}")})
     for row in report.rows:
         _suite(root, report, row)
     if report.idle_waivers or report.interrupted:
@@ -36,9 +32,10 @@ def _suite(root, report, row):
     facts |= {f"version {name}": version for name, version in report.versions.items()}
     facts |= {f"cause {i + 1}": cause for i, cause in enumerate(row.causes)}
     for name, value in facts.items():
-        ET.SubElement(properties, "property", {"name": name, "value": _clean(value)})
+        ET.SubElement(properties, "property", {"name": name, "value": words.printable(value)})
     owner = f"{report.candidate}.{row.name}"
-    for kept in row.promises.values():
+    promises = list(row.promises.values())
+    for kept in promises[:1] if row.status == MISSING else promises:
         case = _case(suite, owner, kept.promise)
         found = words.outcome(kept)
         if found == BROKEN:
@@ -54,7 +51,7 @@ def _suite(root, report, row):
         _note(_case(suite, owner, "judged wholly"), "error", "; ".join(row.partial), "", PARTIAL)
     remarks = "\n".join(words.not_asked(row))
     if remarks:
-        ET.SubElement(suite, "system-out").text = _clean(remarks)
+        ET.SubElement(suite, "system-out").text = words.printable(remarks)
     _count(suite, row.seconds)
 
 
@@ -70,11 +67,11 @@ def _remarks(root, report):
 
 
 def _case(suite, owner, name):
-    return ET.SubElement(suite, "testcase", {"classname": _clean(owner), "name": _clean(name)})
+    return ET.SubElement(suite, "testcase", {"classname": words.printable(owner), "name": words.printable(name)})
 
 
 def _note(case, tag, message, text, kind):
-    ET.SubElement(case, tag, {"message": _clean(message), "type": kind}).text = _clean(text)
+    ET.SubElement(case, tag, {"message": words.printable(message), "type": kind}).text = words.printable(text)
 
 
 def _count(suite, seconds):
@@ -83,7 +80,3 @@ def _count(suite, seconds):
     for key, tag in {"failures": "failure", "errors": "error", "skipped": "skipped"}.items():
         suite.set(key, str(sum(case.find(tag) is not None for case in cases)))
     suite.set("time", f"{seconds:.3f}")
-
-
-def _clean(text):
-    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", str(text))

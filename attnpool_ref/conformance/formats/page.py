@@ -1,11 +1,11 @@
 """A report as one HTML page: nothing is fetched, nothing runs, and it reads without colours."""
 
-from html import escape
+import html
 from importlib import resources
 
 from attnpool_ref.conformance.formats import heat, words
 from attnpool_ref.conformance.promises import BY_NAME
-from attnpool_ref.conformance.report import BROKEN, HELD
+from attnpool_ref.conformance.report import BROKEN, HELD, MISSING
 
 SIGNS = {
     HELD: "\N{CHECK MARK}",
@@ -22,14 +22,15 @@ MEANS |= {"n/a": "not applicable, or not asked"}
 
 def as_html(report):
     """The report as a page that stands for itself."""
-    style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    style = resources.files("attnpool_ref.conformance.formats").joinpath("page.css").read_text(encoding="utf-8")
     title = f"{report.candidate}: {report.verdict}"
-    body = [_head(report), _overview(report), *(_section(row) for row in report.rows)]
+    rows = [row for row in report.rows if row.status != MISSING]
+    body = [_head(report), _overview(rows), _missing(report), *map(_section, rows)]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style></head>\n<body>\n<main>\n"
+        f"<title>{_escape(title)}</title>\n<style>\n{style}</style></head>\n<body>\n<main>\n"
         + "\n".join(body)
         + "\n</main>\n</body></html>\n"
     )
@@ -46,8 +47,8 @@ def _head(report):
         facts.append(f"Cases are drawn with the seed {report.seed}.")
     if report.interrupted:
         facts.append("Stopped by Ctrl-C: this is what was judged until then.")
-    parts = [f"<h1>{escape(report.candidate)}: {_badge(report.verdict)}</h1>"]
-    parts += [_list(causes, "cause")] + [f"<p>{escape(fact)}</p>" for fact in facts]
+    parts = [f"<h1>{_escape(report.candidate)}: {_badge(report.verdict)}</h1>"]
+    parts += [_list(causes, "cause")] + [f"<p>{_escape(fact)}</p>" for fact in facts]
     if report.waivers:
         idle = {name: f" This waives nothing: {why}." for name, why in report.idle_waivers.items()}
         waived = [f"{name}: {reason}.{idle.get(name, '')}" for name, reason in report.waivers.items()]
@@ -55,19 +56,31 @@ def _head(report):
     return "\n".join(parts)
 
 
-def _overview(report):
+def _escape(text):
+    return html.escape(words.printable(text))
+
+
+def _missing(report):
+    """The rows that the candidate does not have, in one line."""
+    names = [row.name for row in report.rows if row.status == MISSING]
+    return f"<p>The candidate does not have {_escape(', '.join(names))}.</p>" if names else ""
+
+
+def _overview(rows):
     """A table of rows and promises."""
-    names = list(dict.fromkeys(name for row in report.rows for name in row.promises))
-    heads = "".join(f'<th scope="col" title="{escape(_says(name))}"><span>{escape(name)}</span></th>' for name in names)
+    names = list(dict.fromkeys(name for row in rows for name in row.promises))
+    heads = "".join(
+        f'<th scope="col" title="{_escape(_says(name))}"><span>{_escape(name)}</span></th>' for name in names
+    )
     lines = [
-        f'<tr><th scope="row"><a href="#{escape(row.name)}">{escape(row.name)}</a></th><td>{_badge(row.status)}</td>'
+        f'<tr><th scope="row"><a href="#{_escape(row.name)}">{_escape(row.name)}</a></th><td>{_badge(row.status)}</td>'
         + "".join(_sign(row, row.promises.get(name)) for name in names)
         + "</tr>"
-        for row in report.rows
+        for row in rows
     ]
     legend = ", ".join(f"{SIGNS[key]} {meaning}" for key, meaning in MEANS.items())
     return (
-        f'<div class="wide"><table class="overview"><caption>{escape(legend)}</caption><thead><tr>'
+        f'<div class="wide"><table class="overview"><caption>{_escape(legend)}</caption><thead><tr>'
         f'<th scope="col">Row</th><th scope="col">Verdict</th>{heads}</tr></thead><tbody>{"".join(lines)}</tbody>'
         "</table></div>"
     )
@@ -77,7 +90,7 @@ def _sign(row, kept):
     if kept is None:
         return "<td></td>"
     found = words.outcome(kept)
-    title = escape(f"{MEANS[found]}: {words.reason(row, kept)}"[:300])
+    title = _escape(f"{MEANS[found]}: {words.reason(row, kept)}"[:300])
     kind = found.replace("/", "")
     return f'<td class="{kind}" title="{title}">{SIGNS[found]}<span class="hidden"> {found}</span></td>'
 
@@ -88,14 +101,14 @@ def _says(name):
 
 def _section(row):
     """One row: the cause, what is broken with its smallest case, what follows, and the rest."""
-    parts = [f'<section id="{escape(row.name)}"><h2>{escape(row.name)}: {_badge(row.status)}</h2>']
+    parts = [f'<section id="{_escape(row.name)}"><h2>{_escape(row.name)}: {_badge(row.status)}</h2>']
     parts.append(_list([f"{cause}." for cause in row.causes], "cause"))
     parts += [_broken(row, kept) for kept in row.broken if not kept.follows_from]
     rest = [kept for kept in row.promises.values() if words.outcome(kept) in (HELD, "n/a")]
     if rest:
         lines = "".join(
-            f'<tr><th scope="row">{escape(kept.promise)}</th><td>{words.outcome(kept)}</td>'
-            f"<td>{escape(words.reason(row, kept))}</td></tr>"
+            f'<tr><th scope="row">{_escape(kept.promise)}</th><td>{words.outcome(kept)}</td>'
+            f"<td>{_escape(words.reason(row, kept))}</td></tr>"
             for kept in rest
         )
         parts.append(f"<details><summary>{_counted(rest)}</summary><table>{lines}</table></details>")
@@ -111,25 +124,25 @@ def _counted(rest):
 
 
 def _broken(row, kept):
-    parts = [f"<h3>{words.outcome(kept)}: {escape(kept.promise)}</h3><p>{escape(_says(kept.promise))}</p>"]
+    parts = [f"<h3>{words.outcome(kept)}: {_escape(kept.promise)}</h3><p>{_escape(_says(kept.promise))}</p>"]
     if kept.waived:
-        parts.append(f'<p class="waived">Waived: {escape(kept.waived)}</p>')
+        parts.append(f'<p class="waived">Waived: {_escape(kept.waived)}</p>')
     parts.append(_list([words.message(failure) for failure in kept.failures], "messages"))
     following = row.following(kept.promise)
     if following:
-        parts.append(f"<p>What follows from it: {escape(', '.join(following))}.</p>")
+        parts.append(f"<p>What follows from it: {_escape(', '.join(following))}.</p>")
     smallest = min(kept.failures, key=lambda failure: failure.size, default=None)
     if smallest is not None:
         parts += [heat.maps_of(compared) for compared in smallest.arrays]
         if smallest.snippet:
-            parts.append(f'<p>At a Python prompt:</p><pre tabindex="0"><code>{escape(smallest.snippet)}</code></pre>')
+            parts.append(f'<p>At a Python prompt:</p><pre tabindex="0"><code>{_escape(smallest.snippet)}</code></pre>')
     return "\n".join(parts)
 
 
 def _list(lines, kind):
     if not lines:
         return ""
-    return f'<ul class="{kind}">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+    return f'<ul class="{kind}">' + "".join(f"<li>{_escape(line)}</li>" for line in lines) + "</ul>"
 
 
 def _badge(status):

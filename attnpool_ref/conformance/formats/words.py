@@ -1,8 +1,18 @@
 """What became of a promise, in the words that every format has in common."""
 
+import re
+
 from attnpool_ref.conformance.report import BROKEN, HELD, MISSING
 
 FOLLOWS, WAIVED = "follows", "waived"
+
+_CONTROL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0001fffd]")
+"""What XML and HTML cannot hold, such as what colours a terminal; all that is beyond the first planes as well."""
+
+
+def printable(text):
+    """The text with a mark in place of each character that is none."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
 def outcome(kept):
@@ -31,8 +41,9 @@ def reason(row, kept):
 
 
 def message(failure):
-    """What was got and what was needed, with the dtype."""
-    return f"{failure.dtype}: {failure.message}" if failure.dtype else failure.message
+    """What was got and what was needed, with the dtype, in one line."""
+    text = " ".join(failure.message.split())
+    return f"{failure.dtype}: {text}" if failure.dtype else text
 
 
 def evidence(kept):
