@@ -11,6 +11,7 @@ from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance import waivers
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, as_candidate, single, title_of
+from attnpool_ref.conformance.promises import REFUSALS
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport
 from attnpool_ref.conformance.rows import RowJudge, Scope
 from attnpool_ref.conformance.watch import noting
@@ -138,7 +139,8 @@ class _Rows:
                 self._look()
         except KeyboardInterrupt:
             for judged, _ in self.running:
-                _abandon(judged, lambda judged: judged.finish("stopped by Ctrl-C"))
+                if not judged.done:
+                    _abandon(judged, lambda judged: judged.finish("stopped by Ctrl-C"))
             for judged in self.waiting:
                 judged.report.partial.append("stopped by Ctrl-C before it began")
             return True
@@ -268,9 +270,11 @@ def check(
     failure = report.smallest_failure
     if failure is not None:
         cause = f"{row.causes[0]}\n" if row.causes else ""
-        raise AssertionError(
-            f"{name}: {cause}{failure.check} ({failure.dtype}): {failure.message}\n\n{failure.snippet}"
-        )
+        messages = [failure.message]
+        if failure.check == REFUSALS:
+            messages = [each.message for each in row.promises[REFUSALS].failures]
+        told = "\n".join(messages)
+        raise AssertionError(f"{name}: {cause}{failure.check} ({failure.dtype}): {told}\n\n{failure.snippet}")
     if report.idle_waivers:
         idle = "; ".join(f"{promise!r}: {why}" for promise, why in report.idle_waivers.items())
         raise AssertionError(f"{name}: a waiver waives nothing: {idle}")
