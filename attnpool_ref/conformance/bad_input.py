@@ -136,7 +136,7 @@ class _Call:
             return
         if self.form != "additive":
             yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
-            yield self._on_host(f"`{key}` has the value 2", key, np.where(value != 0, 2, 0))
+            yield self._on_host(f"`{key}` has the value 2", key, np.full(value.shape, 2))
         rank = max(len(axes) for axes in self.row.arguments[key].shapes)
         own = next(iter(self.case.values.values())).ndim if rank == 1 and self._of_any_rank(key) else rank
         more = value.reshape((1,) * (own + 1 - value.ndim) + value.shape)

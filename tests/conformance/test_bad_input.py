@@ -152,3 +152,12 @@ def test_masks_in_another_form_are_bad_in_their_own_way():
 
     assert "`mask` is of floats" not in titles(Candidate(additive, mask_form="additive"))
     assert "`mask` is negative" in titles(Candidate(of_lengths, mask_form="lengths"))
+
+
+def test_masks_that_mean_padding_are_bad_in_the_same_way():
+    def pool(x, padding=None):
+        if padding is not None and np.asarray(padding).dtype == bool:
+            return ref.mean_pooling(x, ~padding)
+        return ref.mean_pooling(x, padding)
+
+    assert asked(Candidate(pool, padding_true=True), "mean_pooling").status == "held"
