@@ -4,6 +4,7 @@ import html.parser
 import json
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -228,8 +229,8 @@ def keys_of(plain):
 
 
 def test_the_schema_is_documented(report):
-    with open("docs/judging.md", encoding="utf-8") as file:
-        documented = set(re.findall(r"`([a-z_]+)`", file.read().partition("## JSON")[2]))
+    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`([a-z_]+)`", page.partition("## JSON")[2]))
     assert keys_of(json.loads(formats.as_json(report))) <= documented
 
 
