@@ -9,6 +9,7 @@ from attnpool_ref.commands import extras
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
+FILE = click.Path(dir_okay=False, writable=True)
 ARRAYS = ("numpy", "jax", "torch", "keras")
 
 
@@ -61,7 +62,9 @@ def show(name):
 @click.option(
     "--dtype", "dtypes", type=click.Choice(DTYPES), multiple=True, help="Judge this dtype alone; may be repeated."
 )
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, writable=True), help="Also write the report here.")
+@click.option("--json", "json_file", type=FILE, help="Also write the report here, as JSON.")
+@click.option("--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML.")
+@click.option("--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps.")
 @click.option("--implementation", metavar="NAME", help="Judge what takes `implementation`, with this one.")
 @click.option(
     "--arg", "arguments", multiple=True, metavar="THEIRS=OURS", help="The candidate's name of an argument of the row."
@@ -71,6 +74,13 @@ def show(name):
 @click.option("--mask-required", is_flag=True, help="The candidate is never called without a mask.")
 @click.option("--batched", is_flag=True, help="The candidate takes [B, L, d] and no other rank.")
 @click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
+@click.option("--refusals", is_flag=True, help="Ask the candidate to refuse bad input as well.")
+@click.option(
+    "--waive",
+    multiple=True,
+    metavar="NAME=REASON",
+    help="A promise, or ROW/PROMISE, that need not hold; may be repeated.",
+)
 @click.option("--arrays", type=click.Choice(ARRAYS), help="The candidate's arrays; found out unless given.")
 @click.option("--time-limit", type=float, default=60.0, show_default=True, help="Seconds for one call.")
 @click.option("--seed", default="", help="Draw other cases than those that derive from their names.")
@@ -81,6 +91,8 @@ def check(
     row,
     dtypes,
     json_file,
+    junit_file,
+    html_file,
     implementation,
     arguments,
     padding_true,
@@ -88,6 +100,8 @@ def check(
     mask_required,
     batched,
     leave,
+    refusals,
+    waive,
     arrays,
     time_limit,
     seed,
@@ -98,7 +112,7 @@ def check(
     CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
     my.module:function with --as NAME. Modules of the current directory are found.
 
-    Exit status: 0 passed, 1 failed, 2 wrong use, 3 partial (a mask or an argument of it was never judged).
+    Exit status: 0 passed, 1 failed (or a waiver waived nothing), 2 wrong use, 3 partial (a mask or an argument of it was never judged).
     """
     from attnpool_ref.commands import check as checking
 
@@ -110,9 +124,11 @@ def check(
         only=only,
         row=row,
         dtypes=dtypes,
-        json_file=json_file,
+        files={"json": json_file, "junit": junit_file, "html": html_file},
         implementation=implementation,
         quick=quick,
+        refusals=refusals,
+        waive=_waivers(waive),
         time_limit=time_limit,
         seed=seed,
         calls={
@@ -126,6 +142,27 @@ def check(
         },
     )
     checking.leave(found)
+
+
+def _waivers(pairs):
+    """The promises that are waived, each with its reason.
+
+    Raises:
+      UsageError: there is no reason, or no such promise.
+    """
+    from attnpool_ref.conformance import waivers
+
+    for pair in pairs:
+        if not all(pair.partition("=")):
+            raise click.UsageError(
+                f"--waive {pair!r} needs NAME=REASON, as in --waive '1e30 in padding=inputs are finite'"
+            )
+    waive = dict(pair.split("=", 1) for pair in pairs)
+    try:
+        waivers.check_names(waive)
+    except ValueError as error:
+        raise click.UsageError(f"--waive: {error}") from None
+    return waive
 
 
 @application.command()

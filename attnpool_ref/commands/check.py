@@ -1,8 +1,6 @@
 """``attnpool check``: judges a candidate, shows what came of it, and says so by its exit status."""
 
 import contextlib
-import json
-import math
 import os
 import sys
 import threading
@@ -15,6 +13,7 @@ from attnpool_ref import conformance
 from attnpool_ref.commands import progress, verdicts
 from attnpool_ref.commands.candidate import find_candidate, forced
 from attnpool_ref.commands.listing import console
+from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.judge import ROW_THREAD
 from attnpool_ref.conformance.report import EXIT
 
@@ -22,14 +21,17 @@ INTERRUPTED = 130
 
 
 def run(
-    candidate, *, only=(), row=None, dtypes=(), json_file=None, implementation=None, quick=False, calls=None, **options
+    candidate, *, only=(), row=None, dtypes=(), files=None, implementation=None, quick=False, calls=None, **options
 ):
     """Judges ``candidate``, prints the report, and returns the exit status.
 
-    ``calls`` says how it is called (:class:`~attnpool_ref.conformance.Calls`), ``options`` are arguments of the judge.
+    ``files`` are the files that the report is written to as well, by format; ``calls`` says how the candidate is called
+    (:class:`~attnpool_ref.conformance.Calls`), ``options`` are arguments of the judge.
     """
-    if json_file and not Path(json_file).absolute().parent.is_dir():
-        raise click.ClickException(f"there is no folder for {json_file}")
+    files = {kind: Path(name) for kind, name in (files or {}).items() if name}
+    for file in files.values():
+        if not file.absolute().parent.is_dir():
+            raise click.ClickException(f"there is no folder for {file}")
     target, rows = find_candidate(candidate, row)
     if implementation is not None:
         target, rows = forced(target, implementation, rows)
@@ -49,8 +51,8 @@ def run(
             )
         except (ValueError, ModuleNotFoundError) as error:  # a name that nobody knows
             raise click.ClickException(str(error)) from None
-    if json_file:
-        Path(json_file).write_text(json.dumps(_finite(report.as_dict()), indent=2) + "\n", encoding="utf-8")
+    for kind, file in files.items():
+        file.write_text(formats.FORMATS[kind](report), encoding="utf-8")
     verdicts.render(report, console())
     return INTERRUPTED if report.interrupted else EXIT[report.verdict]
 
@@ -77,12 +79,3 @@ def leave(status):
         sys.stderr.flush()
         os._exit(status)
     raise SystemExit(status)
-
-
-def _finite(value):
-    """The same data with NaN and infinities as text, which JSON has no numbers for."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,11 +5,15 @@ import math
 from rich.table import Table
 from rich.text import Text
 
+from attnpool_ref.conformance.formats import words
+from attnpool_ref.conformance.promises import REFUSALS
+from attnpool_ref.conformance.report import HELD, NOT_APPLICABLE
+
 STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "missing": "yellow", "n/a": "dim"}
 
 
 def render(report, out):
-    """Prints the causes, the table, what it ran on, and the smallest failing case as plain text."""
+    """Prints the causes, the table, what was not asked, each promise, and the smallest failing case as plain text."""
     for row in report.rows:
         for cause in row.causes:
             out.print(Text(f"{row.name}: {cause}.", "bold red"))
@@ -24,8 +28,9 @@ def render(report, out):
     if report.interrupted:
         out.print(Text("Stopped by Ctrl-C: this is what was judged until then.", "bold red"))
     # not through rich, which would fold lines and read [...] as markup
-    lines = [*_remarks(report), *_failed(report)]
-    out.file.write("".join(f"{line}\n" for line in lines))
+    remarks = [f"{row.name}: {remark}" for row in report.rows for remark in words.not_asked(row)]
+    lines = [*remarks, *_waived(report), *_promised(report), *_smallest(report)]
+    out.file.write("".join(f"{words.printable(line)}\n" for line in lines))
     if not any(row.status in ("pass", "partial", "fail") for row in report.rows):
         out.print(
             Text("Nothing passed: the candidate has none of the rows, or takes none of their arguments.", "bold red")
@@ -49,33 +54,43 @@ def _table(report, out):
     return table
 
 
-def _remarks(report):
-    """Lines about what was not asked, what was never judged, and what was seen on the way."""
+def _promised(report):
+    """Lines about each promise: of the rows that broke one, and of a row that was judged alone."""
     for row in report.rows:
-        taken = [f"`{theirs}` as `{ours}`" for ours, theirs in row.by_place.items() if theirs != ours]
-        if taken:
-            yield f"{row.name}: took {', '.join(taken)}, by place"
-        yield from (f"{row.name} is partial: {why}" for why in row.partial if row.status == "partial")
-        yield from (f"{row.name}: not asked: {unasked.what}: {unasked.why}" for unasked in row.unasked)
-        yield from (f"{row.name}: {note}" for note in row.notes)
-        if row.ended:
-            yield f"{row.name}: ended early: {row.ended}"
+        broken = [kept for kept in row.broken if not kept.follows_from]
+        if not broken and (len(report.rows) > 1 or not row.cases):
+            continue
+        yield ""
+        yield row.name
+        for kept in broken:
+            yield f"  {words.outcome(kept)}: {kept.promise}" + (f" ({kept.waived})" if kept.waived else "")
+            for failure in kept.failures if kept.promise == REFUSALS else kept.failures[:1]:
+                yield f"      {words.message(failure)}"
+            following = row.following(kept.promise)
+            if following:
+                yield f"      what follows from it: {', '.join(following)}"
+        held = [kept.promise for kept in row.promises.values() if words.outcome(kept) == HELD]
+        if held:
+            yield f"  held: {', '.join(held)}"
+        reasons = {}
+        for kept in row.promises.values():
+            if words.outcome(kept) == NOT_APPLICABLE:
+                reasons.setdefault(words.reason(row, kept), []).append(kept.promise)
+        yield from (f"  n/a, {reason}: {', '.join(names)}" for reason, names in reasons.items())
 
 
-def _failed(report):
-    """Lines of plain text: the broken promises, row by row, and the smallest case with its code."""
+def _waived(report):
+    """Lines about the waivers."""
+    for name, reason in report.waivers.items():
+        idle = report.idle_waivers.get(name)
+        yield f"Waived: {name} ({reason})" if idle is None else f"The waiver of {name} waives nothing: {idle}"
+
+
+def _smallest(report):
+    """Lines of plain text: the smallest case of all, with its code."""
     smallest = report.smallest_failure
     if smallest is None:
         return
-    yield ""
-    for row in report.rows:
-        own = [kept.promise for kept in row.broken if not kept.follows_from]
-        if own:
-            yield f"{row.name} breaks: {', '.join(own)}"
-        for cause in own:
-            following = [kept.promise for kept in row.broken if kept.follows_from == cause]
-            if following:
-                yield f"  what follows from {cause}: {', '.join(following)}"
     yield ""
     dtype = f" in {smallest.dtype}" if smallest.dtype else ""
     yield f"The smallest failing case is {smallest.row}{dtype}, {smallest.check}: {smallest.message}"
@@ -115,8 +130,9 @@ def _promises(row):
     judged = len(statuses) - statuses.count("n/a")
     if not judged:
         return Text("n/a", "dim")
-    text = Text(f"{statuses.count('held')}/{judged}", "red" if row.broken else "green")
-    return text.append("".join(f"\n{kept.promise}" for kept in row.broken if not kept.follows_from), "red")
+    text = Text(f"{statuses.count('held')}/{judged}", "red" if row.accused else "green")
+    text.append("".join(f"\n{kept.promise}" for kept in row.accused), "red")
+    return text.append("".join(f"\n{kept.promise} (waived)" for kept in row.broken if kept.waived), "yellow")
 
 
 def _counts(report):

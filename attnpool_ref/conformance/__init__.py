@@ -5,7 +5,8 @@
 >>> conformance.check(attnpool_ref.mean_pooling, "mean_pooling")
 
 ``check`` is for one's own tests: it raises an AssertionError with the smallest failing case. ``judge`` gives the whole
-:class:`Report`, which ``attnpool check`` shows as a table. Both take any :class:`Candidate`, and how it is called:
+:class:`Report`, which ``attnpool check`` shows as a table and :mod:`attnpool_ref.conformance.formats` writes as JSON,
+JUnit XML and HTML. Both take any :class:`Candidate`, and how it is called:
 
 >>> def keep_the_padding_apart(tokens, is_padding):
 ...     return attnpool_ref.mean_pooling(tokens, ~is_padding)
@@ -16,7 +17,7 @@ from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, Candidate
 from attnpool_ref.conformance.judge import DTYPES, QUICK, check, judge
 from attnpool_ref.conformance.promises import PROMISES, Promise
-from attnpool_ref.conformance.report import Cell, Failure, Kept, Measure, Report, RowReport, Unasked
+from attnpool_ref.conformance.report import Cell, Compared, Failure, Kept, Measure, Report, RowReport, Unasked
 
 __all__ = [
     "DTYPES",
@@ -25,6 +26,7 @@ __all__ = [
     "Calls",
     "Candidate",
     "Cell",
+    "Compared",
     "Failure",
     "Kept",
     "Measure",

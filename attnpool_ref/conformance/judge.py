@@ -8,8 +8,10 @@ from typing import Unpack
 
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance import waivers
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, as_candidate, single, title_of
+from attnpool_ref.conformance.promises import REFUSALS
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport
 from attnpool_ref.conformance.rows import RowJudge, Scope
 from attnpool_ref.conformance.watch import noting
@@ -41,6 +43,8 @@ def judge(
     laws=True,
     partial=True,
     long=True,
+    refusals=False,
+    waive=None,
     time_limit=TIME_LIMIT,
     seed="",
     **calls: Unpack[Calls],
@@ -62,6 +66,9 @@ def judge(
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
       long: sums over a million tokens as well, in float32.
+      refusals: bad input as well: it must be refused by a TypeError or a ValueError.
+      waive: promises that need not hold, each with the reason: ``{"1e30 in padding": "inputs are finite"}``, or of one
+        row: ``{"mean_pooling/1e30 in padding": ...}``. A waiver that waives nothing fails.
       time_limit: seconds for one call, its compilation included; what takes longer ends the judging of its row.
       seed: draws other cases; without it they derive from their names, and are the same on every machine.
       **calls: how the candidate is called, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.
@@ -70,14 +77,16 @@ def judge(
       A :class:`~attnpool_ref.conformance.Report`.
 
     Raises:
-      ValueError: no row, dtype, argument or form of masks has such a name.
+      ValueError: no row, dtype, argument, promise or form of masks has such a name.
     """
+    waive = dict(waive or {})
+    waivers.check_names(waive)
     rows = [variants.get(n) for n in only] or list(variants.VARIANTS)
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")
     whole = as_candidate(candidate, calls)
-    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, partial, long)
+    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, partial, long, refusals)
     steps = _Steps(progress, len(rows) * len(dtypes))
     reports, waiting = {}, []
     for row in rows:
@@ -91,15 +100,19 @@ def judge(
         interrupted = _Rows(waiting, time_limit, str(seed)).run()
     for judged in waiting:
         reports[judged.row.name] = judged.report
+    reports = [reports[row.name] for row in rows]
+    idle = waivers.apply(reports, waive)
     adapter = next((judged.adapter for judged in waiting if judged.adapter is not None), NumpyArrays())
     return Report(
         name or title_of(whole.target),
         adapter.device(),
         adapter.versions(),
-        [reports[row.name] for row in rows],
+        reports,
         whole.says(),
         str(seed),
         interrupted,
+        waive,
+        {} if interrupted else idle,
     )
 
 
@@ -126,7 +139,8 @@ class _Rows:
                 self._look()
         except KeyboardInterrupt:
             for judged, _ in self.running:
-                _abandon(judged, lambda judged: judged.finish("stopped by Ctrl-C"))
+                if not judged.done:
+                    _abandon(judged, lambda judged: judged.finish("stopped by Ctrl-C"))
             for judged in self.waiting:
                 judged.report.partial.append("stopped by Ctrl-C before it began")
             return True
@@ -207,6 +221,8 @@ def check(
     laws=True,
     partial=True,
     long=True,
+    refusals=False,
+    waive=None,
     time_limit=TIME_LIMIT,
     seed="",
     **calls: Unpack[Calls],
@@ -222,6 +238,8 @@ def check(
       laws: as in :func:`judge`.
       partial: as in :func:`judge`.
       long: as in :func:`judge`.
+      refusals: as in :func:`judge`.
+      waive: as in :func:`judge`.
       time_limit: as in :func:`judge`.
       seed: as in :func:`judge`.
       **calls: as in :func:`judge`.
@@ -229,7 +247,7 @@ def check(
     Raises:
       AssertionError: with the cause, where it is known, and the smallest failing case, as code; or with what was
         never judged.
-      ValueError: no row, argument or form of masks has such a name.
+      ValueError: no row, argument, promise or form of masks has such a name.
     """
     report = judge(
         candidate,
@@ -240,6 +258,8 @@ def check(
         laws=laws,
         partial=partial,
         long=long,
+        refusals=refusals,
+        waive=waive,
         time_limit=time_limit,
         seed=seed,
         **calls,
@@ -250,9 +270,14 @@ def check(
     failure = report.smallest_failure
     if failure is not None:
         cause = f"{row.causes[0]}\n" if row.causes else ""
-        raise AssertionError(
-            f"{name}: {cause}{failure.check} ({failure.dtype}): {failure.message}\n\n{failure.snippet}"
-        )
+        messages = [failure.message]
+        if failure.check == REFUSALS:
+            messages = [each.message for each in row.promises[REFUSALS].failures]
+        told = "\n".join(messages)
+        raise AssertionError(f"{name}: {cause}{failure.check} ({failure.dtype}): {told}\n\n{failure.snippet}")
+    if report.idle_waivers:
+        idle = "; ".join(f"{promise!r}: {why}" for promise, why in report.idle_waivers.items())
+        raise AssertionError(f"{name}: a waiver waives nothing: {idle}")
     if row.status != PASS:
         why = row.partial or [unasked.why for unasked in row.unasked] or ["there is nothing to judge"]
         raise AssertionError(f"{name}: {row.status}: {'; '.join(why)}")

@@ -12,7 +12,8 @@ class Promise:
       says: what is promised, in one sentence.
       line: the line of the contract that says so; 0 for the definition itself.
       follows_from: promises whose failure explains a failure of this one, as far as dtypes go.
-      judged_by: the check that judges it, a key of :data:`~attnpool_ref.conformance.checks.CHECKS`.
+      judged_by: the check that judges it, a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
+        or "agreement", "long sums" or "refusals".
     """
 
     name: str
@@ -27,6 +28,7 @@ VALUES = "values"
 MASKED = "values under masks"
 EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
+REFUSALS = "bad input refused"
 _FORM = (ANSWER, SHAPE, DTYPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 
@@ -73,6 +75,7 @@ PROMISES = (
     Promise("inputs unchanged", "The caller's arrays stay as they are.", 15, (ANSWER,), "inputs unchanged"),
     Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "repeated"),
     Promise("random state untouched", "NumPy's global random state is not advanced.", 15, (ANSWER,), "repeated"),
+    Promise(REFUSALS, "Bad input is a TypeError or a ValueError before anything is done.", 18, (ANSWER,), "refusals"),
 )
 """In the order of the report: what explains stands before what it explains."""
 

@@ -1,8 +1,9 @@
 """What a judgement found, as data: for each row its cause, its promises, and what was not asked."""
 
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from attnpool_ref.conformance.promises import BY_NAME, PROMISES
+from attnpool_ref.conformance.promises import BY_NAME, PROMISES, REFUSALS
 
 SCHEMA_VERSION = 2
 
@@ -35,6 +36,21 @@ class Cell:
 
 
 @dataclass
+class Compared:
+    """One array of the answer to a failing case, as nested lists of plain numbers.
+
+    Attributes:
+      name: which one: "the result", "the weights", "result 2 of 2".
+      expected: what the definition says.
+      got: what the candidate gave.
+    """
+
+    name: str
+    expected: Any
+    got: Any
+
+
+@dataclass
 class Failure:
     """A promise that did not hold, on the smallest arguments found.
 
@@ -45,6 +61,7 @@ class Failure:
       message: what was got, and what was needed.
       snippet: Python code that shows it at a prompt.
       size: how many numbers the arguments hold.
+      arrays: expected and got, where the answer itself is wrong and small enough to look at.
     """
 
     row: str
@@ -53,6 +70,7 @@ class Failure:
     message: str
     snippet: str
     size: int
+    arrays: list[Compared] = field(default_factory=list)
 
 
 @dataclass
@@ -64,15 +82,17 @@ class Kept:
       status: "held", "broken" or "n/a".
       why: why it is n/a.
       follows_from: the broken promise that explains this one, or "".
+      waived: why it need not hold, where somebody has waived it and it is broken, or "".
       cases: how many cases spoke of it.
       dtypes: the dtypes in which it was judged.
-      failures: the smallest one in each dtype.
+      failures: the smallest one in each dtype; of bad input, each that was not refused.
     """
 
     promise: str
     status: str = NOT_APPLICABLE
     why: str = ""
     follows_from: str = ""
+    waived: str = ""
     cases: int = 0
     dtypes: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -132,6 +152,24 @@ class RowReport:
         return sorted(broken, key=lambda kept: bool(kept.follows_from))
 
     @property
+    def accused(self):
+        """The broken promises that no other explains and nobody has waived: they decide."""
+        return [kept for kept in self.broken if not kept.follows_from and not kept.waived]
+
+    def following(self, promise):
+        """Names of the broken promises that follow from this one."""
+        return [kept.promise for kept in self.broken if kept.follows_from == promise]
+
+    def set_status(self):
+        """The verdict of a row that was judged, from its promises."""
+        if self.accused:
+            self.status = FAIL
+        elif not any(kept.status == HELD for kept in self.promises.values()):
+            self.status = NOT_APPLICABLE
+        else:
+            self.status = PARTIAL if self.partial else PASS
+
+    @property
     def failures(self):
         """All failures, those that no other promise explains first."""
         return [failure for kept in self.broken for failure in kept.failures]
@@ -149,6 +187,8 @@ class Report:
       calls: how it is called, where it is not as the rows say.
       seed: what the drawing derives from beside the cases' names.
       interrupted: whether somebody stopped the judging.
+      waivers: the promises that were waived, each with its reason.
+      idle_waivers: those among them that waived nothing, and why.
     """
 
     candidate: str
@@ -158,12 +198,14 @@ class Report:
     calls: dict = field(default_factory=dict)
     seed: str = ""
     interrupted: bool = False
+    waivers: dict[str, str] = field(default_factory=dict)
+    idle_waivers: dict[str, str] = field(default_factory=dict)
 
     @property
     def verdict(self):
-        """Fails if a row failed or none was judged, is partial if one is partial, and else a pass."""
+        """Fails if a row failed, none was judged or a waiver waived nothing; partial if a row is; else a pass."""
         statuses = {row.status for row in self.rows}
-        if FAIL in statuses:
+        if FAIL in statuses or self.idle_waivers:
             return FAIL
         if PARTIAL in statuses or self.interrupted:
             return PARTIAL
@@ -176,9 +218,9 @@ class Report:
 
     @property
     def smallest_failure(self):
-        """The failure with the smallest arguments among those that no other promise explains, or None."""
-        failures = [f for row in self.rows for kept in row.broken if not kept.follows_from for f in kept.failures]
-        return min(failures, key=lambda f: f.size, default=None)
+        """The failure with the smallest arguments among those that decide, or None; bad input comes last."""
+        failures = [failure for row in self.rows for kept in row.accused for failure in kept.failures]
+        return min(failures, key=lambda f: (f.check == REFUSALS, f.size), default=None)
 
     def as_dict(self):
         """Plain data for JSON; ``schema_version`` grows when a key changes its meaning."""
@@ -197,6 +239,8 @@ class Report:
             "calls": self.calls,
             "seed": self.seed,
             "interrupted": self.interrupted,
+            "waivers": self.waivers,
+            "idle_waivers": self.idle_waivers,
             "verdict": self.verdict,
             "passed": self.passed,
             "promises": {name: {"says": p.says, "line": p.line} for name, p in BY_NAME.items()},

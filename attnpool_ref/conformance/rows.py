@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref.conformance import adapters, causes, hazards, verdict
+from attnpool_ref.conformance import adapters, causes, hazards, refusals, verdict
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.calling import NotAsked
@@ -29,6 +29,7 @@ class Scope:
     laws: bool = True
     partial: bool = True
     long: bool = True
+    refusals: bool = False
 
     def differentiates(self, dtype):
         """Whether gradients are judged in this dtype."""
@@ -44,7 +45,7 @@ class Evidence:
 
 
 class RowJudge:
-    """Judges one row; ``report`` has what was found so far, whenever somebody looks."""
+    """Judges one row; ``report`` has what was found so far, whenever somebody looks, and all once it is ``done``."""
 
     def __init__(self, row, candidate, scope, step):
         """``step`` is called with a label when a dtype is done."""
@@ -53,7 +54,7 @@ class RowJudge:
         self.adapter: Any = None
         self.subject: Any = None
         self._exact, self._evidence, self._coverage = {}, [], verdict.Coverage()
-        self._began = 0.0
+        self._began, self.done = 0.0, False
 
     def run(self):
         """Judges everything, and says what came of it."""
@@ -64,11 +65,17 @@ class RowJudge:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
         self.report.adapter = self.adapter.name
-        for dtype in self.scope.dtypes:
+        for dtype in self.scope.dtypes[:-1]:
             self._judge_dtype(dtype)
             self.step(f"{self.row.name} {dtype}")
+        self._judge_dtype(self.scope.dtypes[-1])
+        if self.scope.refusals and self._evidence:
+            self.subject = self._evidence[0].subject
+            refusals.judge(self.report, self.subject)
         self.finish()
         self.report.causes = causes.of(self._evidence, self.report.promises)
+        self.done = True
+        self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
     def finish(self, ended=""):
         """Draws the conclusions from what was judged until now."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnpool_ref.conformance import shrinking, snippets
+from attnpool_ref.conformance import exhibits, shrinking, snippets
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.agreement import Finding
 from attnpool_ref.conformance.calling import NotAsked
@@ -48,13 +48,15 @@ class Runner:
     def _smallest(self, name, run, finding):
         small = shrinking.shrink(self.case, lambda case: self._alike(name, run, case, finding) is not None)
         found = self._alike(name, run, small, finding) or finding
+        got = exhibits.answer_to(self.subject, found)
         return Failure(
             self.report.name,
             found.check,
             self.subject.dtype,
             found.message,
-            snippets.reproduce(self.subject, found),
+            snippets.reproduce(self.subject, found, got),
             sum(int(np.size(v)) for v in small.values.values() if v is not None),
+            exhibits.arrays_of(self.subject, found, got),
         )
 
     def _alike(self, name, run, case, finding):

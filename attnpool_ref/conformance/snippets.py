@@ -1,16 +1,22 @@
 """From a failing case to Python code that shows it at a prompt, whatever the candidate is."""
 
-import functools
-import sys
-
 import numpy as np
 
 from attnpool_ref.conformance.calling import arrange
 from attnpool_ref.conformance.promises import ANSWER, MASKED, VALUES, WEIGHTS
 
+LONGEST = 512
+"""How many numbers of an answer are written down where the candidate has no name."""
 
-def reproduce(subject, finding):
-    """Code: the arguments by the row's names, the candidate's result, the oracle's."""
+
+def reproduce(subject, finding, got=None):
+    """Code: the arguments by the row's names, the candidate's result, the oracle's.
+
+    Args:
+      subject: the candidate.
+      finding: what failed.
+      got: the candidate's answer, for the reader of a candidate that no name leads to; None if it raises.
+    """
     case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
     weights = WEIGHTS in (finding.check, finding.aspect)
     ours = {k: v for k, v in subject.values(case).items() if v is not None} | case.options
@@ -25,7 +31,9 @@ def reproduce(subject, finding):
             code[key] = adapter.code(f"their_{key}", dtype) if isinstance(value, np.ndarray) else repr(value)
     lines = ["import numpy as np", "import attnpool_ref", *adapter.imports(dtype)]
     lines += ["import ml_dtypes"] if dtype == "bfloat16" else []
-    lines += found_as(subject.function)
+    if not weights and got is not None:
+        got = got[: len(subject.row.results)]
+    lines += subject.named or [without_name(subject.function, _answer(finding, got, dtype))]
     lines += [f"{key} = {_literal(value, dtype)}" for key, value in ours.items()]
     lines += [f"their_{k} = {_literal(v, dtype)}" for k, v in theirs.items() if isinstance(v, np.ndarray)]
     lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}))"]
@@ -34,6 +42,24 @@ def reproduce(subject, finding):
     if finding.check not in (VALUES, MASKED, ANSWER):
         lines += [f"# {finding.check}: {finding.message}"]
     return "\n".join(lines)
+
+
+def without_name(target, answer):
+    """A line that takes the reader's ``candidate``, or else one that gives the answer of then, an expression."""
+    return (
+        f"candidate = globals().get('candidate', lambda *args, **kwargs: {answer})  # {_described(target)} has no name "
+        "to import it by: call yours `candidate` before this line; without it, its answer is repeated"
+    )
+
+
+def _answer(finding, got, dtype):
+    """An expression of an answer that was given, or of why there is none."""
+    if got is None or not all(isinstance(part, np.ndarray) for part in got):
+        return repr(finding.message)
+    if sum(part.size for part in got) > LONGEST:
+        return "'an answer that is too long to print'"
+    parts = [" ".join(_literal(part, part.dtype.name if part.dtype.kind in "fV" else dtype).split()) for part in got]
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def _same(theirs, ours):
@@ -46,64 +72,6 @@ def _same(theirs, ours):
 
 def _call(args, kwargs):
     return ", ".join([*map(str, args), *(f"{key}={value}" for key, value in kwargs.items())])
-
-
-def found_as(target):
-    """Lines that make ``candidate`` the target: an import, a name at the prompt, or a comment that says what it was."""
-    expression = _expression(target)
-    if expression is None:
-        return [f"# candidate = {_described(target)}, as you made it"]
-    imports, text = expression
-    return [*imports, f"candidate = {text}"]
-
-
-def _expression(target):
-    """(imports, expression) of an object that can be found again by a name, or None."""
-    if isinstance(target, functools.partial):
-        inner = _expression(target.func)
-        simple = all(
-            isinstance(v, (int, float, str, bool, type(None))) for v in (*target.args, *target.keywords.values())
-        )
-        if inner is not None and simple:
-            given = [*map(repr, target.args), *(f"{k}={v!r}" for k, v in target.keywords.items())]
-            return [*inner[0], "import functools"], f"functools.partial({', '.join([inner[1], *given])})"
-    for module in _modules(target):
-        found = _name_in(module, target)
-        if found is None:
-            continue
-        if module.__name__ == "__main__":
-            return [], found
-        root = found.partition(".")[0]
-        return [f"from {module.__name__} import {root}"], found
-    owner = getattr(target, "__self__", None)
-    name = getattr(target, "__name__", "")
-    if owner is not None and name and not isinstance(owner, type(sys)):
-        inner = _expression(owner)
-        if inner is not None:
-            return inner[0], f"{inner[1]}.{name}"
-    return None
-
-
-def _modules(target):
-    """The imported modules in which a target may have a name."""
-    inner = getattr(target, "func", None)
-    names = [
-        getattr(target, "__module__", None),
-        type(target).__module__,
-        getattr(inner, "__module__", None),
-        "__main__",
-    ]
-    return [sys.modules[name] for name in dict.fromkeys(names) if isinstance(name, str) and name in sys.modules]
-
-
-def _name_in(module, target):
-    """The name of a target in a module: its own, or that of a variable that holds it."""
-    qualified, found = getattr(target, "__qualname__", ""), module
-    for part in qualified.split("."):
-        found = getattr(found, part, None)
-    if qualified and found is target:
-        return qualified
-    return next((name for name, value in list(vars(module).items()) if value is target and name.isidentifier()), None)
 
 
 def _described(target):

@@ -1,10 +1,12 @@
 """A candidate for one row in one dtype: called with the kit's cases, answering with a flat list of NumPy arrays."""
 
+import functools
+
 import numpy as np
 
 import attnpool_ref
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import fitting, tolerances
+from attnpool_ref.conformance import fitting, naming, tolerances
 from attnpool_ref.conformance.calling import Calling, NotAsked, arrange, formed
 from attnpool_ref.conformance.candidates import Candidate
 from attnpool_ref.conformance.watch import Watch
@@ -33,6 +35,11 @@ class Subject:
         self.kept = {} if exact is None else exact.setdefault(self.is_narrow, {})
         self.unasked = {}
         self._programs = {}
+
+    @functools.cached_property
+    def named(self):
+        """Lines of code that make ``candidate`` the function, or None where no name leads to it."""
+        return naming.lines_of(self.function)
 
     def fit(self, case):
         """The case as the candidate can meet it; :class:`~attnpool_ref.conformance.calling.NotAsked` where it cannot."""

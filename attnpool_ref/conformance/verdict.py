@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from attnpool_ref.conformance import promises
 from attnpool_ref.conformance.hazards import POISONS
-from attnpool_ref.conformance.report import BROKEN, FAIL, HELD, NOT_APPLICABLE, PARTIAL, PASS, Unasked
+from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Unasked
 
 
 @dataclass
@@ -42,12 +42,7 @@ def conclude(report, subject, scope, coverage, ended=""):
     for key in subject.calling.not_taken():
         report.unasked.append(Unasked(f"`{key}`", "it takes none" + _default(subject.calling.default(key))))
     report.partial = list(_partial(subject, scope, coverage, ended))
-    if broken:
-        report.status = FAIL
-    elif not any(kept.status == HELD for kept in report.promises.values()):
-        report.status = NOT_APPLICABLE
-    else:
-        report.status = PARTIAL if report.partial else PASS
+    report.set_status()
 
 
 def _dtypes(kept):
@@ -88,6 +83,8 @@ def _why(name, report, subject, scope, broken):
     """Why nothing was judged of a promise."""
     row, calling = subject.row, subject.calling
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
+    if name == promises.REFUSALS:
+        return "nothing of it could be asked" if scope.refusals else "refusals were not asked for"
     if not report.cases:
         return "nothing was judged"
     if name == promises.WEIGHTS or name == "return_weights":
@@ -109,6 +106,10 @@ def _why(name, report, subject, scope, broken):
             return "gradients were not asked for"
     if name == "long sums" and not scope.long:
         return "long sums were not asked for"
+    if name in _OF_LAWS and not scope.laws:
+        return "not asked for (laws=False, --quick)"
+    if (name == "shapes" and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
+        return "not asked for (shapes, partial=False, --quick)"
     if broken:
         return "its check was not reached"
     return "no case of this row speaks of it"
@@ -116,3 +117,7 @@ def _why(name, report, subject, scope, broken):
 
 _OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}
 _OF_MASKS |= {f"{name} in padding" for name in POISONS}
+_OF_PARTIAL_CALLS = {promises.VALUES, "ties and edges"}
+_OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
+_OF_LAWS |= {"NaN at a real token", "return_weights", "inputs unchanged", "the same answer twice"}
+_OF_LAWS |= {"random state untouched"}

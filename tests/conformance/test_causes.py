@@ -153,10 +153,10 @@ def test_every_promise_names_a_check_and_what_it_follows_from():
     names = [promise.name for promise in promises.PROMISES]
     assert len(set(names)) == len(names)
     for promise in promises.PROMISES:
-        assert promise.judged_by in {*CHECKS, "agreement", "long sums"}
+        assert promise.judged_by in {*CHECKS, "agreement", "long sums", "refusals"}
         assert all(names.index(cause) < names.index(promise.name) for cause in promise.follows_from)
         assert promise.says.endswith(".") and 0 <= promise.line <= 18
-    assert {"agreement", "long sums", *CHECKS} == {promise.judged_by for promise in promises.PROMISES}
+    assert {"agreement", "long sums", "refusals", *CHECKS} == {promise.judged_by for promise in promises.PROMISES}
 
 
 def test_nothing_is_named_where_nothing_is_wrong(monkeypatch):

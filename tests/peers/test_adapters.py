@@ -117,3 +117,34 @@ def test_keras_layers_are_judged_on_its_backend():
     assert row.adapter == "keras" and "keras" in report.versions
     assert [kept.promise for kept in row.broken if not kept.follows_from] == ["empty rows"]
     assert row.promises["gradient"].status == "held"
+
+
+class Mean(torch.nn.Module):
+    """A module of tensors that multiplies padding by 0 and takes whatever broadcasts."""
+
+    def forward(self, x, mask=None):
+        if mask is None:
+            return x.mean(-2)
+        kept = mask.to(x.dtype)[..., None]
+        return (x * kept).sum(-2) / kept.sum(-2)
+
+
+pool = Mean()
+
+
+def test_the_smallest_case_of_a_module_of_tensors_can_be_pasted(capsys):
+    report = conformance.judge(pool, only=("mean_pooling",), dtypes=("float32", "bfloat16"), shapes=(), long=False)
+    for kept in report.rows[0].accused:
+        for failure in kept.failures:
+            assert f"from {__name__} import pool\ncandidate = pool\n" in failure.snippet
+            exec(failure.snippet, {})
+            got, want = capsys.readouterr().out.splitlines()
+            assert got.startswith("candidate: tensor([nan]") and want.startswith("oracle: [")
+
+
+def test_a_module_of_tensors_is_asked_to_refuse_bad_input():
+    options = {"shapes": (), "laws": False, "partial": False, "long": False, "dtypes": ("float32",)}
+    row = conformance.judge(pool, only=("mean_pooling",), refusals=True, **options).rows[0]
+    messages = [failure.message for failure in row.promises["bad input refused"].failures]
+    assert "`mask` has the value 2: returned an array of shape (3, 2), needs a ValueError" in messages
+    assert any(message.startswith("`mask` does not broadcast: raised RuntimeError: ") for message in messages)

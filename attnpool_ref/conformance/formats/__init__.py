@@ -1,0 +1,18 @@
+"""A report as text for others to read: JSON for programs, JUnit XML for continuous integration, a page for people.
+
+>>> from attnpool_ref import conformance, mean_pooling
+>>> from attnpool_ref.conformance import formats
+>>> few = {"dtypes": ("float32",), "shapes": (), "long": False}
+>>> report = conformance.judge(mean_pooling, only=("mean_pooling",), **few)
+>>> formats.as_junit(report).splitlines()[0]
+"<?xml version='1.0' encoding='utf-8'?>"
+"""
+
+from attnpool_ref.conformance.formats.json_text import as_json
+from attnpool_ref.conformance.formats.junit import as_junit
+from attnpool_ref.conformance.formats.page import as_html
+
+__all__ = ["FORMATS", "as_html", "as_json", "as_junit"]
+
+FORMATS = {"json": as_json, "junit": as_junit, "html": as_html}
+"""By the names of the command's options."""

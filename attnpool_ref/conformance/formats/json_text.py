@@ -1,0 +1,18 @@
+"""A report as JSON; ``docs/judging.md`` has the schema."""
+
+import json
+import math
+
+
+def as_json(report):
+    """The whole report as JSON; NaN and infinities, which JSON has no numbers for, are text."""
+    return json.dumps(_finite(report.as_dict()), indent=2) + "\n"
+
+
+def _finite(value):
+    """The same data with NaN and infinities as text."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

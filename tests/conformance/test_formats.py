@@ -1,0 +1,263 @@
+"""Reports as JSON, JUnit XML and a page: each says what the judgement found, and is what it claims to be."""
+
+import html.parser
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import attnpool_ref as ref
+from attnpool_ref import conformance
+from attnpool_ref.commands.application import application
+from attnpool_ref.conformance import formats
+from attnpool_ref.conformance.formats import heat, words
+from attnpool_ref.conformance.report import Compared, Report, RowReport
+
+FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
+
+
+def inverted(query, key, value, mask=None, *, return_weights=False):
+    """The wrong polarity."""
+    mask = None if mask is None else ~np.asarray(mask)
+    return ref.dot_product_attention(query, key, value, mask, return_weights=return_weights)
+
+
+def partial_mean(x, mask=None, keepdims=False):
+    return ref.mean_pooling(x, mask)
+
+
+@pytest.fixture(scope="module")
+def report():
+    """Two rows: one wrong, one that was never wholly judged, and two waivers, of which one is idle."""
+    return conformance.judge(
+        {"dot_product_attention": inverted, "mean_pooling": partial_mean},
+        only=("dot_product_attention", "mean_pooling"),
+        name="a <strange> & name",
+        waive={"dot_product_attention/NaN in padding": "no <NaN> here", "mean_pooling/shape": "why not"},
+        **FEW,
+    )
+
+
+# JUnit XML
+
+ALLOWED = {  # junit-10.xsd, which Jenkins checks
+    "testsuites": ({"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors", "time", "skipped", "timestamp", "hostname", "id", "package"},
+        {"properties", "testcase", "system-out", "system-err"},
+    ),
+    "properties": (set(), {"property"}),
+    "property": ({"name", "value"}, set()),
+    "testcase": ({"name", "time", "classname", "group"}, {"skipped", "error", "failure", "system-out", "system-err"}),
+    "skipped": ({"type", "message"}, set()),
+    "failure": ({"type", "message"}, set()),
+    "error": ({"type", "message"}, set()),
+    "system-out": (set(), set()),
+}
+
+
+def test_junit_has_the_elements_that_its_schema_knows(report):
+    root = ET.fromstring(formats.as_junit(report).encode())
+    assert root.tag == "testsuites"
+    for element in root.iter():
+        attributes, children = ALLOWED[element.tag]
+        assert set(element.attrib) <= attributes and {child.tag for child in element} <= children
+    for suite in root:
+        assert {"name", "tests", "failures", "errors"} <= set(suite.attrib)
+        assert re.fullmatch(r"\d+\.\d{3}", suite.get("time"))
+
+
+def test_junit_has_a_case_for_each_row_and_promise_and_counts_them(report):
+    root = ET.fromstring(formats.as_junit(report).encode())
+    suites = {suite.get("name"): suite for suite in root}
+    for row in report.rows:
+        names = [case.get("name") for case in suites[row.name].findall("testcase")]
+        assert names[: len(row.promises)] == list(row.promises)
+        assert suites[row.name].get("tests") == str(len(names))
+    assert root.get("failures") == str(len(report.rows[0].accused)) != "0"
+    assert root.get("tests") == str(sum(len(suite.findall("testcase")) for suite in root))
+
+
+def test_junit_tells_what_failed_what_was_skipped_and_what_is_an_error(report):
+    root = ET.fromstring(formats.as_junit(report).encode())
+    cases = {(suite.get("name"), case.get("name")): case for suite in root for case in suite.findall("testcase")}
+    failure = cases["dot_product_attention", "values under masks"].find("failure")
+    assert failure.get("message").startswith("equals the definition with `~mask`")
+    assert "import attnpool_ref" in failure.text and "What follows from it: " in failure.text
+    skipped = {name: cases["dot_product_attention", name].find("skipped").get("message") for name in (
+        "NaN in padding", "inf in padding", "gradient",
+    )}  # fmt: skip
+    assert skipped == {
+        "NaN in padding": "waived: no <NaN> here",
+        "inf in padding": "follows from values under masks",
+        "gradient": "numpy arrays have no gradients",
+    }
+    assert not list(cases["mean_pooling", "shape"]), "what held has no remark"
+    partial = cases["mean_pooling", "judged wholly"].find("error")
+    assert partial.get("message").startswith("its argument `keepdims` was never given")
+    idle = cases["the report", "mean_pooling/shape"].find("error")
+    assert idle.get("message") == "the waiver waives nothing: it holds"
+
+
+def test_characters_that_xml_lacks_are_replaced():
+    row = RowReport("mean_pooling", "partial", notes=["prints: \x1b[31mred\x00"])
+    text = formats.as_junit(Report("x", "cpu", {}, [row]))
+    assert "[31mred" in ET.fromstring(text.encode()).find("testsuite/system-out").text
+    assert words.printable("a\ud800\x0b\ttab\nline ≠ 😀") == "a\ufffd\ufffd\ttab\nline ≠ 😀"
+
+
+def test_an_interrupted_report_is_an_error():
+    root = ET.fromstring(formats.as_junit(Report("x", "cpu", {}, [], interrupted=True)).encode())
+    assert root.find("testsuite/testcase/error").get("message") == "stopped by Ctrl-C"
+
+
+# The page
+
+
+class Reader(html.parser.HTMLParser):
+    """Checks that elements are closed in order; keeps the tables' texts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.links, self.words = [], set(), [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.links += [value for key, value in attributes if key in ("href", "src", "action", "data")]
+        assert not [key for key, _ in attributes if key.startswith("on")], "nothing runs"
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_the_page_is_whole_and_fetches_nothing(report):
+    text = formats.as_html(report)
+    page = Reader(text)
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert not page.tags & {"script", "link", "img", "iframe", "object", "base"}
+    assert page.links and all(link.startswith("#") for link in page.links)
+    assert not re.search(r"https?://|@import|url\(", text)
+    assert "a &lt;strange&gt; &amp; name" in text and "<strange>" not in text
+    assert "prefers-color-scheme: dark" in text and '<meta name="color-scheme" content="light dark">' in text
+
+
+def test_the_page_says_what_the_report_says(report):
+    words_of_page = "".join(Reader(formats.as_html(report)).words)
+    wrong = report.rows[0]
+    assert "equals the definition with `~mask`" in words_of_page
+    for kept in wrong.accused:
+        assert f"broken: {kept.promise}" in words_of_page and kept.failures[0].snippet in words_of_page
+    assert "Waived: no <NaN> here" in words_of_page and "This waives nothing: it holds." in words_of_page
+    assert "partial: its argument `keepdims` was never given" in words_of_page
+    assert "the weights, expected" in words_of_page and "the weights, got" in words_of_page
+    assert all(sign in words_of_page for sign in ("\N{CHECK MARK}", "\N{MULTIPLICATION X}", "W waived"))
+
+
+def test_rows_that_are_not_there_take_one_line():
+    found = Report("x", "cpu", {}, [RowReport("mean_pooling", "missing"), RowReport("dot_score", "missing")])
+    text = formats.as_html(found)
+    assert "The candidate does not have mean_pooling, dot_score." in text and "<section" not in text
+    cases = ET.fromstring(formats.as_junit(found).encode()).findall("testsuite/testcase")
+    assert [case.find("skipped").get("message") for case in cases] == [
+        "there is no `mean_pooling`", "there is no `dot_score`",
+    ]  # fmt: skip
+
+
+def test_a_heat_map_marks_what_reads_differently_and_not_by_colour_alone():
+    text = heat.maps_of(Compared("the weights", [[0.5, 0.5], [1.0, 0.0]], [[0.5, 0.5], [0.75, np.nan]]))
+    cells = re.findall(r"<td(.*?)>(.*?)</td>", text)
+    assert [words for _, words in cells] == ["0.5", "0.5", "1", "0", "0.5", "0.5", "≠ 0.75", "≠ nan"]
+    assert [attributes.startswith(' class="wrong"') for attributes, _ in cells] == [False] * 6 + [True] * 2
+    for colours in (heat._colours(share, 1.0) for share in (*np.linspace(-1, 1, 41), np.nan)):
+        assert _contrast(colours) >= 4.5, "what WCAG asks of text"
+
+
+def _contrast(colours):
+    """The ratio of luminances, as WCAG defines it."""
+
+    def luminance(rgb):
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in rgb)]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    background, text = (part.split(":")[1] for part in colours.split(";"))
+    parts = re.findall(r"\d+", background) if background.startswith("rgb") else [0x55] * 3
+    both = sorted([luminance(map(int, parts)), luminance([0 if text == "#000" else 255] * 3)])
+    return (both[1] + 0.05) / (both[0] + 0.05)
+
+
+def test_numbers_have_as_many_digits_as_tell_them_apart():
+    text = heat.maps_of(Compared("the result", [1.0], [1.0000005]))
+    assert "≠ 1.0000005" in text
+    assert heat.maps_of(Compared("it", [1.0], [1.0, 2.0])) == '<p class="note">it: shape (1,) expected, (2,) got</p>'
+
+
+def test_large_maps_are_cut():
+    text = heat.maps_of(Compared("it", np.zeros((2, 20, 20)).tolist(), np.ones((2, 20, 20)).tolist()))
+    assert text.count("<tr>") == 4 * heat.WIDEST and text.count("(the rest is cut off)") == 4
+
+
+# JSON and the command
+
+
+def test_json_has_the_arrays_of_a_failure_and_the_waivers(report):
+    plain = json.loads(formats.as_json(report), parse_constant=pytest.fail)
+    failures = plain["rows"][0]["promises"]["values under masks"]["failures"]
+    assert [array["name"] for array in failures[0]["arrays"]] == ["the result", "the weights"]
+    assert np.asarray(failures[0]["arrays"][1]["got"], float).shape[-1] >= 1
+    assert plain["idle_waivers"] == {"mean_pooling/shape": "it holds"} and not plain["passed"]
+
+
+def keys_of(plain):
+    """Every key of the schema, those of rows and promises by their fields."""
+    row = plain["rows"][0]
+    kept = row["promises"]["values under masks"]
+    parts = [plain, row, kept, kept["failures"][0], kept["failures"][0]["arrays"][0], row["unasked"][0]]
+    return (
+        {key for part in parts for key in part} | set(row["cells"]["float32"]) | {"error", "allowed", "case", "passed"}
+    )
+
+
+def test_the_schema_is_documented(report):
+    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`([a-z_]+)`", page.partition("## JSON")[2]))
+    assert keys_of(json.loads(formats.as_json(report))) <= documented
+
+
+def test_the_words_of_each_outcome(report):
+    row = report.rows[0]
+    outcomes = {words.outcome(kept) for kept in row.promises.values()}
+    assert outcomes == {"held", "broken", "waived", "follows", "n/a"}
+    assert words.reason(RowReport("mean_pooling", "missing"), row.promises["gradient"]) == "there is no `mean_pooling`"
+
+
+def test_the_command_writes_every_format_beside_the_table(tmp_path, monkeypatch):
+    (tmp_path / "formats_of_a_test.py").write_text(
+        "import attnpool_ref\npool = lambda x, mask=None: attnpool_ref.mean_pooling(x, None if mask is None else ~mask)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    files = {kind: tmp_path / f"report.{kind}" for kind in formats.FORMATS}
+    options = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
+    found = ["check", "formats_of_a_test:pool", "--as", "mean_pooling", "--quick", "--dtype", "float32", *options]
+    result = CliRunner().invoke(application, found, env={"COLUMNS": "200"})
+    assert result.exit_code == 1
+    assert result.stdout.startswith("mean_pooling: equals the definition with `~mask`")
+    assert "from formats_of_a_test import pool" in result.stdout
+    assert "\nmean_pooling\n  broken: values under masks\n      float32: the result is " in result.stdout
+    assert (
+        "\n      what follows from it: " in result.stdout
+        and "\n  n/a, numpy arrays have no gradients: " in result.stdout
+    )
+    assert json.loads(files["json"].read_text())["verdict"] == "fail"
+    assert ET.parse(files["junit"]).getroot().get("failures") == "1"
+    assert "<h2>mean_pooling: " in files["html"].read_text()
