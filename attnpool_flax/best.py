@@ -2,6 +2,7 @@
 
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -81,7 +82,7 @@ def _places(x, rows):
     return jnp.minimum(new, x.shape[-2] - rows), new
 
 
-def _cut(array, start, rows, axis=-1):
+def _cut(array: Any, start, rows, axis=-1) -> Any:
     return None if array is None else lax.dynamic_slice_in_dim(array, start, rows, axis)
 
 

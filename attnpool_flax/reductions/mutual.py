@@ -158,11 +158,11 @@ def _backward(mean, precision, kept, cotangents):
 def _slopes(x, y, x_mask, y_mask, sides, cotangents, *, precision):
     """For each side (gradient of its products [L], the sum of the tokens under it [d])."""
     (own, other), (of_x, of_y) = sides, cotangents
-    return _slope(x, x_mask, own, *of_x, y_mask, precision), _slope(y, y_mask, other, *of_y, x_mask, precision)
+    return _slope(x, x_mask, own, of_x, y_mask, precision), _slope(y, y_mask, other, of_y, x_mask, precision)
 
 
-def _slope(x, mask, side, of_pooled, of_weights, other, precision):
-    x = _clean(x, mask)
+def _slope(x, mask, side, cotangents, other, precision):
+    x, (of_pooled, of_weights) = _clean(x, mask), cotangents
     if mask is not None:
         of_weights = jnp.where(mask, of_weights, 0)
     average = jnp.dot(side.pooled, of_pooled, precision=precision) + jnp.sum(side.weights * of_weights)
