@@ -5,14 +5,16 @@ import threading
 import time
 import types
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import hazards, snippets
+from attnpool_ref.conformance import hazards, purity, snippets, transformations
 from attnpool_ref.conformance.adapters import NumpyArrays, adapter_for
-from attnpool_ref.conformance.agreement import Finding, agreement, finite_gradients, gradient
+from attnpool_ref.conformance.agreement import Finding, agreement
+from attnpool_ref.conformance.gradients import finite_gradients, gradient
 from attnpool_ref.conformance.laws import appending, deleting, permuting, shifting, siding
 from attnpool_ref.conformance.report import (
     FAILED,
@@ -24,6 +26,7 @@ from attnpool_ref.conformance.report import (
     Report,
     RowReport,
 )
+from attnpool_ref.conformance.stated import stated_gradients
 from attnpool_ref.conformance.subject import Subject
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
@@ -31,6 +34,7 @@ DTYPES = ("float32", "bfloat16", "float16", "float64")
 HAZARDS = (
     "empty rows",
     *(f"{name} in padding" for name in hazards.POISONS),
+    "poison in shared arrays",
     "padding amount",
     "padding side",
     "deleting is masking",
@@ -42,8 +46,19 @@ HAZARDS = (
     "extreme scores",
     "ties and edges",
     "long sums",
+    "far from 0",
+    "sums that cancel",
     "finite gradients",
+    "stated gradients",
     "inputs unchanged",
+    "random state unchanged",
+    "same answer twice",
+    "no warnings",
+    "jit and vmap",
+    "one program for all values",
+    "one argument alone",
+    "arguments that broadcast",
+    "mixed dtypes",
     "shapes",
 )
 """What the report lists beside the errors, in its order."""
@@ -133,12 +148,17 @@ def _judge_row(row, function, dtypes, steps, shapes, gradients, laws, partial, l
     """(report, adapter) of one row in all dtypes."""
     report = RowReport(row.name, hazards=dict.fromkeys(HAZARDS, NOT_APPLICABLE))
     adapter, began, exact = _adapter(row, function), time.perf_counter(), {}
+    wide = Subject(row, function, adapter, "float64", exact)
+    reference = wide if "float64" in dtypes and adapter.supports("float64") else None
     for dtype in dtypes:
-        subject = Subject(row, function, adapter, dtype, exact)
+        subject = wide if dtype == "float64" else Subject(row, function, adapter, dtype, exact)
         first = dtype == dtypes[0]
-        _judge_dtype(report, subject, shapes if first else (), gradients, laws and first, partial and first)
-        if long and dtype == "float32" and report.cases:
+        _judge_dtype(report, subject, reference, shapes if first else (), gradients, laws and first, partial and first)
+        judged = report.cells[dtype].forward is not None
+        if long and judged and dtype != "float64":
             _judge_long_sums(report, subject)
+        if judged and dtype == "float64":
+            _judge_mixed_dtypes(report, subject)
         steps.take(f"{row.name} {dtype}")
     report.seconds = time.perf_counter() - began
     if report.failures:
@@ -152,7 +172,7 @@ def check(
     function,
     name,
     *,
-    dtypes=("float32",),
+    dtypes=("float32", "float64"),
     shapes=drawing.SHAPES,
     gradients=True,
     laws=True,
@@ -203,7 +223,7 @@ def _adapter(row, function):
     return adapter_for(function, (convert, kwargs))
 
 
-def _judge_dtype(report, subject, shapes, gradients, laws, partial):
+def _judge_dtype(report, subject, reference, shapes, gradients, laws, partial):
     """The cases of a row in one dtype."""
     row, adapter = subject.row, subject.adapter
     cell = report.cells[subject.dtype] = Cell()
@@ -213,74 +233,138 @@ def _judge_dtype(report, subject, shapes, gradients, laws, partial):
     for case, kind in drawing.cases_of(row, subject.accepts, shapes, partial):
         if kind == "extreme" and subject.dtype == "float16":
             continue  # 1e10 is inf there
-        names = case.given(*KINDS)
-        weights = bool(row.weights) and subject.accepts(names, case.options, return_weights=True)
+        if kind == "far" and subject.is_narrow:
+            continue  # nothing is left beside 1000
+        way = case.title.split(", ")[0]
+        weights = bool(row.weights) and subject.accepts(case.given(*KINDS), case.options, return_weights=True)
+        own_program = weights and way in ("smallest", "fullest")  # whose gradients with the weights are judged as well
+        differentiable = gradients and bool(case.given("data", "parameter"))
         run = _Runner(report, subject, case)
-        found = run(lambda s, c, w=weights: agreement(s, c, w))
-        if found is None:
+        asked = {"way": (False,), "form": (weights,)}.get(kind, (False, True) if weights else (False,))
+        judged = [run(lambda s, c, w=w: agreement(s, c, w)) for w in asked]
+        if judged[0] is None:
             continue
         report.cases += 1
+        for found in judged:
+            if kind == "main":
+                cell.forward = _worst(cell.forward, found)
+            else:
+                run.hazard(HAZARD_OF[kind], found)
+        if kind == "form":
+            run.hazard("NaN in padding", run(lambda s, c, w=weights: hazards.poison_in_padding(s, c, "NaN", w, None)))
+        if kind in ("extreme", "exact") and differentiable:
+            run.hazard("finite gradients", run(lambda s, c, w=own_program: finite_gradients(s, c, w)))
+        if kind in ("main", "shape"):
+            run.hazard("empty rows", run(lambda s, c, w=weights: hazards.empty_rows(s, c, w)))
+            if weights:
+                run.hazard("return_weights", run(hazards.weights_change_nothing))
+        if differentiable and _is_differentiated(case, kind, laws):
+            measure = reference if kind in ("main", "cancelling") and not way.startswith("with") else None
+            for w in (False, True) if own_program and kind == "main" else (False,):
+                found = run(lambda s, c, w=w, m=measure: gradient(s, c, w, m))
+                if found is not None:
+                    cell.gradient = _worst(cell.gradient, found)
         if kind == "main":
-            cell.forward = _worst(cell.forward, found)
-        else:
-            run.hazard(HAZARD_OF[kind], found)
-        if kind in ("extreme", "exact"):
-            if gradients and case.given("data", "parameter"):
-                run.hazard("finite gradients", run(lambda s, c, w=weights: finite_gradients(s, c, w)))
-            continue
-        run.hazard("empty rows", run(lambda s, c, w=weights: hazards.empty_rows(s, c, w)))
-        if gradients and case.given("data", "parameter") and (kind == "main" or case.title.endswith(GRADIENT_SHAPES)):
-            try:
-                found = run(lambda s, c, w=weights: gradient(s, c, w))
-            except NotImplementedError:
-                gradients = False
-                found = None
-            if found is not None:
-                cell.gradient = _worst(cell.gradient, found)
-        if kind == "main" and drawing.masked_axes(case):
-            for poison in hazards.POISONS:
+            _judge_purity(run, way, weights)
+            poisoned = own_program if differentiable and _is_differentiated(case, kind, laws) else None
+            for poison in hazards.POISONS if drawing.masked_axes(case) else ():
                 run.hazard(
                     f"{poison} in padding",
-                    run(lambda s, c, p=poison, w=weights, g=gradients: hazards.poison_in_padding(s, c, p, w, g)),
+                    run(lambda s, c, p=poison, w=weights, g=poisoned: hazards.poison_in_padding(s, c, p, w, g)),
                 )
-        if laws:
+        if laws and kind in ("main", "shape"):
             for hazard, judged in _laws(weights, kind, case.title).items():
                 run.hazard(hazard, run(judged))
+        if laws and kind == "main" and adapter.name == "jax":
+            _judge_transformations(run, row, case, weights)
+    if gradients and laws:
+        _judge_stated_gradients(report, subject)
+
+
+def _is_differentiated(case, kind, laws):
+    """Whether the gradients of a case are judged."""
+    if kind == "shape":
+        return case.title.endswith(GRADIENT_SHAPES)
+    if kind == "main":
+        return laws or case.title != "everything but masks"
+    return kind in ("cancelling", "tied")
+
+
+def _judge_purity(run, way, weights):
+    """What a call must leave as it was; asked with and without the weights."""
+    if way not in ("smallest", "fullest", "everything but masks"):
+        return
+    for hazard, judged in {
+        "inputs unchanged": purity.inputs_unchanged,
+        "random state unchanged": purity.random_state_unchanged,
+        "same answer twice": purity.same_answer_twice,
+        "no warnings": purity.no_warnings,
+    }.items():
+        for w in (False, True) if weights else (False,):
+            run.hazard(hazard, run(lambda s, c, j=judged, w=w: j(s, c, w)))
+
+
+def _judge_transformations(run, row, case, weights):
+    """The fullest call under jit and vmap, and with other values."""
+    fullest = "fullest" if any(a.optional and a.kind != "mask" for a in row.arguments.values()) else "smallest"
+    if case.title == fullest:
+        run.hazard("jit and vmap", run(lambda s, c: transformations.traced(s, c, weights)))
+    if case.title in ("smallest", "fullest"):
+        run.hazard("one program for all values", run(transformations.compiles_once))
+
+
+def _judge_stated_gradients(report, subject):
+    """Gradients at points where the contract decides them."""
+    run = _Runner(report, subject, next(iter(drawing.cases_of(subject.row)))[0])
+    run.hazard("stated gradients", run.as_it_is("stated gradients", stated_gradients))
+
+
+def _judge_mixed_dtypes(report, subject):
+    """Arguments of several dtypes, judged where float64 exists."""
+    for case in drawing.mixed_cases(subject.row, subject.accepts):
+        if not all(subject.adapter.supports(dtype) for dtype in case.dtypes.values() if dtype != "int32"):
+            continue
+        run = _Runner(report, subject, case)
+        found = run(lambda s, c: replace(agreement(s, c), check="mixed dtypes"))
+        unknown = subject.adapter.name == "numpy" and "bfloat16" in case.dtypes.values() and found.check == "raises"
+        run.hazard("mixed dtypes", None if unknown else found)
 
 
 def _judge_long_sums(report, subject):
-    """Sums over a million tokens, which no smaller case shows: their failure is kept as it is."""
-    try:
-        found = hazards.long_sums(subject)
-    except Exception as error:  # the candidate's own: whatever it is, it is the finding
-        case = next(iter(drawing.long_rows(subject.row)))[0]
-        found = Finding("long sums", case, np.inf, 0, f"raises {type(error).__name__}: {error}")
-    if found is None:
-        return
-    report.hazards["long sums"] = FAILED if found.message else HELD
-    if found.message:
-        size = sum(int(np.size(v)) for v in found.case.values.values() if v is not None)
-        snippet = f"# {found.case.title}: an input too long to print"
-        report.failures.append(Failure(report.name, found.check, subject.dtype, found.message, snippet, size))
+    """Sums over very many tokens, which no smaller case shows: their failure is kept as it is."""
+    judged = hazards.long_sums if subject.dtype == "float32" else hazards.long_narrow_sums
+    case = next((case for case, _ in drawing.long_rows(subject.row)), None)
+    if case is not None:
+        run = _Runner(report, subject, case)
+        run.hazard("long sums", run.as_it_is("long sums", judged))
 
 
 def _lacks(subject):
-    """Whether a NumPy function does not know bfloat16, which is no dtype of NumPy's own: n/a, not a failure."""
-    if subject.adapter.name != "numpy" or subject.dtype != "bfloat16":
+    """Whether a NumPy function does not know a narrow dtype, which many of NumPy's own do not: n/a, not a failure."""
+    if subject.adapter.name != "numpy" or not subject.is_narrow:
         return False
-    try:
-        for case, _ in drawing.cases_of(subject.row, subject.accepts, shapes=()):
+    for case, _ in drawing.cases_of(subject.row, subject.accepts, shapes=()):
+        try:
             subject.outputs(case)
-            break
-    except TypeError:
-        return True
+        except Exception as error:  # refuses, in whatever way
+            return subject.dtype in str(error) or isinstance(error, TypeError) or subject.dtype == "bfloat16"
+        break
     return False
 
 
-GRADIENT_SHAPES = ("length 0", "shared")
+GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 3)")
 """Other shapes than the mixed batch whose gradient is judged: where there is nothing, and where examples add up."""
 
-HAZARD_OF = {"extreme": "extreme scores", "exact": "ties and edges", "shape": "shapes"}
+HAZARD_OF = {
+    "extreme": "extreme scores",
+    "exact": "ties and edges",
+    "tied": "ties and edges",
+    "shape": "shapes",
+    "way": "one argument alone",
+    "form": "arguments that broadcast",
+    "far": "far from 0",
+    "cancelling": "sums that cancel",
+}
 """What the report calls the kinds of cases beside the main ones."""
 
 KINDS = ("data", "parameter", "mask", "stretch", "number", "int", "bool")
@@ -292,17 +376,18 @@ def _laws(weights, kind, title):
         return {
             "padding side": lambda s, c: siding(s, c, weights),
             "deleting is masking": lambda s, c: deleting(s, c, weights),
+            "poison in shared arrays": hazards.poison_in_shared_arrays,
+            "NaN in padding": lambda s, c: hazards.poison_in_padding(s, c, "NaN", weights, None),
         }
     found = {
         "permuting": lambda s, c: permuting(s, c, weights),
         "shifting the scores": lambda s, c: shifting(s, c, weights),
         "batch mates": hazards.batch_mates,
-        "NaN at a real token": hazards.nan_stays_in_its_example,
-        "inputs unchanged": hazards.inputs_unchanged,
+        "NaN at a real token": hazards.not_finite_stays_in_its_example,
     }
     if title in ("smallest", "fullest"):
         found["padding amount"] = lambda s, c: appending(s, c, weights)
-    return found | ({"return_weights": hazards.weights_change_nothing} if weights else {})
+    return found
 
 
 def _worst(measure, finding):
@@ -351,11 +436,28 @@ class _Runner:
         found = self._try(judged, case)
         return found is not None and bool(found.message) and found.check == check
 
+    def as_it_is(self, check, judged):
+        """Runs a check that draws its own cases; what fails is kept as it is."""
+        try:
+            found = judged(self.subject)
+        except NotImplementedError:
+            return None
+        except Exception as error:  # the candidate's own: whatever it is, it is the finding
+            found = Finding(check, self.case, np.inf, 0, f"raises {type(error).__name__}: {error}")
+        if found is not None and found.message:
+            size = sum(int(np.size(v)) for v in found.case.values.values() if v is not None)
+            snippet = f"# {found.case.title}: an input too long to print"
+            if size < 200:
+                snippet = snippets.reproduce(self.subject, found)
+            failure = Failure(self.report.name, found.check, self.subject.dtype, found.message, snippet, size)
+            self.report.failures.append(failure)
+        return found
+
     def _try(self, judged, case):
         try:
             return judged(self.subject, case)
         except NotImplementedError:
-            raise
+            return None  # it has no gradient there, which the check of gradients says
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
             return Finding("raises", case, np.inf, 0, f"{type(error).__name__}: {error}")
 

@@ -15,7 +15,7 @@ def shrink(case, fails):
     """
     if case.row.batched and case.batch:
         for index in np.ndindex(*case.batch):
-            single = _example(case, index)
+            single = drawing.example_of(case, index)
             if fails(single):
                 case = single
                 break
@@ -30,17 +30,6 @@ def shrink(case, fails):
             if fails(smaller):
                 case = smaller
     return case
-
-
-def _example(case, index):
-    """One example of a batch, without batch axes."""
-    values, axes = {}, {}
-    for key, own in case.axes.items():
-        values[key] = case.values[key][index] if "..." in own else case.values[key]
-        axes[key] = tuple(a for a in own if a != "...")
-    return drawing.Case(
-        case.row, f"{case.title}, example {index}", case.values | values, case.options, axes, (), case.sizes
-    )
 
 
 def reproduce(subject, finding):

@@ -1,0 +1,130 @@
+"""Which cases a row has, and of which kind."""
+
+import inspect
+
+import attnpool_ref
+from attnpool_ref import contract
+from attnpool_ref.conformance.cases import forms, values
+from attnpool_ref.conformance.cases.case import BATCH, FEATURE_AXES, SEQUENCES, SIZES
+from attnpool_ref.conformance.cases.drawing import draw
+from attnpool_ref.conformance.cases.ways import configurations, defaults_of, single_ways
+
+SHAPES = (
+    "no batch",
+    "long, batch (2, 3)",
+    "batch of 1",
+    "empty batch",
+    "length 1",
+    "length 0",
+    "equal sizes",
+    "widths of 1, batch (2, 1, 3)",
+    "shared",
+)
+"""Shapes beside the mixed batch; "shared" leaves the batch axes away from one argument after another."""
+
+EMPTY = {"empty batch", "length 0"}
+"""Shapes in which there is nothing to pool, which an absent mask must survive as well."""
+
+ODD = {"n": 67, "m": 70, "L": 70, "T": 67, "J": 70, "M": 70, "k": 67, "d": 65, "e": 33, "q": 65, "f": 65, "H": 3}
+"""Sizes beyond a block of 64, and odd: what is padded to a multiple, or cut at one, shows."""
+
+KINDS = {
+    "main": "the mixed batch",
+    "shape": "another shape of it",
+    "way": "an argument by itself, or left to its default",
+    "form": "masks and biases that broadcast, masks of integers",
+    "extreme": "extreme scores",
+    "exact": "ties and edges",
+    "far": "data far from 0",
+    "cancelling": "sums that cancel",
+    "tied": "maxima that two tokens share, hinges at 0",
+}
+"""The kinds of cases."""
+
+
+def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
+    """The cases of a row.
+
+    Args:
+      row: the row.
+      accepts: (name, options) -> bool, whether the candidate takes these arguments at all; None takes everything.
+      shapes: names of the other shapes in which the fullest call is drawn, and the empty ones without masks.
+      partial: also the calls that leave some arguments away, in other forms and dtypes, ties and edges.
+
+    Yields:
+      (case, kind): one of :data:`KINDS`.
+    """
+    ways = [way for way in configurations(row) if accepts is None or accepts(*way[1:])]
+    titles = [title for title, *_ in ways]
+    fullest = "fullest" if "fullest" in titles else "smallest"
+    shaped = {fullest: shapes, "without masks": [s for s in shapes if s in EMPTY]}
+    bare = "everything but masks" if "everything but masks" in titles else "without masks"
+    for title, names, options in ways:
+        if title.startswith("with") and not partial:
+            if title == bare:
+                yield draw(row, title, names, options, BATCH), "way"
+            continue
+        main = draw(row, title, names, options, BATCH)
+        yield main, "main"
+        if partial and not title.startswith("with"):
+            if main.given("data"):
+                yield values.exact(main), "exact"
+            if values.of_tokens(main):
+                yield values.repeated(main), "exact"
+            if (case := values.tied(main)) is not None:
+                yield case, "tied"
+        if title in ("smallest", "fullest"):
+            yield from ((case, "extreme") for case in values.extremes(main))
+        if title == fullest and main.given("data"):
+            yield values.cancelling(main), "cancelling"
+            yield from ((case, "far") for case in values.far_from_zero(main))
+        if partial and title == fullest:
+            yield from ((case, "form") for case in forms.broadcasting(main))
+        yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
+    if partial:
+        for title, names, options in single_ways(row):
+            if accepts is None or accepts(names, options):
+                yield draw(row, title, names, options, BATCH), "way"
+        yield from ((case, "way") for case in _left_to_defaults(row, accepts))
+
+
+def mixed_cases(row, accepts=None):
+    """The fullest call with arguments of several dtypes."""
+    ways = {title: (names, options) for title, names, options in configurations(row)}
+    for title in ("fullest", "smallest"):
+        if title in ways and (accepts is None or accepts(*ways[title])):
+            yield from forms.mixed(draw(row, title, *ways[title], BATCH))
+            return
+
+
+def _left_to_defaults(row, accepts):
+    """A call that says nothing that the row says by itself."""
+    defaults = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
+    options = {k: v for k, v in defaults_of(row).items() if defaults[k].default is inspect.Parameter.empty}
+    numbers = [k for k, a in row.arguments.items() if a.kind == "number" and not a.optional]
+    left = [k for k in numbers if defaults[k].default is not inspect.Parameter.empty]
+    masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
+    if (left or len(options) < len(row.options)) and (accepts is None or accepts(masks, options)):
+        yield draw(row, "defaults left away", masks, options, BATCH, left=left)
+
+
+def _shapes(row, title, names, options, shapes):
+    drawn = {
+        "no batch": ((), {}),
+        "long, batch (2, 3)": ((2, 3), ODD),
+        "batch of 1": ((1,), {}),
+        "empty batch": ((0,), {}),
+        "length 1": ((3,), {s: 1 for s in SEQUENCES}),
+        "length 0": ((3,), {s: 0 for s in SEQUENCES}),
+        "equal sizes": ((3,), dict.fromkeys(SIZES, 3)),
+        "widths of 1, batch (2, 1, 3)": ((2, 1, 3), {s: 1 for s in FEATURE_AXES}),
+    }
+    for shape in shapes:
+        if shape in drawn:
+            batch, sizes = drawn[shape]
+            yield draw(row, f"{title}, {shape}", names, options, batch, sizes)
+    arguments = row.arguments
+    data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
+    if "shared" in shapes and len(data) > 1:
+        for key in data:
+            yield draw(row, f"{title}, `{key}` shared", names, options, BATCH, shared=(key,))

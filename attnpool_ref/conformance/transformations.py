@@ -1,0 +1,66 @@
+"""What holds for functions of JAX arrays alone: one program for all values, the same under jit and vmap."""
+
+import contextlib
+import threading
+
+import numpy as np
+
+from attnpool_ref.conformance.agreement import Finding, compare
+
+
+def traced(subject, case, return_weights=False):
+    """Under jit, and where there is a batch under vmap within jit, the results are the eager ones up to rounding."""
+    import jax
+
+    check = "jit and vmap"
+    program = subject.program(case, return_weights)
+    values = {k: v for k, v in subject.values(case).items() if v is not None}
+    batched = {k: 0 if "..." in case.axes[k] else None for k in values}
+    mapped = bool(case.batch) and case.row.batched and 0 in batched.values()
+    transformed = jax.vmap(program, ({k: batched[k] for k in values},)) if mapped else program
+    numbers = case.given("number")
+    with subject.adapter.context(subject.dtype):
+        computing = "float64" if subject.dtype == "float64" else "float32"
+        arrays = {k: subject.adapter.array(v, computing if k in numbers else subject.dtype) for k, v in values.items()}
+        try:
+            answer = jax.jit(transformed)(arrays)
+        except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+            return Finding(check, case, np.inf, 0, f"JAX cannot trace it: {_first_line(error)}")
+        got = [subject.adapter.read(part) for part in answer]
+    return compare(subject, case, check, got, subject.exact(case, return_weights), return_weights)
+
+
+def compiles_once(subject, case):
+    """Other values of the arguments, numbers as well, compile nothing."""
+    check = "one program for all values"
+    numbers = {k: case.values[k] * 1.125 for k in case.given("number")}
+    data = {k: v * 0.875 for k, v in subject.floats(case, ("data",)).items()}
+    subject.outputs(case)
+    other = case.with_values("other values", **(data | numbers))
+    with _heard() as events:
+        subject.outputs(other)
+    if events:
+        return Finding(check, other, np.inf, 0, f"other values of the same shapes compile {len(events)} programs more")
+    return Finding(check, case)
+
+
+@contextlib.contextmanager
+def _heard():
+    """The compilations of this thread meanwhile."""
+    import jax
+
+    events, thread = [], threading.get_ident()
+
+    def listener(name, *_, **__):
+        if "backend_compile" in name and threading.get_ident() == thread:
+            events.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        yield events
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listener)
+
+
+def _first_line(error):
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
