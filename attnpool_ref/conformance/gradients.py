@@ -123,9 +123,12 @@ def _element_by_element(subject, case, return_weights, reference, found):
         want = exact[key]
         size, g = np.abs(want), g.astype(np.float64)
         largest = float(np.max(size, initial=0))
-        moved = np.where(size == 0, largest, 0) + sensitive[key]
-        # What an argument's uses add to its gradient is rounded one by one.
+        # What an argument's uses add to its gradient is as large as the gradient's largest element, and may cancel; in
+        # a narrow dtype two uses are rounded one by one.
+        moved = sensitive[key] + largest
         allowed = tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, case.terms(), dtype, reduced)
+        if subject.is_narrow:
+            allowed = allowed + tolerances.EPSILON[dtype] * largest
         unit = tolerances.EPSILON[dtype] * (largest or 1)
         finding = worst(finding, np.abs(g - want), allowed, unit, f"the gradient of `{key}`", g, want)
     return finding

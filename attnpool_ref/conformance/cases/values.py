@@ -81,7 +81,8 @@ AWAY = 1000.0
 def far_from_zero(main):
     """Data 1000 away from 0, one argument at a time and all together: what a difference of squares loses."""
     data = [k for k in main.given("data") if main.values[k].dtype.kind == "f"]
-    for keys in [[key] for key in data] + ([data] if len(data) > 1 else []):
+    apart = [] if "bandwidth" in main.values else [[key] for key in data]  # a far key's distance is rounded by itself
+    for keys in apart + ([data] if len(data) > len(apart[:1]) else []):
         names = ", ".join(f"`{key}`" for key in keys)
         yield main.with_values(f"{names} {AWAY:g} away from 0", **{k: _rounded(main.values[k] + AWAY) for k in keys})
 
