@@ -64,7 +64,7 @@ def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
     conformance.check(candidate, row.name, dtypes=(dtype,), shapes=shapes, laws=False, partial=False)
     names, options = next(way[1:] for way in cases.configurations(row) if way[0] == "smallest")
     subject = Subject(row, candidate, JaxArrays(), dtype)
-    found = hazards.nan_stays_in_its_example(subject, cases.draw(row, "smallest", names, options, cases.BATCH))
+    found = hazards.not_finite_stays_in_its_example(subject, cases.draw(row, "smallest", names, options, cases.BATCH))
     assert found is not None and not found.message
     plans = [plan for plan in plans if plan]
     if kind == "tokens":

@@ -352,8 +352,8 @@ def _lacks(subject):
     return False
 
 
-GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 3)")
-"""Other shapes than the mixed batch whose gradient is judged: where there is nothing, and where examples add up."""
+GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
+"""Other shapes than the mixed batch whose gradient is judged: where there is nothing, where examples add up, ranks."""
 
 HAZARD_OF = {
     "extreme": "extreme scores",

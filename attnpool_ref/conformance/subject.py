@@ -42,8 +42,10 @@ class Subject:
         """The case's arguments as the dtype holds them."""
         return drawing.narrow(case.values) if self.is_narrow or case.dtypes else case.values
 
-    def accepts(self, names, options, return_weights=False):
-        """Whether the candidate's signature takes these arguments."""
+    def accepts(self, names, options, return_weights=False, left=()):
+        """Whether the candidate's signature takes these arguments, and has defaults for those that are ``left`` away."""
+        if any(requires(self.function, name) for name in left):
+            return False
         arguments = self.row.arguments
         values = {k: None for k, a in arguments.items() if not a.optional or k in names}
         # An argument that the candidate lacks may stay away where its row's default says the same.
@@ -168,6 +170,15 @@ def takes(function, oracle, values):
 def takes_name(function, name):
     """Whether a signature has a parameter of this name, or any name."""
     return takes(function, None, {name: None})
+
+
+def requires(function, name):
+    """Whether a signature has a parameter of this name without a default."""
+    try:
+        parameter = inspect.signature(function).parameters.get(name)
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and parameter.default is inspect.Parameter.empty
 
 
 def flatten(result):

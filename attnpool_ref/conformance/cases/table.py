@@ -47,7 +47,8 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
 
     Args:
       row: the row.
-      accepts: (name, options) -> bool, whether the candidate takes these arguments at all; None takes everything.
+      accepts: (names, options, left=()) -> bool, whether the candidate takes these arguments at all, and may go without
+        those that are left to their defaults; None takes everything.
       shapes: names of the other shapes in which the fullest call is drawn, and the empty ones without masks.
       partial: also the calls that leave some arguments away, in other forms and dtypes, ties and edges.
 
@@ -104,18 +105,21 @@ def _left_to_defaults(row, accepts):
     numbers = [k for k, a in row.arguments.items() if a.kind == "number" and not a.optional]
     left = [k for k in numbers if defaults[k].default is not inspect.Parameter.empty]
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
-    if (left or len(options) < len(row.options)) and (accepts is None or accepts(masks, options)):
+    silent = [*left, *(k for k in row.options if k not in options)]
+    if silent and (accepts is None or accepts(masks, options, left=silent)):
         yield draw(row, "defaults left away", masks, options, BATCH, left=left)
 
 
 def _shapes(row, title, names, options, shapes):
+    own = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
+    pooled = SEQUENCES - {"n"} if "m" in own or "L" in own else SEQUENCES  # queries without a key have a result
     drawn = {
         "no batch": ((), {}),
         "long, batch (2, 3)": ((2, 3), ODD),
         "batch of 1": ((1,), {}),
         "empty batch": ((0,), {}),
         "length 1": ((3,), {s: 1 for s in SEQUENCES}),
-        "length 0": ((3,), {s: 0 for s in SEQUENCES}),
+        "length 0": ((3,), {s: 0 for s in pooled}),
         "equal sizes": ((3,), dict.fromkeys(SIZES, 3)),
         "widths of 1, batch (2, 1, 3)": ((2, 1, 3), {s: 1 for s in FEATURE_AXES}),
     }

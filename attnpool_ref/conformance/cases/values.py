@@ -79,12 +79,16 @@ AWAY = 1000.0
 
 
 def far_from_zero(main):
-    """Data 1000 away from 0, one argument at a time and all together: what a difference of squares loses."""
+    """Data 1000 away from 0, which a difference of squares loses; what a mean is subtracted from also by itself.
+
+    Far from data that stay, a distance is rounded by itself: no implementation is better there.
+    """
     data = [k for k in main.given("data") if main.values[k].dtype.kind == "f"]
-    apart = [] if "bandwidth" in main.values else [[key] for key in data]  # a far key's distance is rounded by itself
-    for keys in apart + ([data] if len(data) > len(apart[:1]) else []):
-        names = ", ".join(f"`{key}`" for key in keys)
-        yield main.with_values(f"{names} {AWAY:g} away from 0", **{k: _rounded(main.values[k] + AWAY) for k in keys})
+    normalized = ["query"] if main.options.get("normalize_query") and "query" in data else []
+    for keys in (data, normalized):
+        if keys:
+            title = f"{', '.join(f'`{key}`' for key in keys)} {AWAY:g} away from 0"
+            yield main.with_values(title, **{k: _rounded(main.values[k] + AWAY) for k in keys})
 
 
 def cancelling(main):
