@@ -84,7 +84,9 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])
         moved = moved + largest if case.row.norms or case.row.name in BOUNDED_TERMS else moved
         reduced = subject.adapter.reduced_products()
-        allowed = times * (tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, case.terms(), dtype, reduced))
+        allowed = times * (
+            tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, case.terms(), dtype, reduced)
+        )
         error = np.where(odd, 0, np.abs(np.where(odd, 0, g) - np.where(odd, 0, w)))
         finding = worst(finding, error, allowed, tolerances.EPSILON[dtype] * (largest or 1), name, g, w)
     return finding

@@ -76,10 +76,15 @@ def gradient(subject, case, return_weights=False, reference=None):
     if any(w.dtype == bool for w in subject.exact(case, return_weights)):
         return None
     cotangents = cotangents_of(subject, case, return_weights)
+    untraced = ""
     try:
         found = subject.gradients(case, cotangents, return_weights)
     except NotImplementedError as error:
-        return Finding(check, case, np.inf, 0, str(error))
+        untraced = str(error)
+        try:
+            found = subject.gradients(case, cotangents, return_weights, numbers=False)
+        except NotImplementedError:
+            return Finding(check, case, np.inf, 0, untraced)
     for key, value in found.items():
         g = value.astype(np.float64)
         if not np.all(np.isfinite(g)):
@@ -87,9 +92,13 @@ def gradient(subject, case, return_weights=False, reference=None):
         pad = drawing.padding(case, key)
         if pad is not None and np.any(g[pad] != 0):
             return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}, not 0 at padding")
-    if reference is None or subject.dtype == "float64":
-        return _along_directions(subject, case, return_weights, found)
-    return _element_by_element(subject, case, return_weights, reference, found)
+    if reference is None or subject.dtype == "float64" or untraced:
+        finding = _along_directions(subject, case, return_weights, found)
+    else:
+        finding = _element_by_element(subject, case, return_weights, reference, found)
+    if untraced and not finding.message:
+        return Finding(check, case, np.inf, 0, f"numbers are traced like arrays, but {untraced}")
+    return finding
 
 
 def _along_directions(subject, case, return_weights, found):
@@ -97,11 +106,15 @@ def _along_directions(subject, case, return_weights, found):
     finding = Finding("gradient", case)
     reduced = subject.adapter.reduced_products()
     for key, direction in exact.directions.items():
+        if key not in found:
+            continue  # a number that cannot be traced
         product = found[key].astype(np.float64) * direction
         want, doubt = exact.along[key]
         got = float(np.sum(product))
         size = 2 * (float(np.sum(np.abs(product))) + abs(want))  # each element is rounded by itself
-        allowed = doubt + tolerances.allowed_error(size, exact.moved + exact.total, case.terms(), subject.dtype, reduced)
+        allowed = doubt + tolerances.allowed_error(
+            size, exact.moved + exact.total, case.terms(), subject.dtype, reduced
+        )
         unit = tolerances.EPSILON[subject.dtype] * (size or 1)
         finding = worse(
             finding,

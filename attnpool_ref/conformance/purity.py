@@ -66,7 +66,9 @@ def _watched(subject, case, return_weights, anew=False):
     # Other than warnings these are the thread's own; an underflow is no mistake.
     with (
         subject.adapter.context(subject.dtype),
-        np.errstate(divide="call", over="call", invalid="call", under="ignore", call=lambda kind, _: warned.append(kind)),
+        np.errstate(
+            divide="call", over="call", invalid="call", under="ignore", call=lambda kind, _: warned.append(kind)
+        ),
     ):
         args, kwargs = subject.converted(case, return_weights)
         arrays = [a for a in (*args, *kwargs.values()) if hasattr(a, "shape")]

@@ -108,7 +108,7 @@ class Subject:
             )
         return self.kept[key]
 
-    def gradients(self, case, cotangents, return_weights, changes=None):
+    def gradients(self, case, cotangents, return_weights, changes=None, numbers=True):
         """The candidate's gradients of all floating arguments, for cotangents of its outputs.
 
         Args:
@@ -116,10 +116,13 @@ class Subject:
           cotangents: one float64 array for each output.
           return_weights: ask for the weights.
           changes: floating arguments with other values than the case has.
+          numbers: differentiate by the numbers as well; otherwise they are Python's, and static.
         """
         values = {k: v for k, v in self.values(case).items() if v is not None}
         floats = self.floats(case) | (changes or {})
-        program = self.program(case, return_weights)
+        static = {} if numbers else {k: float(values.pop(k)) for k in case.given("number")}
+        floats = {k: v for k, v in floats.items() if k not in static}
+        program = self.program(case, return_weights, static)
         numbers = case.given("number")
         computing = "float64" if self.dtype == "float64" else "float32"
         with self.adapter.context(self.dtype):
@@ -128,12 +131,19 @@ class Subject:
             cotangents = [self._convert(c) for c in cotangents]
             return self.adapter.gradient(program, arrays, fixed, cotangents)
 
-    def program(self, case, return_weights):
-        """The candidate as a function of a dict of arrays, which returns a list; the same one for cases of one kind."""
+    def program(self, case, return_weights, static=None):
+        """The candidate as a function of a dict of arrays, which returns a list; the same one for cases of one kind.
+
+        Args:
+          case: the case.
+          return_weights: ask for the weights.
+          static: numbers that are no arguments of the program.
+        """
         given = tuple(k for k, v in case.values.items() if v is not None)
-        key = (given, tuple(sorted(case.options.items())), return_weights)
+        options = case.options | (static or {})
+        key = (given, tuple(sorted(options.items())), return_weights)
         if key not in self._programs:
-            extra = case.options | ({"return_weights": True} if return_weights else {})
+            extra = options | ({"return_weights": True} if return_weights else {})
 
             def program(arrays):
                 args, kwargs = arrange(self.oracle, arrays | extra)

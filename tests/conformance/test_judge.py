@@ -1,5 +1,6 @@
 """The judge itself: what it reports, what it calls n/a, and that gradients are judged too."""
 
+import functools
 import json
 import types
 
@@ -25,6 +26,7 @@ def my_mean(tokens, keep=None):
     return (total / np.maximum(keep.sum(-1), 1)[..., None]).astype(tokens.dtype)
 
 
+@jax.jit
 def my_jax_mean(x, mask=None):
     """A right function of JAX arrays."""
     mask = jnp.ones(x.shape[:-1], bool) if mask is None else jnp.broadcast_to(mask, x.shape[:-1])
@@ -178,13 +180,105 @@ def test_poison_that_reaches_only_a_gradient_is_rejected():
         conformance.check(pool, "mean_pooling", **FEW)
 
 
-def test_a_function_that_jax_cannot_trace_has_no_gradient():
+def failures_of(function, row, **options):
+    """(check, dtype, message) of what fails."""
+    report = conformance.judge(types.SimpleNamespace(**{row: function}), only=(row,), **FEW, **options)
+    return [(f.check, f.dtype, f.message) for f in report.rows[0].failures]
+
+
+def test_a_function_that_jax_cannot_trace_breaks_two_promises_and_no_other():
     def reads_its_input(x, mask=None):
         return jnp.asarray(attnpool_ref.mean_pooling(np.asarray(x), None if mask is None else np.asarray(mask)))
 
-    report = conformance.judge(types.SimpleNamespace(mean_pooling=reads_its_input), only=("mean_pooling",), **FEW)
-    assert report.passed
-    assert all(cell.gradient is None for cell in report.rows[0].cells.values())
+    found = failures_of(reads_its_input, "mean_pooling", dtypes=("float32",))
+    assert {check for check, _, _ in found} == {"gradient", "jit and vmap"}
+    assert all("JAX cannot trace it" in message for _, _, message in found)
+
+
+def scaled(scale_of):
+    """A score whose scale is what a function makes of it."""
+
+    def score(query, key, *, scale=None):
+        scale = query.shape[-1] ** -0.5 if scale is None else scale_of(scale)
+        return attnpool_flax.dot_score(query * jnp.asarray(scale, query.dtype), key)
+
+    return score
+
+
+def test_a_number_that_is_no_tracer_does_not_end_the_judging_of_other_gradients():
+    def stopped(query, key, *, scale=None):
+        return scaled(float)(jax.lax.stop_gradient(query), key, scale=scale)
+
+    for function, said in ((scaled(float), "numbers are traced"), (stopped, "the gradient of `query`")):
+        messages = [
+            m for check, _, m in failures_of(function, "scaled_dot_score", dtypes=("float32",)) if check == "gradient"
+        ]
+        assert any(said in message for message in messages)
+
+
+def test_a_program_for_every_value_of_a_number_is_rejected():
+    program = jax.jit(
+        lambda query, key, scale: attnpool_flax.scaled_dot_score(query, key, scale=scale), static_argnums=2
+    )
+    found = failures_of(
+        lambda query, key, *, scale=None: program(query, key, scale),
+        "scaled_dot_score",
+        dtypes=("float32",),
+        gradients=False,
+    )
+    assert "one program for all values" in {check for check, _, _ in found}
+
+
+def test_what_is_wrong_under_jit_alone_is_rejected():
+    def mean(x, mask=None):
+        wrong = 1.01 if isinstance(x, jax.core.Tracer) else 1
+        return my_jax_mean(x * jnp.asarray(wrong, x.dtype), mask)
+
+    found = failures_of(mean, "mean_pooling", dtypes=("float32",), gradients=False)
+    assert {check for check, _, _ in found} == {"jit and vmap"}
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def with_slope(x, slope, dtype):
+    """X itself, whose gradient is multiplied by a slope where it has this dtype."""
+    return x
+
+
+with_slope.defvjp(
+    lambda x, slope, dtype: (x, None),
+    lambda slope, dtype, _, g: ((g.astype(jnp.float32) * slope).astype(g.dtype) if g.dtype == dtype else g,),
+)
+
+
+@pytest.mark.parametrize(("dtype", "slope"), [("float32", 1.001), ("bfloat16", 1.2)])
+def test_a_gradient_that_is_off_in_one_dtype_alone_is_rejected(dtype, slope):
+    def score(query, key, kernel):
+        return attnpool_flax.bilinear_score(query, key, with_slope(kernel, slope, dtype))
+
+    found = failures_of(
+        score, "bilinear_score", dtypes=tuple(dict.fromkeys((dtype, "float64"))), laws=False, partial=False
+    )
+    assert [(check, where) for check, where, _ in found] == [("gradient", dtype)]
+
+
+def test_a_gradient_that_is_no_even_share_is_rejected():
+    def largest(x, mask=None):
+        kept = x if mask is None else jnp.where(jnp.broadcast_to(mask, x.shape[:-1])[..., None], x, -jnp.inf)
+        pooled = attnpool_flax.max_pooling(jax.lax.stop_gradient(x), mask)
+        if not x.shape[-2]:
+            return pooled
+        first = jnp.argmax(kept, -2, keepdims=True)
+        chosen = jnp.take_along_axis(x, first, -2)[..., 0, :]
+        return jnp.where(jnp.isfinite(kept.max(-2)), pooled + (chosen - jax.lax.stop_gradient(chosen)), pooled)
+
+    found = failures_of(largest, "max_pooling", dtypes=("float32",))
+    assert {"gradient", "stated gradients"} <= {check for check, _, _ in found}
+
+
+def test_what_a_candidate_takes_and_no_case_gave_is_named():
+    row = variants.get("dot_product_attention")
+    assert cases.unjudged(row, lambda names, options: True) == []
+    assert cases.unjudged(row, lambda names, options: "mask" not in names) == ["mask"]
 
 
 def test_allowed_errors_grow_with_epsilon_and_vanish_with_the_result():

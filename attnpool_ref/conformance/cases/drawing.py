@@ -8,6 +8,7 @@ from attnpool_ref import contract
 from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SIZES, Case
 from attnpool_ref.language import terms
 
+
 def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     """One case.
 

@@ -88,9 +88,9 @@ def mixed(main):
         yield _of_dtypes(
             main, "float16 beside bfloat16", dict.fromkeys(others, "bfloat16") | {first: "float16"} | narrow, "float32"
         )
-    whole = main.with_values("", **{first: np.round(4 * main.values[first])})
-    rest = dict.fromkeys([*others, *followers], "float32")
-    yield _of_dtypes(whole, f"integers in `{first}`", rest | {first: "int32"}, "float32" if others else "float64")
+        whole = main.with_values("", **{first: np.round(4 * main.values[first])})
+        rest = dict.fromkeys([*others, *followers], "float32")
+        yield _of_dtypes(whole, f"integers in `{first}`", rest | {first: "int32"}, "float32")
 
 
 def _of_dtypes(main, title, dtypes, result):

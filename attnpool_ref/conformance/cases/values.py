@@ -7,6 +7,7 @@ import numpy as np
 from attnpool_ref.conformance.cases.case import SEQUENCES
 from attnpool_ref.conformance.cases.layout import places_of
 
+
 def extremes(main):
     """Scores of ±1e30, far below every finite stand-in for -inf, or -inf; vectors of any size under a norm."""
     values = main.values
@@ -106,7 +107,13 @@ def cancelling(main):
 
 
 TIED = frozenset(
-    {"max_pooling", "cross_attention_pooling", "cross_attention_pooling_all_pairs", "code_wise_attention", "bidaf_attention"}
+    {
+        "max_pooling",
+        "cross_attention_pooling",
+        "cross_attention_pooling_all_pairs",
+        "code_wise_attention",
+        "bidaf_attention",
+    }
 )
 """Rows with a maximum whose gradient ties share."""
 

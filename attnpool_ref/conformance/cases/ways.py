@@ -70,7 +70,9 @@ def unjudged(row, accepts):
     seen = set()
     for _, names, options in (*configurations(row), *single_ways(row)):
         if accepts(names, options):
-            seen |= {name.split("#")[0] for name in names} | {k for k, v in options.items() if v != defaults_of(row).get(k)}
+            seen |= {name.split("#")[0] for name in names} | {
+                k for k, v in options.items() if v != defaults_of(row).get(k)
+            }
     choices = [key for key, allowed in row.options.items() if isinstance(allowed, tuple) or allowed == "flag"]
     return [key for key in (*masks, *full, *lengths, *choices) if key not in seen]
 

@@ -7,6 +7,9 @@ from conformance.foreign.wrapping import Kinds, every
 
 KINDS = Kinds()
 
+CALLS = itertools.count()
+"""How often a function was called that remembers it."""
+
 
 def has(*kinds, count=1):
     """Whether a row has so many arguments of these kinds."""
@@ -38,7 +41,9 @@ def ignores_integer_masks(call):
 
 @KINDS.of("~ of an integer mask", has("mask"))
 def inverts_integers(call):
-    return call.right(**{k: call.values[k] != call.values[k] for k in call.keys("mask") if call.values[k].dtype != bool})
+    return call.right(
+        **{k: call.values[k] != call.values[k] for k in call.keys("mask") if call.values[k].dtype != bool}
+    )
 
 
 @KINDS.of("masks of lower rank are ignored", has("mask"))
@@ -51,7 +56,9 @@ def ignores_lower_rank(call):
 
 @KINDS.of("an axis of 1 in a mask is all real", has("mask"))
 def ignores_axes_of_one(call):
-    one = [k for k in call.keys("mask") if 1 in call.values[k].shape and call.arrays("data")[0].shape[-2:].count(1) == 0]
+    one = [
+        k for k in call.keys("mask") if 1 in call.values[k].shape and call.arrays("data")[0].shape[-2:].count(1) == 0
+    ]
     return call.right(**dict.fromkeys(one))
 
 
@@ -62,7 +69,9 @@ def ignores_stretch_without_mask(call):
 
 @KINDS.of("bias and dropout that broadcast are ignored", lambda row: has("mask")(row) and has("stretch")(row))
 def ignores_stretch_that_broadcasts(call):
-    lower = [k for k in call.keys("stretch") if call.values[k].ndim < call.batch_rank() + 1 or 1 in call.values[k].shape]
+    lower = [
+        k for k in call.keys("stretch") if call.values[k].ndim < call.batch_rank() + 1 or 1 in call.values[k].shape
+    ]
     return call.right(**dict.fromkeys(lower if call.batch_rank() else []))
 
 
@@ -79,7 +88,10 @@ def ignores_what_stands_alone(call):
     return call.right(**dict.fromkeys(given))
 
 
-@KINDS.of("an option is ignored without a mask", lambda row: has("mask")(row) and any(isinstance(v, tuple) for v in row.options.values()))
+@KINDS.of(
+    "an option is ignored without a mask",
+    lambda row: has("mask")(row) and any(isinstance(v, tuple) for v in row.options.values()),
+)
 def ignores_options_without_mask(call):
     names = {k: v[0] for k, v in call.row.options.items() if isinstance(v, tuple)}
     return call.right(**({} if call.keys("mask") else names))
@@ -87,7 +99,9 @@ def ignores_options_without_mask(call):
 
 @KINDS.of(
     "a wrong default",
-    lambda row: row.name != "rigid_decomposition" and any(a.kind == "number" and not a.optional for a in row.arguments.values()),
+    lambda row: (
+        row.name != "rigid_decomposition" and any(a.kind == "number" and not a.optional for a in row.arguments.values())
+    ),
 )
 def has_a_wrong_default(call):
     numbers = [k for k, a in call.row.arguments.items() if a.kind == "number" and not a.optional]
@@ -154,7 +168,11 @@ def is_wrong_for_three_batch_axes(call):
 @KINDS.of("axes of 1 are squeezed", lambda row: batched(row) and row.family == "pooling")
 def squeezes_widths_of_one(call):
     width = call.arrays("data")[0].shape[-1]
-    return every(lambda a: a.squeeze(-1) if a.ndim and a.shape[-1] == 1 else a, call.right()) if width == 1 else call.right()
+    return (
+        every(lambda a: a.squeeze(-1) if a.ndim and a.shape[-1] == 1 else a, call.right())
+        if width == 1
+        else call.right()
+    )
 
 
 # Numbers that are not finite, in data and in padding
@@ -172,7 +190,9 @@ def is_poisoned_without_a_batch(call):
     return every(lambda a: a * np.float32("nan"), call.right()) if poisoned else call.right()
 
 
-@KINDS.of("poison in arrays that are shared", lambda row: has("mask")(row) and has("data", count=2)(row) and batched(row))
+@KINDS.of(
+    "poison in arrays that are shared", lambda row: has("mask")(row) and has("data", count=2)(row) and batched(row)
+)
 def is_poisoned_where_shared(call):
     least = min(call.values[k].ndim - len(call.row.arguments[k].own) for k in call.keys("data"))
     shared = least < call.batch_rank()
@@ -188,10 +208,24 @@ def returns_floats(row):
     return has("data")(row)
 
 
-@KINDS.of("sums in bfloat16", lambda row: has_tokens(row) and has("mask")(row) and "L" in row.shapes and row.family == "pooling" and row.name not in ("first_pooling", "last_pooling", "max_pooling"), ("bfloat16",))
+@KINDS.of(
+    "sums in bfloat16",
+    lambda row: (
+        has_tokens(row)
+        and has("mask")(row)
+        and "L" in row.shapes
+        and row.family == "pooling"
+        and row.name not in ("first_pooling", "last_pooling", "max_pooling")
+    ),
+    ("bfloat16",),
+)
 def loses_count(call):
     tokens = call.arrays("data")[0].shape[-2]
-    return every(lambda a: (a / 2).astype(a.dtype), call.right()) if call.dtype.name == "bfloat16" and tokens > 256 else call.right()
+    return (
+        every(lambda a: (a / 2).astype(a.dtype), call.right())
+        if call.dtype.name == "bfloat16" and tokens > 256
+        else call.right()
+    )
 
 
 @KINDS.of("rounded to bfloat16 within float16", returns_floats, ("float32", "float16"))
@@ -216,7 +250,10 @@ def has_an_epsilon(call):
     return every(lambda a: a * (1 - 1e-9), call.right()) if call.dtype == np.float64 else call.right()
 
 
-@KINDS.of("small elements are wrong by a factor", lambda row: returns_floats(row) and not row.norms and "score" not in row.name)
+@KINDS.of(
+    "small elements are wrong by a factor",
+    lambda row: returns_floats(row) and not row.norms and "score" not in row.name,
+)
 def is_wrong_where_small(call):
     def shrunk(a):
         with np.errstate(invalid="ignore"):
@@ -228,7 +265,9 @@ def is_wrong_where_small(call):
 # Purity
 
 
-@KINDS.of("padding is overwritten in float64", lambda row: "x" in row.arguments and has("mask")(row), ("float32", "float64"))
+@KINDS.of(
+    "padding is overwritten in float64", lambda row: "x" in row.arguments and has("mask")(row), ("float32", "float64")
+)
 def overwrites_padding(call):
     result = call.right()
     key = "mask" if "mask" in call.values else "x_mask"
@@ -246,8 +285,8 @@ def draws_numbers(call):
 
 
 @KINDS.of("another answer at every second call", returns_floats, ("float32", "float64"))
-def answers_differently(call, count=itertools.count()):
-    return every(lambda a: np.nextafter(a, a.dtype.type(9)), call.right()) if next(count) % 2 else call.right()
+def answers_differently(call):
+    return every(lambda a: np.nextafter(a, a.dtype.type(9)), call.right()) if next(CALLS) % 2 else call.right()
 
 
 @KINDS.of("a division by 0 that is mended", has("mask"))
