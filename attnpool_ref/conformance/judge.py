@@ -230,6 +230,7 @@ def _judge_dtype(report, subject, reference, shapes, gradients, laws, partial):
     if not adapter.supports(subject.dtype) or _lacks(subject):
         return
     gradients = gradients and adapter.gradient is not None
+    fullest = drawing.fullest_way(row, subject.accepts)
     for case, kind in drawing.cases_of(row, subject.accepts, shapes, partial):
         if kind == "extreme" and subject.dtype == "float16":
             continue  # 1e10 is inf there
@@ -237,7 +238,7 @@ def _judge_dtype(report, subject, reference, shapes, gradients, laws, partial):
             continue  # nothing is left beside 1000
         way = case.title.split(", ")[0]
         weights = bool(row.weights) and subject.accepts(case.given(*KINDS), case.options, return_weights=True)
-        own_program = weights and way in ("smallest", "fullest")  # whose gradients with the weights are judged as well
+        own_program = weights and way == fullest  # whose gradients with the weights are judged as well
         differentiable = gradients and bool(case.given("data", "parameter"))
         run = _Runner(report, subject, case)
         asked = {"way": (False,), "form": (weights,)}.get(kind, (False, True) if weights else (False,))
@@ -276,7 +277,7 @@ def _judge_dtype(report, subject, reference, shapes, gradients, laws, partial):
             for hazard, judged in _laws(weights, kind, case.title).items():
                 run.hazard(hazard, run(judged))
         if laws and kind == "main" and adapter.name == "jax":
-            _judge_transformations(run, row, case, weights)
+            _judge_transformations(run, case, weights, fullest)
     if gradients and laws:
         _judge_stated_gradients(report, subject)
 
@@ -304,9 +305,8 @@ def _judge_purity(run, way, weights):
             run.hazard(hazard, run(lambda s, c, j=judged, w=w: j(s, c, w)))
 
 
-def _judge_transformations(run, row, case, weights):
+def _judge_transformations(run, case, weights, fullest):
     """The fullest call under jit and vmap, and with other values."""
-    fullest = "fullest" if any(a.optional and a.kind != "mask" for a in row.arguments.values()) else "smallest"
     if case.title == fullest:
         run.hazard("jit and vmap", run(lambda s, c: transformations.traced(s, c, weights)))
     if case.title in ("smallest", "fullest"):

@@ -2,12 +2,14 @@
 
 import types
 import warnings
+from unittest import mock
 
 import pytest
 from conformance.foreign.right import RIGHT
 from conformance.foreign.wrong import KINDS
 
 from attnpool_ref import conformance
+from attnpool_ref.conformance import snippets
 
 FEW = 2
 """Rows on which each kind is judged here; all of them by ``python -m tests.conformance.foreign``."""
@@ -18,7 +20,7 @@ SOME = [(kind, row) for kind in KINDS for row in KINDS[kind].rows()[:FEW]]
 def failures_of(kind, row):
     """What the judge says of a kind of mistake in a row."""
     candidate = types.SimpleNamespace(**{row: kind.candidate(row)})
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), mock.patch.object(snippets, "shrink", lambda case, fails: case):  # it takes long
         warnings.simplefilter("ignore")  # a mistake may divide by 0 as it likes
         report = conformance.judge(candidate, only=(row,), dtypes=kind.dtypes, long=kind.dtypes == ("bfloat16",))
     return report.rows[0].failures

@@ -7,7 +7,7 @@ from attnpool_ref import contract
 from attnpool_ref.conformance.cases import forms, values
 from attnpool_ref.conformance.cases.case import BATCH, FEATURE_AXES, SEQUENCES, SIZES
 from attnpool_ref.conformance.cases.drawing import draw
-from attnpool_ref.conformance.cases.ways import configurations, defaults_of, single_ways
+from attnpool_ref.conformance.cases.ways import configurations, defaults_of, fullest_way, single_ways
 
 SHAPES = (
     "no batch",
@@ -57,7 +57,7 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
     """
     ways = [way for way in configurations(row) if accepts is None or accepts(*way[1:])]
     titles = [title for title, *_ in ways]
-    fullest = "fullest" if "fullest" in titles else "smallest"
+    fullest = fullest_way(row, accepts)
     shaped = {fullest: shapes, "without masks": [s for s in shapes if s in EMPTY]}
     bare = "everything but masks" if "everything but masks" in titles else "without masks"
     for title, names, options in ways:

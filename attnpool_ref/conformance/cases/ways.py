@@ -37,6 +37,12 @@ def configurations(row):
             yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
 
 
+def fullest_way(row, accepts=None):
+    """The title of the way that gives most of what the candidate takes."""
+    titles = [title for title, *way in configurations(row) if accepts is None or accepts(*way)]
+    return "fullest" if "fullest" in titles else "smallest"
+
+
 def single_ways(row):
     """The ways that show whether an argument is read at all: alone, or without the masks; and an axis from the front."""
     masks, full, _ = _optional(row)
