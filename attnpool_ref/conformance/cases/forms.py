@@ -46,28 +46,31 @@ def _form(main, key, form):
     if axes[0] != "..." and not named:
         return None
     last, lead = value.ndim - 1, value.ndim - len(own)
-    if form == 0:  # [n, m] or [L]: the example that sees most, but not all
-        return value[_telling(value, lead)], own
+    if form == 0:  # [n, m] or [L]
+        return value[_telling(value, lead, 0)], own
     if form == 1:  # [B, 1, m] or [B, 1]
         place = last if len(own) == 1 else last - 1
         small = np.any(value, place, keepdims=True) if value.dtype == bool else np.take(value, [0], place)
         return small, tuple(ONE if i == place - value.ndim + len(axes) else a for i, a in enumerate(axes))
     if form == 2:  # [1, L] or [1, n, m]
         ones = (1,) * lead
-        single = value[_telling(value, lead)].reshape(ones + value.shape[lead:])
+        single = value[_telling(value, lead, -1)].reshape(ones + value.shape[lead:])
         return single, (ONE if named else ONE_BATCH, *own)
     if len(own) > 1:  # [m]
-        return value[(*_telling(value, lead), *(0,) * (len(own) - 1))], own[-1:]
+        return value[(*_telling(value, lead, -1), *(0,) * (len(own) - 1))], own[-1:]
     return None
 
 
-def _telling(value, lead):
-    """The index of an example whose mask keeps some positions and not others; the first one of other arrays."""
+def _telling(value, lead, end):
+    """The index of an example whose mask keeps some positions, and not the one at this end; or the first example."""
+    found = (0,) * lead
     if value.dtype == bool:
-        for index in np.ndindex(*value.shape[:lead]):
+        for index in reversed(list(np.ndindex(*value.shape[:lead]))):
             if np.any(value[index]) and not np.all(value[index]):
-                return index
-    return (0,) * lead
+                found = index
+                if not np.any(value[index][..., end]):
+                    break
+    return found
 
 
 def mixed(main):
