@@ -132,10 +132,14 @@ def _element_by_element(subject, case, return_weights, reference, found):
     finding = Finding("gradient", case)
     exact, sensitive = _in_float64(subject, case, return_weights, reference)
     reduced, dtype = subject.adapter.reduced_products(), subject.dtype
+    overall = max((float(np.max(np.abs(g), initial=0)) for g in exact.values()), default=0.0)
+    nothing = tolerances.allowed_error(0.0, overall, case.terms(), "float64")
     for key, g in found.items():
         want = exact[key]
         size, g = np.abs(want), g.astype(np.float64)
         largest = float(np.max(size, initial=0))
+        if largest <= nothing:
+            largest = overall  # it is rounding alone, as of a bias that a softmax takes no notice of
         # What an argument's uses add to its gradient is as large as the gradient's largest element, and may cancel; in
         # a narrow dtype two uses are rounded one by one.
         moved = sensitive[key] + largest
