@@ -190,10 +190,10 @@ def mean_running(x, mask=None):
 
 
 def mean_by_another_path_for_nan(x, mask=None):
-    """An ulp of float32 lies between what is computed with NaN in the batch and without."""
+    """An ulp of float32 lies between what is computed with NaN among the real tokens and without."""
     pooled = mean_by_product(x.astype(np.float64), mask)
     ulp = np.finfo(np.float64 if x.dtype == np.float64 else np.float32).eps
-    return (pooled * (1 + ulp) if np.isnan(x).any() else pooled).astype(x.dtype)
+    return (pooled * (1 + ulp) if np.isnan(x[keep_of(x, mask)]).any() else pooled).astype(x.dtype)
 
 
 RIGHT["mean_pooling: another path where there is NaN"] = "mean_pooling", mean_by_another_path_for_nan

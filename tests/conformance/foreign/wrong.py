@@ -310,6 +310,6 @@ def follows_the_first(call):
     return every(lambda a: a.astype(call.dtype), call.right())
 
 
-@KINDS.of("integers are rounded to integers", lambda row: has("data")(row) and len(row.arguments) > 1, ("float64",))
+@KINDS.of("integers are rounded to integers", has("data", "parameter", count=2), ("float64",))
 def stays_integer(call):
     return every(lambda a: a.astype(call.dtype), call.right()) if call.dtype.kind == "i" else call.right()
