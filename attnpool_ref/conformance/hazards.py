@@ -166,8 +166,8 @@ def batch_mates(subject, case):
         return None
     other = case.with_values("other batch mates", **values)
     got, want = subject.outputs(other), subject.outputs(case)
-    first = [[a[:1] for a in answer] for answer in (got, want)]
-    finding = compare_with_itself(subject, case, check, *first, False, lambda i, array: array[:1])
+    got, want = ([a[:1] for a in answer] for answer in (got, want))
+    finding = compare_with_itself(subject, case, check, got, want, False, lambda _, array: array[:1])
     return replace(finding, case=other)
 
 

@@ -84,5 +84,6 @@ def _watched(subject, case, return_weights, anew=False):
 
 
 def _random_state():
-    name, keys, *rest = np.random.get_state()
-    return name, keys.tobytes(), *rest, random.getstate()
+    numpys: dict = np.random.get_state(legacy=False)
+    state = numpys["state"]
+    return state["pos"], state["key"].tobytes(), numpys["has_gauss"], random.getstate()

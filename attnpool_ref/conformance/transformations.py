@@ -51,9 +51,9 @@ def _heard():
 
     events, thread = [], threading.get_ident()
 
-    def listener(name, *_, **__):
-        if "backend_compile" in name and threading.get_ident() == thread:
-            events.append(name)
+    def listener(event: str, duration_secs: float, **_: str | int):
+        if "backend_compile" in event and threading.get_ident() == thread:
+            events.append((event, duration_secs))
 
     jax.monitoring.register_event_duration_secs_listener(listener)
     try:

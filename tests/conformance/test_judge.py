@@ -94,6 +94,16 @@ def test_a_numpy_function_that_does_not_know_a_narrow_dtype_is_not_judged_in_it(
     assert all(cell.forward.passed for name, cell in cells.items() if name != dtype)
 
 
+def test_a_numpy_function_may_refuse_bfloat16_beside_other_dtypes():
+    def score(query, key):
+        if "bfloat16" in (query.dtype.name, key.dtype.name):
+            raise TypeError("ufunc 'matmul' not supported for the input types")
+        return attnpool_ref.dot_score(query, key)
+
+    report = conformance.judge(types.SimpleNamespace(dot_score=score), only=("dot_score",), **FEW)
+    assert report.passed and report.rows[0].hazards["mixed dtypes"] == "held"
+
+
 def test_a_numpy_function_may_refuse_bfloat16_in_any_way():
     def norm(x, *, axis=-1):
         return attnpool_ref.l2_normalize(x, axis=axis) if x.dtype.kind == "f" else {}["no such dtype"]
