@@ -19,8 +19,14 @@ SHAPES = (
     "equal sizes",
     "widths of 1, batch (2, 1, 3)",
     "shared",
+    "broadcasting",
+    "alone",
 )
-"""Shapes beside the mixed batch; "shared" leaves the batch axes away from one argument after another."""
+"""Shapes beside the mixed batch, each of which is compiled anew.
+
+"shared" leaves the batch axes away from one argument after another, "broadcasting" axes of masks and biases; "alone" gives
+one argument after another by itself, or leaves it to its default.
+"""
 
 EMPTY = {"empty batch", "length 0"}
 """Shapes in which there is nothing to pool, which an absent mask must survive as well."""
@@ -50,7 +56,7 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
       accepts: (names, options, left=()) -> bool, whether the candidate takes these arguments at all, and may go without
         those that are left to their defaults; None takes everything.
       shapes: names of the other shapes in which the fullest call is drawn, and the empty ones without masks.
-      partial: also the calls that leave some arguments away, in other forms and dtypes, ties and edges.
+      partial: also the calls that leave some arguments away, and ties and edges.
 
     Yields:
       (case, kind): one of :data:`KINDS`.
@@ -79,10 +85,10 @@ def cases_of(row, accepts=None, shapes=SHAPES, partial=True):
         if title == fullest and main.given("data"):
             yield values.cancelling(main), "cancelling"
             yield from ((case, "far") for case in values.far_from_zero(main))
-        if partial and title == fullest:
+        if title == fullest and "broadcasting" in shapes:
             yield from ((case, "form") for case in forms.broadcasting(main))
         yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
-    if partial:
+    if "alone" in shapes:
         for title, names, options in single_ways(row):
             if accepts is None or accepts(names, options):
                 yield draw(row, title, names, options, BATCH), "way"
