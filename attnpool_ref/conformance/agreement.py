@@ -62,6 +62,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         return Finding(check, case, np.inf, 0, f"returns {len(got)} arrays, needs {len(want)}")
     sensitive = subject.sensitivities(case, return_weights) if sensitive is None else sensitive
     finding = Finding(check, case)
+    overall = max((float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want), default=0.0)
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
         name = f"output {i + 1} of {len(got)}" if len(got) > 1 else "the result"
         if g.shape != w.shape:
@@ -82,7 +83,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         size = np.where(odd, 0, np.abs(w))
         largest = float(np.max(size, initial=0))
         moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])
-        moved = moved + largest if case.row.norms or case.row.name in BOUNDED_TERMS else moved
+        moved = moved + overall if case.row.norms or case.row.name in BOUNDED_TERMS else moved
         reduced = subject.adapter.reduced_products()
         allowed = times * (
             tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, case.terms(), dtype, reduced)

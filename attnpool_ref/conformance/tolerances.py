@@ -91,7 +91,8 @@ def directional_derivative(function, arrays, directions, total):
       total: the magnitude of the terms that the function adds up, which is what its rounding goes by.
 
     Returns:
-      (derivative, doubt): the doubt is what the second extrapolation changed, and the rounding of the differences.
+      (derivative, doubt): the doubt is what the second extrapolation changed, the rounding of the differences, and what a
+      kink explains where they do not shrink as those of a smooth function do.
     """
 
     def difference(step):
@@ -102,4 +103,8 @@ def directional_derivative(function, arrays, directions, total):
     coarse, middle, fine = (difference(STEP / 2**level) for level in range(3))
     fourth, fourth_fine = middle + (middle - coarse) / 3, fine + (fine - middle) / 3
     value = fourth_fine + (fourth_fine - fourth) / 15
-    return value, abs(value - fourth_fine) + 16 * EPSILON["float64"] * total / STEP
+    doubt = abs(value - fourth_fine) + 16 * EPSILON["float64"] * total / STEP
+    first, second = abs(middle - coarse), abs(fine - middle)
+    if not first / 8 < second < first / 2:  # a fourth where the function is smooth; a kink lies within a step
+        doubt += first + second
+    return value, doubt
