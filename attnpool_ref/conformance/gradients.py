@@ -56,7 +56,7 @@ def _differences(subject, case, return_weights):
         rng,
     )[0].item()
     along = {
-        key: tolerances.directional_derivative(objective, floats, {key: direction}, total)
+        key: tolerances.directional_derivative(objective, floats, {key: direction}, total, not case.exact)
         for key, direction in directions.items()
     }
     return Derivatives(directions, along, moved, total)

@@ -81,7 +81,7 @@ STEP = 2.0**-10
 """Step of the central differences; their error after two extrapolations is of the order of its sixth power."""
 
 
-def directional_derivative(function, arrays, directions, total):
+def directional_derivative(function, arrays, directions, total, smooth=True):
     """Central differences of a scalar function along some of its arguments, Richardson-extrapolated.
 
     Args:
@@ -89,22 +89,25 @@ def directional_derivative(function, arrays, directions, total):
       arrays: the arguments.
       directions: for each argument that moves where it moves to, of its shape.
       total: the magnitude of the terms that the function adds up, which is what its rounding goes by.
+      smooth: whether the function is meant to be smooth here: a kink within a step is then a doubt. Where it has one on
+        purpose, the differences are the mean of its slopes.
 
     Returns:
-      (derivative, doubt): the doubt is what the second extrapolation changed, the rounding of the differences, and what a
-      kink explains where they do not shrink as those of a smooth function do.
+      (derivative, doubt): the doubt is what the second extrapolation changed, the rounding of the differences, and how
+      far the slopes on both sides lie apart beyond what curvature explains.
     """
+    base = function(arrays)
 
     def difference(step):
         ahead = function(arrays | {key: arrays[key] + step * moves for key, moves in directions.items()})
         behind = function(arrays | {key: arrays[key] - step * moves for key, moves in directions.items()})
-        return (ahead - behind) / (2 * step)
+        return np.array([ahead - behind, ahead - 2 * base + behind]) / (2 * step)
 
-    coarse, middle, fine = (difference(STEP / 2**level) for level in range(3))
+    (coarse, _), (middle, bent), (fine, bent_fine) = (difference(STEP / 2**level) for level in range(3))
     fourth, fourth_fine = middle + (middle - coarse) / 3, fine + (fine - middle) / 3
     value = fourth_fine + (fourth_fine - fourth) / 15
     doubt = abs(value - fourth_fine) + 16 * EPSILON["float64"] * total / STEP
     first, second = abs(middle - coarse), abs(fine - middle)
-    if not first / 8 < second < first / 2:  # a fourth where the function is smooth; a kink lies within a step
+    if not first / 8 < second < first / 2:  # a fourth where the function is smooth
         doubt += first + second
-    return value, doubt
+    return value, doubt + (abs(2 * bent_fine - bent) if smooth else 0)

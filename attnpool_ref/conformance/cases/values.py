@@ -134,7 +134,7 @@ def tied(main):
     elif main.values.get("margin") is not None:
         first, second = (k for k in main.given("data") if k in ("positive", "negative", "similar", "dissimilar"))
         values = {second: main.values[first], "margin": np.float64(0)}
-    return main.with_values("ties of two", **values) if values else None
+    return replace(main.with_values("ties of two", **values), exact=frozenset(values)) if values else None
 
 
 def _rounded(values):
