@@ -83,7 +83,8 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         size = np.where(odd, 0, np.abs(w))
         largest = float(np.max(size, initial=0))
         moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])
-        moved = moved + overall if case.row.norms or case.row.name in BOUNDED_TERMS else moved
+        if case.row.norms or case.exact or case.row.name in BOUNDED_TERMS:
+            moved = moved + overall
         reduced = subject.adapter.reduced_products()
         allowed = times * (
             tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, case.terms(), dtype, reduced)

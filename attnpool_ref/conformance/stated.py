@@ -80,7 +80,7 @@ STATED = {
     "relation_triplet_loss": [
         (
             "the hinge at 0",
-            {"x": [1], "similar": [2], "dissimilar": [2], "x_kernel": [[1]], "y_kernel": [[1]]}
+            {"x": [1], "similar": [2], "dissimilar": [2], "x_kernel": [[0]], "y_kernel": [[0]]}
             | {"out_kernel": [[1]], "bias": [0], "margin": 0},
             {},
             {"margin": 0.5},
