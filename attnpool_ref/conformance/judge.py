@@ -61,7 +61,7 @@ def judge(
       gradients: judge gradients as well, where the candidate's arrays have them: in all dtypes, or in those named.
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
-      long: sums over a million tokens as well, in float32.
+      long: sums over many tokens as well: a million in float32, thousands in narrower dtypes.
       time_limit: seconds for one call, its compilation included; what takes longer ends the judging of its row.
       seed: draws other cases; without it they derive from their names, and are the same on every machine.
       **calls: how the candidate is called, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.
@@ -201,7 +201,7 @@ def check(
     candidate,
     name,
     *,
-    dtypes=("float32",),
+    dtypes=("float32", "float64"),
     shapes=drawing.SHAPES,
     gradients=True,
     laws=True,

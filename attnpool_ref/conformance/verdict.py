@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from attnpool_ref.conformance import promises
 from attnpool_ref.conformance.hazards import POISONS
 from attnpool_ref.conformance.report import BROKEN, FAIL, HELD, NOT_APPLICABLE, PARTIAL, PASS, Unasked
+from attnpool_ref.conformance.stated import STATED
 
 
 @dataclass
@@ -102,13 +103,19 @@ def _why(name, report, subject, scope, broken):
             return "it takes no mask"
         if subject.candidate.mask_form == "segments":
             return "packed tokens hold no padding"
-    if name in (promises.GRADIENT, "finite gradients"):
+    if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
+        return f"{subject.adapter.name} arrays know neither jit nor vmap"
+    if name == "mixed dtypes" and "float64" not in scope.dtypes:
+        return "it is judged beside float64 alone"
+    if name in (promises.GRADIENT, "finite gradients", "stated gradients"):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
             return "gradients were not asked for"
     if name == "long sums" and not scope.long:
         return "long sums were not asked for"
+    if name == "stated gradients" and subject.row.name not in STATED:
+        return "the contract states none for the row"
     if broken:
         return "its check was not reached"
     return "no case of this row speaks of it"
