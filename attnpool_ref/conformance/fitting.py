@@ -48,8 +48,9 @@ def fit(case, calling, parameters):
     """
     candidate, row, values, axes = calling.candidate, case.row, dict(case.values), dict(case.axes)
     options = dict(case.options)
-    if candidate.mask_form is not None and any(key in case.spread for key in case.given("mask")):
-        raise NotAsked("its masks have one form")
+    own_form = candidate.mask_form is not None or candidate.padding_true
+    if own_form and any(key in case.spread for key in case.given("mask")):
+        raise NotAsked("its masks are not the row's: they have one form")
     for key, value in parameters.items():
         own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
         if values[key] is None or values[key].shape[-value.ndim or None :] != value.shape:
