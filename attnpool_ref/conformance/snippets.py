@@ -15,8 +15,8 @@ def reproduce(subject, finding):
     weights = finding.with_weights or WEIGHTS in (finding.check, finding.aspect)
     ours = {k: v for k, v in subject.values(case).items() if v is not None} | case.options
     ours |= {k: float(ours[k]) for k in case.given("number") if k not in case.dtypes}
-    dtypes = {k: case.dtypes.get(k, dtype) for k in ours}
     ours |= {"return_weights": True} if weights else {}
+    dtypes = {k: case.dtypes.get(k, dtype) for k in ours}
     theirs, code = {}, {}
     for key, value in subject.passed(case, weights).items():
         if key in ours and _same(value, ours[key]):
