@@ -40,10 +40,11 @@ class Situation:
       kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
       title: the case's.
       fullest: whether it is drawn for the way that gives most of what the candidate takes.
+      wide: whether the dtype is the first one or float64, whose gradients are judged in more ways than others'.
       weights: whether the weights can be asked for.
       gradients: whether gradients are judged.
       laws: whether the candidate is judged against itself.
-      differentiable: whether the case has floating data at all.
+      floating: whether the case has floating data at all.
       masked: whether a mask speaks of a sequence by itself, and its padding is passed.
       degenerate: whether it is about directions of vectors of width 1, which have no gradient to compare.
       reference: the candidate in float64, whose gradients are judged there; or None.
@@ -53,10 +54,11 @@ class Situation:
     kind: str
     title: str
     fullest: bool
+    wide: bool
     weights: bool
     gradients: bool
     laws: bool
-    differentiable: bool
+    floating: bool
     masked: bool
     degenerate: bool
     reference: Any
@@ -72,9 +74,14 @@ class Situation:
         return (False, True) if self.weights else (False,)
 
     @property
+    def differentiable(self):
+        """Whether gradients can be asked for: each way is a program of its own, so the fullest says it in most dtypes."""
+        return self.gradients and self.floating and (self.wide or self.fullest)
+
+    @property
     def differentiated(self):
-        """Whether the gradients of the case are compared; those with the weights in the fullest way alone."""
-        if not (self.gradients and self.differentiable):
+        """Whether the gradients of the case are compared."""
+        if not self.differentiable:
             return False
         if self.kind == "shape":
             return self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
@@ -84,8 +91,8 @@ class Situation:
 
     @property
     def gradients_with_weights(self):
-        """Whether the gradients are those of a call that asks for the weights, where they are not compared."""
-        return self.weights and self.fullest
+        """Whether a call is differentiated that asks for the weights."""
+        return self.weights and self.fullest and self.wide
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,7 @@ CHECKS = {
     "empty rows": Check(_whole, _with_weights(hazards.empty_rows)),
     "gradient": Check(lambda s: s.differentiated, _gradient),
     "finite gradients": Check(
-        lambda s: s.kind in ("extreme", "exact") and s.gradients and s.differentiable,
+        lambda s: s.kind in ("extreme", "exact") and s.differentiable,
         lambda subject, case, s: finite_gradients(subject, case, s.gradients_with_weights),
     ),
     **{f"{name} in padding": _poison(name) for name in POISONS},
@@ -245,13 +252,14 @@ def booked(name, finding):
     return next(p.name for p in promises.PROMISES if p.judged_by == name)
 
 
-def situation_of(subject, case, kind, gradients, laws, reference):
-    """The :class:`Situation` of a case."""
+def situation_of(subject, case, kind, first, gradients, laws, reference):
+    """The :class:`Situation` of a case; ``first`` says whether the dtype is the first one."""
     fullest = drawing.fullest_way(subject.row, subject.calling.restrict)
     return Situation(
         kind,
         case.title,
         case.title.split(", ")[0] == fullest,
+        first or subject.dtype == "float64",
         subject.takes_weights(),
         gradients,
         laws,

@@ -201,8 +201,8 @@ class RowJudge:
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
-        laws = scope.laws and subject.dtype == scope.dtypes[0]
-        situation = situation_of(subject, case, kind, self._differentiates(subject), laws, self._reference)
+        first, gradients = subject.dtype == scope.dtypes[0], self._differentiates(subject)
+        situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.asked:
             found = run("agreement", lambda s, c, known, w=weights: agreeing(s, c, known, w))

@@ -14,7 +14,6 @@ import attnpool_ref
 from attnpool_ref import conformance, contract, variants
 from attnpool_ref.conformance import cases, shrinking, tolerances
 
-
 FEW = {"shapes": ("no batch",)}
 FEWEST = {"shapes": (), "laws": False, "partial": False, "dtypes": ("float32",)}
 
