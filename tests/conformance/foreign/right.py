@@ -6,18 +6,21 @@ from fractions import Fraction
 
 import numpy as np
 
+from attnpool_ref import variants
+
 RIGHT = {}
 
 
 def right(row, route):
     """Keeps a function as the row's implementation by a route; it computes in float64 and gives the dtype of its data."""
+    stretched = [k for k, a in variants.get(row).arguments.items() if a.kind == "stretch"]  # which never widen
 
     def keep(function):
         @functools.wraps(function)
         def rounded(*args, **kwargs):
             with np.errstate(all="ignore"):
                 result = function(*map(_wide, args), **{k: _wide(v) for k, v in kwargs.items()})
-            dtype = _dtype_of([*args, *kwargs.values()])
+            dtype = _dtype_of([*args, *(v for k, v in kwargs.items() if k not in stretched)])
             return _cast(result, dtype)
 
         RIGHT[f"{row}: {route}"] = row, rounded
