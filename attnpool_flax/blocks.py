@@ -93,8 +93,11 @@ def over_first(function, parts, cost):
     """
     lengths = [part.shape[0] for part in parts if part is not None]
     count = next((length for length in lengths if not (isinstance(length, int) and length == 1)), 1)
-    shared = [part is None or (isinstance(part.shape[0], int) and part.shape[0] < 2) for part in parts]
-    whole = [None if part is None else part[0] for part in parts]
+    alone = isinstance(count, int) and count == 1
+    shared = [
+        not alone and part is not None and isinstance(part.shape[0], int) and part.shape[0] == 1 for part in parts
+    ]
+    whole = [part[0] if is_shared else None for is_shared, part in zip(shared, parts, strict=True)]
 
     def element(own):
         return function(*(a if is_shared else b for is_shared, a, b in zip(shared, whole, own, strict=True)))

@@ -64,7 +64,9 @@ def _equals(subject, asked, got, mistake):
         return False
     if want is None or len(want) != len(got) or any(w.shape != g.shape for w, g in zip(want, got, strict=True)):
         return False
-    return not compare(subject, asked.case, "cause", got, want, asked.return_weights).message
+    # What is right may be 0 where this is not, and does not move there.
+    moved = [np.max(moves, initial=0) for moves in subject.sensitivities(asked.case, asked.return_weights)]
+    return not compare(subject, asked.case, "cause", got, want, asked.return_weights, moved).message
 
 
 def _own_dtype(wrong, evidence):

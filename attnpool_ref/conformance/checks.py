@@ -1,22 +1,34 @@
 """Which check judges which kind of case, and which promises it speaks of."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import hazards, laws, promises
+from attnpool_ref.conformance import hazards, laws, promises, transformations
 from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
-from attnpool_ref.conformance.agreement import Finding, agreement, compare, finite_gradients, gradient
+from attnpool_ref.conformance.agreement import Finding, agreement, compare
+from attnpool_ref.conformance.calling import NotAsked
+from attnpool_ref.conformance.gradients import finite_gradients, gradient
 from attnpool_ref.conformance.hazards import POISONS
-from attnpool_ref.conformance.purity import repeated
+from attnpool_ref.conformance.purity import purity
 
-GRADIENT_SHAPES = ("length 0", "shared")
-"""Other shapes than the mixed batch whose gradient is judged: where there is nothing, and where examples add up."""
+GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
+"""Other shapes than the mixed batch whose gradient is judged: where there is nothing, where examples add up, ranks."""
 
-PROMISE_OF = {"shape": "shapes", "exact": "ties and edges", "extreme": "extreme scores"}
+PROMISE_OF = {
+    "shape": "shapes",
+    "way": "one argument alone",
+    "form": "arguments that broadcast",
+    "exact": "ties and edges",
+    "tied": "ties and edges",
+    "extreme": "extreme scores",
+    "far": "far from 0",
+    "cancelling": "sums that cancel",
+    "mixed": "mixed dtypes",
+}
 """The promise that agreement judges on the kinds of cases beside the main ones."""
 
 
@@ -25,22 +37,62 @@ class Situation:
     """What is known of a case before it is judged.
 
     Attributes:
-      kind: "main", "shape", "exact" or "extreme".
+      kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
       title: the case's.
-      weights: whether the weights are asked for.
+      fullest: whether it is drawn for the way that gives most of what the candidate takes.
+      wide: whether the dtype is the first one or float64, whose gradients are judged in more ways than others'.
+      weights: whether the weights can be asked for.
       gradients: whether gradients are judged.
       laws: whether the candidate is judged against itself.
-      differentiable: whether the case has floating data at all.
+      floating: whether the case has floating data at all.
       masked: whether a mask speaks of a sequence by itself, and its padding is passed.
+      degenerate: whether it is about directions of vectors of width 1, which have no gradient to compare.
+      reference: the candidate in float64, whose gradients are judged there; or None.
+      family: the name of the candidate's arrays.
     """
 
     kind: str
     title: str
+    fullest: bool
+    wide: bool
     weights: bool
     gradients: bool
     laws: bool
-    differentiable: bool
+    floating: bool
     masked: bool
+    degenerate: bool
+    reference: Any
+    family: str
+
+    @property
+    def asked(self):
+        """Whether the weights are asked for, call by call."""
+        if self.kind in ("way", "mixed"):
+            return (False,)
+        if self.kind == "form":
+            return (self.weights,)
+        return (False, True) if self.weights else (False,)
+
+    @property
+    def differentiable(self):
+        """Whether gradients can be asked for: each way is a program of its own, so the fullest says it in most dtypes."""
+        return self.gradients and self.floating and (self.wide or self.fullest)
+
+    @property
+    def differentiated(self):
+        """Whether the gradients of the case are compared."""
+        if not self.differentiable:
+            return False
+        if self.kind == "shape":
+            return self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
+        if self.kind == "main":
+            return self.laws or self.title != "everything but masks"
+        return self.kind in ("cancelling", "tied")
+
+    @property
+    def gradients_with_weights(self):
+        """Whether a call is differentiated that asks for the weights."""
+        return self.weights and self.fullest and self.wide
 
 
 @dataclass(frozen=True)
@@ -51,12 +103,8 @@ class Check:
     run: Callable[[Any, Any, Situation], Any]
 
 
-def _gradients(s):
-    return s.gradients and s.differentiable
-
-
-def _plain(s):
-    return s.kind not in ("extreme", "exact")
+def _whole(s):
+    return s.kind in ("main", "shape")
 
 
 def _alone(s):
@@ -67,11 +115,23 @@ def _of_shapes(s):
     return s.laws and s.kind == "shape"
 
 
+def _gradient(subject, case, s):
+    compared = s.kind in ("main", "cancelling") and not s.title.startswith("with")
+    asked = (False, True) if s.kind == "main" and s.gradients_with_weights else (False,)
+    return [gradient(subject, case, weights, s.reference if compared else None) for weights in asked]
+
+
 def _poison(name):
-    return Check(
-        lambda s: s.kind == "main" and s.masked,
-        lambda subject, case, s: hazards.poison_in_padding(subject, case, name, s.weights, _gradients(s)),
-    )
+    def run(subject, case, s):
+        gradients = s.gradients_with_weights if s.kind == "main" and s.differentiated else None
+        return hazards.poison_in_padding(subject, case, name, s.weights, gradients)
+
+    kinds = ("main", "shape", "form") if name == "NaN" else ("main",)
+    return Check(lambda s: s.kind in kinds and s.masked and (s.laws or s.kind != "shape"), run)
+
+
+def _pure(subject, case, s):
+    return [finding for weights in s.asked for finding in purity(subject, case, weights)]
 
 
 def _with_weights(law):
@@ -83,13 +143,14 @@ def _plainly(law):
 
 
 CHECKS = {
-    "empty rows": Check(_plain, _with_weights(hazards.empty_rows)),
-    "gradient": Check(
-        lambda s: _plain(s) and _gradients(s) and (s.kind == "main" or s.title.endswith(GRADIENT_SHAPES)),
-        _with_weights(gradient),
+    "empty rows": Check(_whole, _with_weights(hazards.empty_rows)),
+    "gradient": Check(lambda s: s.differentiated, _gradient),
+    "finite gradients": Check(
+        lambda s: s.kind in ("extreme", "exact") and s.differentiable,
+        lambda subject, case, s: finite_gradients(subject, case, s.gradients_with_weights),
     ),
-    "finite gradients": Check(lambda s: not _plain(s) and _gradients(s), _with_weights(finite_gradients)),
     **{f"{name} in padding": _poison(name) for name in POISONS},
+    "poison in shared arrays": Check(_of_shapes, _plainly(hazards.poison_in_shared_arrays)),
     "padding amount": Check(
         lambda s: _alone(s) and s.masked and s.title in ("smallest", "fullest"), _with_weights(laws.appending)
     ),
@@ -98,20 +159,39 @@ CHECKS = {
     "permuting": Check(_alone, _with_weights(laws.permuting)),
     "shifting": Check(_alone, _with_weights(laws.shifting)),
     "batch mates": Check(_alone, _plainly(hazards.batch_mates)),
-    "NaN at a real token": Check(_alone, _plainly(hazards.nan_stays_in_its_example)),
-    "return_weights": Check(lambda s: _alone(s) and s.weights, _plainly(hazards.weights_change_nothing)),
-    "inputs unchanged": Check(_alone, _plainly(hazards.inputs_unchanged)),
-    "repeated": Check(_alone, _with_weights(repeated)),
+    "NaN at a real token": Check(_alone, _plainly(hazards.not_finite_stays_in_its_example)),
+    "return_weights": Check(lambda s: _whole(s) and s.weights, _plainly(hazards.weights_change_nothing)),
+    "purity": Check(lambda s: s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks"), _pure),
+    "jit and vmap": Check(
+        lambda s: _alone(s) and s.fullest and s.family == "jax", _with_weights(transformations.traced)
+    ),
+    "one program": Check(
+        lambda s: _alone(s) and s.title in ("smallest", "fullest") and s.family == "jax",
+        _plainly(transformations.compiles_once),
+    ),
 }
-"""Beside agreement, which comes first, and the long sums, which have their own cases; in the order of judging."""
+"""Beside agreement, which comes first, and what draws its own cases (long sums, stated gradients); in this order."""
 
 
-def agreeing(subject, case, situation, got=None):
+def agreeing(subject, case, situation, return_weights):
     """Agreement with the definition, as findings of the promises that it speaks of; those that held among them."""
-    got = subject.outputs(case, situation.weights) if got is None else got
-    found = agreement(subject, case, situation.weights, got)
+    if situation.kind == "mixed" and not subject.adapter.promotes:
+        raise NotAsked(f"{subject.adapter.name} arrays of several dtypes do not meet")
+    if situation.kind == "mixed" and subject.adapter.name == "numpy" and "bfloat16" in case.dtypes.values():
+        try:
+            subject.outputs(case)
+        except Exception as error:  # the candidate's own, in any words
+            raise NotAsked(f"it refuses bfloat16 beside other dtypes ({type(error).__name__})") from error
+    got = subject.outputs(case, return_weights)
+    found = agreement(subject, case, return_weights, got)
     if situation.kind != "main":
-        return [_named(found, PROMISE_OF[situation.kind])]
+        judged = [_named(found, PROMISE_OF[situation.kind])]
+    else:
+        judged = _of_each_promise(subject, case, return_weights, got, found)
+    return [replace(finding, with_weights=return_weights) for finding in judged]
+
+
+def _of_each_promise(subject, case, return_weights, got, found):
     values = promises.MASKED if any(not np.all(case.values[k]) for k in case.given("mask")) else promises.VALUES
     judged = [Finding(promises.ANSWER, case)]
     if found.aspect == "shape" and found.message:
@@ -119,18 +199,18 @@ def agreeing(subject, case, situation, got=None):
     judged.append(Finding(promises.SHAPE, case))
     if found.aspect == "dtype" and found.message:
         judged.append(_named(found, promises.DTYPE))
-        got = in_the_right_dtype(subject, subject.exact(case, situation.weights), got)
+        got = in_the_right_dtype(subject, subject.exact(case, return_weights), got)
         if got is None:
             return judged
-        found = agreement(subject, case, situation.weights, got)
+        found = agreement(subject, case, return_weights, got)
     else:
         judged.append(Finding(promises.DTYPE, case))
     if not found.message:
-        held = [Finding(promises.WEIGHTS, case)] if situation.weights else []
+        held = [Finding(promises.WEIGHTS, case)] if return_weights else []
         return [*judged, *held, _named(found, values)]
-    if values == promises.MASKED and _only_where_nothing_is_real(subject, case, got, situation.weights):
+    if values == promises.MASKED and _only_where_nothing_is_real(subject, case, got, return_weights):
         return [*judged, _named(found, promises.EMPTY)]
-    if not situation.weights:
+    if not return_weights:
         return [*judged, _named(found, values)]
     count, want = len(subject.row.results), subject.exact(case, True)
     right = [w.astype(g.dtype) for w, g in zip(want, got, strict=True)]  # each part beside the right other one
@@ -140,7 +220,7 @@ def agreeing(subject, case, situation, got=None):
 
 
 def _named(finding, promise):
-    return Finding(promise, finding.case, finding.error, finding.allowed, finding.message, finding.aspect)
+    return replace(finding, check=promise)
 
 
 def in_the_right_dtype(subject, exact, got):
@@ -172,14 +252,20 @@ def booked(name, finding):
     return next(p.name for p in promises.PROMISES if p.judged_by == name)
 
 
-def situation_of(subject, case, kind, gradients, laws, weights):
-    """The :class:`Situation` of a case."""
+def situation_of(subject, case, kind, first, gradients, laws, reference):
+    """The :class:`Situation` of a case; ``first`` says whether the dtype is the first one."""
+    fullest = drawing.fullest_way(subject.row, subject.calling.restrict)
     return Situation(
         kind,
         case.title,
-        weights,
+        case.title.split(", ")[0] == fullest,
+        first or subject.dtype == "float64",
+        subject.takes_weights(),
         gradients,
         laws,
         bool(subject.floats(case, ("data", "parameter"))),
         bool(drawing.masked_axes(case)) and subject.candidate.mask_form != "segments",
+        bool(case.row.norms) and "widths of 1" in case.title,
+        reference,
+        subject.adapter.name,
     )

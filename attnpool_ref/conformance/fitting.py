@@ -47,13 +47,20 @@ def fit(case, calling, parameters):
       NotAsked: it cannot; the message says why.
     """
     candidate, row, values, axes = calling.candidate, case.row, dict(case.values), dict(case.axes)
+    options = dict(case.options)
+    own_form = candidate.mask_form is not None or candidate.padding_true
+    if own_form and any(key in case.spread for key in case.given("mask")):
+        raise NotAsked("its masks are not the row's: they have one form")
     for key, value in parameters.items():
         own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
         if values[key] is None or values[key].shape[-value.ndim or None :] != value.shape:
             raise NotAsked(f"its own `{key}` has shape {value.shape}")
         values[key], axes[key] = value.astype(np.float64), own
+    for key in row.options:
+        if key not in options and (calling.is_needed(key) or key in candidate.fixed):
+            options[key] = calling.default(key)
     for key, argument in row.arguments.items():
-        if argument.kind == "number" and values[key] is not None and not calling.takes(key) and key not in parameters:
+        if argument.kind == "number" and key not in parameters and _has_another(case, calling, key):
             default = calling.default(key)
             values[key] = None if default is None else np.float64(default)
         if argument.kind == "mask" and calling.takes(key):
@@ -61,9 +68,16 @@ def fit(case, calling, parameters):
                 values[key], axes[key] = _everything_real(case, argument)
             if values[key] is not None and candidate.mask_form == "lengths":
                 values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
-    fitted = replace(case, values=values, axes=axes)
+    fitted = replace(case, values=values, options=options, axes=axes)
     check_rank(fitted, candidate, parameters)
     return fitted
+
+
+def _has_another(case, calling, key):
+    """Whether a number is the candidate's own, and not what the case says."""
+    if case.values[key] is None:
+        return calling.is_needed(key) or key in calling.candidate.fixed
+    return not calling.takes(key)
 
 
 def needs_mask(calling, key):
@@ -89,7 +103,7 @@ def check_rank(case, candidate, own=()):
         shared = [
             k for k, axes in case.axes.items() if k not in own and arguments[k].kind == "data" and "..." not in axes
         ]
-        if len(case.batch) != 1 or any(arguments[k].batched for k in shared):
+        if len(case.batch) != 1 or case.spread or any(arguments[k].batched for k in shared):
             raise NotAsked("it takes one batch axis, and all data have it")
     if candidate.mask_form == "segments" and not case.batch:
         raise NotAsked("segment numbers are for several examples")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.agreement import Finding, brief, compare
+from attnpool_ref.conformance.agreement import Finding, brief, compare, compare_with_itself
 from attnpool_ref.conformance.subject import oracle_outputs
 
 POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
@@ -16,6 +16,8 @@ POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
 
 def empty_rows(subject, case, return_weights):
     """Exactly 0 wherever the definition is 0 whatever the data are: empty rows, padded rows, weights of padding."""
+    if not case.given("mask", "int", "bool") and 0 not in case.sizes.values():
+        return None  # nothing is empty
     zeros = always_zero(subject, case, return_weights)
     if not any(np.any(z) for z in zeros):
         return None
@@ -47,8 +49,16 @@ def poisoned(case, poison):
     return case.with_values("poison in padding", **values) if values else None
 
 
-def poison_in_padding(subject, case, name, return_weights, gradients):
-    """What stands in padding changes no bit of a result or of a gradient."""
+def poison_in_padding(subject, case, name, return_weights, gradients=None):
+    """What stands in padding changes no bit of a result or of a gradient.
+
+    Args:
+      subject: the candidate.
+      case: the case.
+      name: one of :data:`POISONS`.
+      return_weights: ask for the weights.
+      gradients: whether the gradients are those of a call that asks for the weights; None judges no gradients.
+    """
     bad = poisoned(case, POISONS[name])
     check = f"{name} in padding"
     if bad is None:
@@ -57,10 +67,10 @@ def poison_in_padding(subject, case, name, return_weights, gradients):
     for a, b in zip(clean, dirty, strict=True):
         if not same_bits(a, b):
             return Finding(check, bad, np.inf, 0, f"the result changes from {brief(a)} to {brief(b)}")
-    if gradients:
-        cotangents = [np.ones(a.shape) for a in clean]
-        before = subject.gradients(case, cotangents, return_weights)
-        after = subject.gradients(bad, cotangents, return_weights)
+    if gradients is not None:
+        cotangents = [np.ones(w.shape) for w in subject.exact(case, gradients)]
+        before = subject.gradients(case, cotangents, gradients)
+        after = subject.gradients(bad, cotangents, gradients)
         for key in before:
             if not same_bits(before[key], after[key]):
                 message = f"the gradient of `{key}` changes from {brief(before[key])} to {brief(after[key])}"
@@ -82,16 +92,15 @@ def weights_change_nothing(subject, case):
     check = "return_weights"
     alone, both = subject.outputs(case), subject.outputs(case, return_weights=True)
     if not subject.adapter.exact_weights():
-        want = [a.astype(np.float64) for a in alone]
-        return compare(subject, case, check, both[: len(alone)], want, False)
+        return compare_with_itself(subject, case, check, both[: len(alone)], alone, False)
     for a, b in zip(alone, both, strict=False):
         if not same_bits(a, b):
             return Finding(check, case, np.inf, 0, f"the pooled result changes from {brief(a)} to {brief(b)}")
     return Finding(check, case)
 
 
-def nan_stays_in_its_example(subject, case):
-    """NaN at real tokens reaches its own example and no other."""
+def not_finite_stays_in_its_example(subject, case):
+    """NaN at real tokens, or NaN or inf in a single element, reaches what reads it, and no other example."""
     check = "NaN at a real token"
     if not case.batch or len(case.batch) != 1 or case.batch[0] < 2:
         return None
@@ -99,27 +108,45 @@ def nan_stays_in_its_example(subject, case):
     for key in case.given("data"):
         if "..." not in case.axes[key] or case.values[key].dtype.kind != "f":
             continue
-        value, pad = case.values[key].copy(), drawing.padding(case, key)
-        real = np.ones(value.shape, bool) if pad is None else ~pad
-        example = next((i for i in range(case.batch[0]) if np.any(real[i])), None)
-        if example is None:
-            continue
-        value[example] = np.where(real[example], np.nan, value[example])
-        bad = case.with_values(f"NaN in `{key}`", **{key: value})
-        dirty, exact = subject.outputs(bad), subject.exact(bad)
-        for a, b, w in zip(clean, dirty, exact, strict=True):
-            if a.shape[:1] != case.batch:
-                continue
-            if np.any(np.isnan(w[example])) and not np.any(np.isnan(b[example])):
-                return Finding(check, bad, np.inf, 0, f"NaN in example {example} was patched away: {brief(b)}")
-        # another path where there is a NaN may round the other examples differently
-        others = [
-            _without(b, a, example) if a.shape[:1] == case.batch else a for a, b in zip(clean, dirty, strict=True)
-        ]
-        found = compare(subject, case, check, others, [a.astype(np.float64) for a in clean], False)
-        if found.message:
-            return Finding(check, bad, np.inf, 0, f"NaN in example {example} reaches others: {found.message}")
+        for bad, example in _spoiled(case, key):
+            dirty, exact = subject.outputs(bad), subject.exact(bad)
+            for a, b, w in zip(clean, dirty, exact, strict=True):
+                if a.shape[:1] == case.batch and a.shape == b.shape:
+                    odd, finite = ~np.isfinite(w[example]), np.isfinite(b[example])
+                    odd &= a[example] != 0  # a padded query may stay 0
+                    # another order of sums may leave an infinity what here is inf - inf
+                    patched = np.any(odd) and np.all(finite) if "inf in" in bad.title else np.any(odd & finite)
+                    if patched:
+                        message = f"{bad.title.split(', ')[-1]} was patched away: {brief(b[example])}"
+                        return Finding(check, bad, np.inf, 0, f"{message}, needs {brief(w[example])}")
+            # another path where there is a NaN may round the other examples differently
+            others = [
+                _without(b, a, example) if a.shape[:1] == case.batch else a for a, b in zip(clean, dirty, strict=True)
+            ]
+            found = compare_with_itself(subject, case, check, others, clean, False)
+            if found.message:
+                message = f"what is not finite in example {example} reaches others: {found.message}"
+                return Finding(check, bad, np.inf, 0, message)
     return Finding(check, case)
+
+
+def _spoiled(case, key):
+    """(case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another."""
+    value, pad = case.values[key], drawing.padding(case, key)
+    real = np.ones(value.shape, bool) if pad is None else ~pad
+    examples = [i for i in range(case.batch[0]) if np.any(real[i])]
+    for example in examples[:1]:
+        whole = value.copy()
+        whole[example] = np.where(real[example], np.nan, value[example])
+        yield case.with_values(f"NaN in `{key}`", **{key: whole}), example
+    for example in examples[-1:]:
+        place = tuple(np.argwhere(real[example])[-1])
+        # Kernels may be multiplied in another order, in which an infinity meets other terms.
+        for name in ("NaN",) if case.given("parameter") else ("NaN", "inf"):
+            single = value.copy()
+            single[(example, *place)] = POISONS[name]
+            title = f"{name} in one element of `{key}`"
+            yield case.with_values(title, **{key: single}), example
 
 
 def _without(changed, original, example):
@@ -144,8 +171,8 @@ def batch_mates(subject, case):
         return None
     other = case.with_values("other batch mates", **values)
     got, want = subject.outputs(other), subject.outputs(case)
-    first = [(g[:1], w[:1].astype(np.float64)) for g, w in zip(got, want, strict=True)]
-    finding = compare(subject, case, check, [g for g, _ in first], [w for _, w in first], False)
+    got, want = ([a[:1] for a in answer] for answer in (got, want))
+    finding = compare_with_itself(subject, case, check, got, want, False, lambda _, array: array[:1])
     return replace(finding, case=other)
 
 
@@ -157,10 +184,9 @@ def long_sums(subject):
     """A million equal tokens: sums neither drift nor lose their count."""
     finding = None
     for case, _ in drawing.long_rows(subject.row):
-        names, options = subject.calling.restrict([], case.options)
-        if names or options != case.options:
+        case = _fitting(subject, case)
+        if case is None:
             continue
-        case = subject.fit(case)
         finding = Finding("long sums", case)
         for got, want in zip(subject.outputs(case), subject.exact(case), strict=True):
             off = float(np.max(np.abs(got.astype(np.float64) - want), initial=0))
@@ -169,15 +195,42 @@ def long_sums(subject):
     return finding
 
 
-def inputs_unchanged(subject, case):
-    """The caller's arrays are as they were."""
-    check = "inputs unchanged"
-    with subject.adapter.context(subject.dtype), np.errstate(all="ignore"):
-        args, kwargs = subject.converted(case)
-        arrays = [a for a in (*args, *kwargs.values()) if hasattr(a, "shape")]
-        before = [np.array(subject.adapter.read(a), copy=True) for a in arrays]
-        subject.watch.call(subject.function, *args, **kwargs)
-        after = [subject.adapter.read(a) for a in arrays]
-    if not all(same_bits(a, b) for a, b in zip(before, after, strict=True)):
-        return Finding(check, case, np.inf, 0, "an argument was changed in place")
-    return Finding(check, case)
+def _fitting(subject, case):
+    """The case as the candidate can meet it, or None where its options or arguments are others."""
+    names, options = subject.calling.restrict([], case.options)
+    return None if names or options != case.options else subject.fit(case)
+
+
+def long_narrow_sums(subject):
+    """Thousands of equal tokens, which narrow dtypes can neither count nor add up by themselves."""
+    finding = None
+    for case in drawing.long_narrow_rows(subject.row):
+        case = _fitting(subject, case)
+        if case is None:
+            continue
+        finding = compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
+        if finding.message:
+            return finding
+    return finding
+
+
+def poison_in_shared_arrays(subject, case):
+    """What stands in a shared array where an example sees padding does not reach that example's result.
+
+    For other examples it is real, and NaN may take another path: the results agree to rounding.
+    """
+    check, found = "poison in shared arrays", None
+    for key in drawing.shared_arrays(case):
+        clean = subject.outputs(case)
+        for example in range(case.batch[0] if len(case.batch) == 1 else 0):
+            pad = drawing.padding(case, key, example)
+            if pad is None or not np.any(pad):
+                continue
+            poisoned = np.where(pad, np.nan, case.values[key])
+            bad = case.with_values(f"NaN where example {example} sees padding in `{key}`", **{key: poisoned})
+            got, want = ([a[example] for a in answer] for answer in (subject.outputs(bad), clean))
+            found = compare_with_itself(subject, case, check, got, want, False, lambda _, a, i=example: a[i])
+            found = replace(found, case=bad)
+            if found.message:
+                return replace(found, message=f"example {example}, which sees padding there: {found.message}")
+    return found

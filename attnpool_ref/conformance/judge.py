@@ -65,7 +65,7 @@ def judge(
       gradients: judge gradients as well, where the candidate's arrays have them: in all dtypes, or in those named.
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
-      long: sums over a million tokens as well, in float32.
+      long: sums over many tokens as well: a million in float32, thousands in narrower dtypes.
       refusals: bad input as well: it must be refused by a TypeError or a ValueError.
       waive: promises that need not hold, each with the reason: ``{"1e30 in padding": "inputs are finite"}``, or of one
         row: ``{"mean_pooling/1e30 in padding": ...}``. A waiver that waives nothing fails.
@@ -215,7 +215,7 @@ def check(
     candidate,
     name,
     *,
-    dtypes=("float32",),
+    dtypes=("float32", "float64"),
     shapes=drawing.SHAPES,
     gradients=True,
     laws=True,

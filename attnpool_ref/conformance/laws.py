@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.agreement import compare
+from attnpool_ref.conformance.agreement import compare_with_itself
 from attnpool_ref.conformance.subject import output_axes
 
 
@@ -107,10 +107,17 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
     original = subject.outputs(case, return_weights)
     for axis in drawing.masked_axes(case):
         changed = change(case, axis)
-        want = [changed.of_original(w, a).astype(np.float64) for w, a in zip(original, axes, strict=True)]
         got = subject.outputs(changed.case, return_weights)
+        if len(got) != len(axes) or len(original) != len(axes):
+            return None  # which agreement says
+
+        def view(i, array, of_original=changed.of_original):
+            return of_original(array, axes[i])
+
+        want = [view(i, w) for i, w in enumerate(original)]
         got = [changed.of_changed(g, a) for g, a in zip(got, axes, strict=True)]
-        found = replace(compare(subject, case, check, got, want, return_weights), case=changed.case)
+        found = compare_with_itself(subject, case, check, got, want, return_weights, view)
+        found = replace(found, case=changed.case)
         if found.message:
             return found
         finding = found
@@ -131,6 +138,6 @@ def shifting(subject, case, return_weights):
     if not np.all(np.isfinite(next(iter(changed.values())))):
         return None
     other = case.with_values("scores shifted", **changed)
-    want = [w.astype(np.float64) for w in subject.outputs(case, return_weights)]
-    finding = compare(subject, other, check, subject.outputs(other, return_weights), want, return_weights)
+    want, got = subject.outputs(case, return_weights), subject.outputs(other, return_weights)
+    finding = compare_with_itself(subject, other, check, got, want, return_weights)
     return replace(finding, case=other)

@@ -42,6 +42,15 @@ PROMISES = (
     Promise(EMPTY, "Where nothing is real the result is exactly 0, and padding has weight 0.", 6, _WRONG, "empty rows"),
     Promise("shapes", "Other batch axes, lengths of 1 and 0, shared arguments change nothing.", 7, (*_WRONG, EMPTY)),
     Promise("ties and edges", "Ties, zeros and edges are decided as the definition says.", 13, (*_WRONG, EMPTY)),
+    Promise("one argument alone", "Each argument is read by itself, and has the row's default.", 0, (*_WRONG, EMPTY)),
+    Promise(
+        "arguments that broadcast", "Masks may be integers, of a lower rank or with axes of 1.", 1, (*_WRONG, EMPTY)
+    ),
+    Promise("mixed dtypes", "Data and parameters decide the dtype; numbers and biases do not.", 9, (*_WRONG, EMPTY)),
+    Promise("far from 0", "Data far from 0 lose no more than their own rounding.", 9, (*_WRONG, EMPTY)),
+    Promise(
+        "sums that cancel", "Sums that nearly cancel lose no more than the rounding of wide sums.", 9, (*_WRONG, EMPTY)
+    ),
     Promise("extreme scores", "Scores of any size neither overflow nor lose to padding.", 10, (*_WRONG, EMPTY)),
     Promise("long sums", "Sums over a million tokens do not drift.", 9, _WRONG, "long sums"),
     Promise(GRADIENT, "The gradient is that of the definition, and 0 at padding.", 14, (*_WRONG, EMPTY), "gradient"),
@@ -51,6 +60,13 @@ PROMISES = (
         14,
         (*_FORM, GRADIENT, "extreme scores"),
         "finite gradients",
+    ),
+    Promise(
+        "stated gradients",
+        "Where a function has no derivative, the gradient is what the contract states.",
+        14,
+        (*_WRONG, GRADIENT, "finite gradients"),
+        "stated gradients",
     ),
     *(
         Promise(
@@ -62,6 +78,13 @@ PROMISES = (
         )
         for poison in ("NaN", "inf", "-inf", "1e30")
     ),
+    Promise(
+        "poison in shared arrays",
+        "What stands in a shared array where an example sees padding does not reach that example.",
+        4,
+        (*_FORM, MASKED, "shapes", "NaN in padding"),
+        "poison in shared arrays",
+    ),
     Promise("padding amount", "More padding changes nothing.", 7, (*_FORM, MASKED, EMPTY), "padding amount"),
     Promise("padding side", "Padding on the left is padding on the right.", 7, (*_FORM, MASKED, EMPTY), "padding side"),
     Promise("deleting is masking", "A padded token may as well not be there.", 7, (*_FORM, MASKED, EMPTY), "deleting"),
@@ -72,9 +95,18 @@ PROMISES = (
     Promise("batch mates", "What else is in the batch does not matter.", 7, _FORM, "batch mates"),
     Promise("NaN at a real token", "NaN reaches its own example and no other.", 5, _WRONG, "NaN at a real token"),
     Promise("return_weights", "Asking for the weights changes no bit of the result.", 12, _FORM, "return_weights"),
-    Promise("inputs unchanged", "The caller's arrays stay as they are.", 15, (ANSWER,), "inputs unchanged"),
-    Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "repeated"),
-    Promise("random state untouched", "NumPy's global random state is not advanced.", 15, (ANSWER,), "repeated"),
+    Promise("inputs unchanged", "The caller's arrays stay as they are.", 15, (ANSWER,), "purity"),
+    Promise("the same answer twice", "The same input gives the same output.", 15, (ANSWER,), "purity"),
+    Promise(
+        "random state untouched",
+        "The global random states of NumPy and Python are not advanced.",
+        15,
+        (ANSWER,),
+        "purity",
+    ),
+    Promise("no warnings", "NumPy warns of no division by 0, overflow or invalid value.", 6, (ANSWER,), "purity"),
+    Promise("jit and vmap", "Under jit and vmap of JAX the results are the same.", 16, _WRONG, "jit and vmap"),
+    Promise("one program", "Other values of the same shapes compile nothing more in JAX.", 16, _FORM, "one program"),
     Promise(REFUSALS, "Bad input is a TypeError or a ValueError before anything is done.", 18, (ANSWER,), "refusals"),
 )
 """In the order of the report: what explains stands before what it explains."""

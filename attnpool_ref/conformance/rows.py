@@ -1,8 +1,9 @@
 """One row of one candidate: its cases in each dtype, and the checks on each of them."""
 
+import itertools
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from attnpool_ref.conformance.checks import CHECKS, agreeing, situation_of
 from attnpool_ref.conformance.promises import GRADIENT
 from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
 from attnpool_ref.conformance.runner import Runner
+from attnpool_ref.conformance.snippets import reproduce
+from attnpool_ref.conformance.stated import stated_gradients
 from attnpool_ref.conformance.subject import Subject
 from attnpool_ref.conformance.watch import Watch
 
@@ -36,6 +39,13 @@ class Scope:
         return self.gradients if isinstance(self.gradients, bool) else dtype in self.gradients
 
 
+TELLING = ("main", "shape", "way", "exact", "extreme")
+"""The kinds of cases whose wrong answers are held against the known mistakes."""
+
+PRINTED = 200
+"""How many numbers of a case that is not made smaller are printed."""
+
+
 @dataclass
 class Evidence:
     """Cases on which the answer is wrong, in one dtype, for :mod:`~attnpool_ref.conformance.causes`."""
@@ -54,7 +64,7 @@ class RowJudge:
         self.adapter: Any = None
         self.subject: Any = None
         self._exact, self._evidence, self._coverage = {}, [], verdict.Coverage()
-        self._began, self.done = 0.0, False
+        self._began, self.done, self._reference = 0.0, False, None
 
     def run(self):
         """Judges everything, and says what came of it."""
@@ -64,7 +74,7 @@ class RowJudge:
         except NotAsked as error:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
-        self.report.adapter = self.adapter.name
+        self.report.adapter, self._reference = self.adapter.name, self._find_reference()
         for dtype in self.scope.dtypes[:-1]:
             self._judge_dtype(dtype)
             self.step(f"{self.row.name} {dtype}")
@@ -108,6 +118,10 @@ class RowJudge:
         self.report.by_place = self.subject.calling.by_place
         return adapter
 
+    def _in(self, dtype):
+        """The candidate in a dtype; that of float64 has its programs from the other dtypes' gradients."""
+        return self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
+
     def _subject(self, adapter, dtype):
         return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch)
 
@@ -122,10 +136,13 @@ class RowJudge:
             result = result[0]
         return result
 
-    def _cases(self, subject, shapes, partial, refused=None):
+    def _cases(self, subject, shapes, partial, refused=None, mixed=False):
         """(case, kind) of what the candidate can be asked; what it cannot is noted in ``refused``."""
-        seen = set()
-        for case, kind in drawing.cases_of(subject.row, subject.calling.restrict, shapes, partial):
+        seen, restrict = set(), subject.calling.restrict
+        drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
+        for case, kind in itertools.chain(drawn, drawing.mixed_cases(subject.row, restrict) if mixed else ()):
+            if not all(self._has(dtype) for dtype in case.dtypes.values()):
+                continue
             key = _structure(case, kind)
             if key in seen:
                 continue
@@ -140,11 +157,15 @@ class RowJudge:
                 continue
             yield fitted, kind
 
+    def _has(self, dtype):
+        """Whether the candidate's arrays may have this dtype beside others."""
+        return dtype == "int32" or self.adapter.supports(dtype)
+
     # One dtype
 
     def _judge_dtype(self, dtype):
         report, scope = self.report, self.scope
-        subject = self.subject = self._subject(self.adapter, dtype)
+        subject = self.subject = self._in(dtype)
         cell = report.cells[dtype] = Cell()
         why = self._lacks(subject)
         if why:
@@ -153,34 +174,54 @@ class RowJudge:
         first = dtype == scope.dtypes[0]
         evidence, refused = Evidence(subject), {}
         self._evidence.append(evidence)
-        for case, kind in self._cases(subject, scope.shapes if first else (), scope.partial and first, refused):
+        shapes = scope.shapes if first else ()
+        for case, kind in self._cases(subject, shapes, scope.partial and first, refused, dtype == "float64"):
             if kind == "extreme" and dtype == "float16":
                 continue  # 1e10 is inf there
+            if kind == "far" and subject.is_narrow:
+                continue  # nothing is left beside 1000
             self._judge_case(subject, case, kind, cell, evidence)
         for why, titles in refused.items():
             self._not_asked("; ".join(titles), why)
         for key, why in subject.unasked.items():
             self._not_asked(f"the gradient of `{key}`", why)
-        if scope.long and dtype == "float32" and report.cases:
-            self._judge_long_sums(subject)
+        if not report.cases:
+            return
+        if scope.long and dtype != "float64":
+            judged = hazards.long_sums if dtype == "float32" else hazards.long_narrow_sums
+            self._judge_by_itself(subject, "long sums", judged)
+        if first and scope.laws and self._differentiates(subject):
+            self._judge_by_itself(subject, "stated gradients", stated_gradients)
+
+    def _differentiates(self, subject):
+        """Whether there are gradients to judge in the subject's dtype."""
+        asked = self.scope.differentiates(subject.dtype)
+        return asked and self.adapter.gradient is not None and not self._coverage.untraceable
+
+    def _find_reference(self):
+        """The candidate in float64, where its gradients are judged there too; they are then those of other dtypes."""
+        scope = self.scope
+        if "float64" not in scope.dtypes or not scope.differentiates("float64") or self.adapter.gradient is None:
+            return None
+        wide = self._subject(self.adapter, "float64")
+        return None if self._lacks(wide) else wide
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
-        gradients = (
-            scope.differentiates(subject.dtype) and self.adapter.gradient is not None and not self._coverage.untraceable
-        )
-        situation = situation_of(
-            subject, case, kind, gradients, scope.laws and subject.dtype == scope.dtypes[0], subject.takes_weights()
-        )
-        run = Runner(report, subject, case, situation)
-        found = run("agreement", agreeing)
+        first, gradients = subject.dtype == scope.dtypes[0], self._differentiates(subject)
+        situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
+        run, wrong = Runner(report, subject, case, situation), []
+        for weights in situation.asked:
+            found = run("agreement", lambda s, c, known, w=weights: agreeing(s, c, known, w))
+            if any(finding.message for finding in found):
+                wrong.append(weights)
+            if kind == "main" and found:
+                cell.forward = _worst(cell.forward, found[-1])
         report.cases += 1
         self._coverage.given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
         self._coverage.masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
-        if any(finding.message for finding in found):
-            evidence.cases.append((case, situation.weights))
-        if kind == "main" and found:
-            cell.forward = _worst(cell.forward, found[-1])
+        if wrong and kind in TELLING:
+            evidence.cases.append((case, wrong[-1]))
         for name, check in CHECKS.items():
             if not check.applies(situation):
                 continue
@@ -188,34 +229,45 @@ class RowJudge:
                 found = run(name, check.run)
             except Untraceable as error:
                 report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
-                situation = situation_of(subject, case, kind, False, situation.laws, situation.weights)
+                situation = replace(situation, gradients=False)
                 run = Runner(report, subject, case, situation)
                 found = run(name, check.run) if check.applies(situation) else []
-            if name == "gradient" and found:
-                cell.gradient = _worst(cell.gradient, found[0])
+            if name == "gradient":
+                for finding in found:
+                    cell.gradient = _worst(cell.gradient, finding)
 
     def _not_asked(self, what, why):
         if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:
             self.report.unasked.append(Unasked(what, why))
 
-    def _judge_long_sums(self, subject):
-        """Sums over a million tokens, which no smaller case shows: their failure is kept as it is."""
-        kept, why = self.report.promises["long sums"], ""
-        self.watch.title, found = "a million equal tokens", None
+    def _judge_by_itself(self, subject, name, judged):
+        """A check that draws its own cases; what fails is kept as it is."""
+        kept, why, found = self.report.promises[name], "", None
+        self.watch.title = name
         try:
-            found = hazards.long_sums(subject)
+            found = judged(subject)
         except NotAsked as error:
-            kept.why = str(error)
+            kept.why = kept.why or str(error)
+        except Untraceable as error:
+            self.report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
             why = f"raises {type(error).__name__}: {error}"
         if found is None and not why:
             return
         message = why if found is None else found.message
-        kept.status, kept.cases, kept.dtypes = BROKEN if message else HELD, 1, [subject.dtype]
-        if message:
-            title = "a million equal tokens" if found is None else found.case.title
-            snippet = f"# {title}: an input too long to print"
-            kept.failures.append(Failure(self.row.name, "long sums", subject.dtype, message, snippet, 10**6))
+        kept.cases += 1
+        kept.dtypes.append(subject.dtype)
+        if not message:
+            kept.status = kept.status if kept.status == BROKEN else HELD
+            return
+        kept.status = BROKEN
+        size, snippet = 10**6, f"# {name}: an input too long to print"
+        if found is not None:
+            size = sum(int(np.size(v)) for v in found.case.values.values() if v is not None)
+            snippet = (
+                reproduce(subject, found) if size < PRINTED else f"# {found.case.title}: an input too long to print"
+            )
+        kept.failures.append(Failure(self.row.name, name, subject.dtype, message, snippet, size))
 
     def _lacks(self, subject):
         """Why the candidate cannot be judged in this dtype, or "": its arrays do not have it, or it refuses it."""
@@ -245,7 +297,9 @@ _REFUSAL = re.compile(r"bfloat16|float16|float64|\bhalf\b|double|d-?type|not (su
 def _structure(case, kind):
     """What makes a case another one: not the name of the configuration that it was drawn for."""
     given = tuple((k, v.shape, v.dtype.kind) for k, v in case.values.items() if v is not None)
-    return kind, given, tuple(sorted(case.options.items())), case.title.partition(", ")[2]
+    kind = "main" if kind == "way" else kind
+    dtypes = tuple(sorted(case.dtypes.items()))
+    return kind, given, tuple(sorted(case.options.items())), case.title.partition(", ")[2], dtypes
 
 
 def _worst(measure, finding):

@@ -15,7 +15,7 @@ def shrink(case, fails):
       fails: from a case to whether it fails.
     """
     if case.row.batched and case.batch:
-        singles = [_example(case, index) for index in np.ndindex(*case.batch)]
+        singles = [drawing.example_of(case, index) for index in np.ndindex(*case.batch)]
         singles += [_kept_as_batch(case, i) for i in range(case.batch[0]) if case.batch[0] > 1 == len(case.batch)]
         case = next(filter(fails, singles), case)
     for axis in sorted(case.sizes):
@@ -31,17 +31,6 @@ def shrink(case, fails):
             if fails(smaller):
                 case = smaller
     return case
-
-
-def _example(case, index):
-    """One example of a batch, without batch axes."""
-    values, axes = {}, {}
-    for key, own in case.axes.items():
-        values[key] = case.values[key][index] if "..." in own else case.values[key]
-        axes[key] = tuple(a for a in own if a != "...")
-    return drawing.Case(
-        case.row, f"{case.title}, example {index}", case.values | values, case.options, axes, (), case.sizes
-    )
 
 
 def _kept_as_batch(case, index):

@@ -18,23 +18,24 @@ def reproduce(subject, finding, got=None):
       got: the candidate's answer, for the reader of a candidate that no name leads to; None if it raises.
     """
     case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
-    weights = WEIGHTS in (finding.check, finding.aspect)
+    weights = finding.with_weights or WEIGHTS in (finding.check, finding.aspect)
     ours = {k: v for k, v in subject.values(case).items() if v is not None} | case.options
-    ours |= {k: float(ours[k]) for k in case.given("number")}
+    ours |= {k: float(ours[k]) for k in case.given("number") if k not in case.dtypes}
     ours |= {"return_weights": True} if weights else {}
+    dtypes = {k: case.dtypes.get(k, dtype) for k in ours}
     theirs, code = {}, {}
     for key, value in subject.passed(case, weights).items():
         if key in ours and _same(value, ours[key]):
-            code[key] = adapter.code(key, dtype) if isinstance(value, np.ndarray) else key
+            code[key] = adapter.code(key, dtypes[key]) if isinstance(value, np.ndarray) else key
         else:
             theirs[key] = value
             code[key] = adapter.code(f"their_{key}", dtype) if isinstance(value, np.ndarray) else repr(value)
     lines = ["import numpy as np", "import attnpool_ref", *adapter.imports(dtype)]
-    lines += ["import ml_dtypes"] if dtype == "bfloat16" else []
+    lines += ["import ml_dtypes"] if "bfloat16" in (dtype, *dtypes.values()) else []
     if not weights and got is not None:
         got = got[: len(subject.row.results)]
     lines += subject.named or [without_name(subject.function, _answer(finding, got, dtype))]
-    lines += [f"{key} = {_literal(value, dtype)}" for key, value in ours.items()]
+    lines += [f"{key} = {_literal(value, dtypes[key])}" for key, value in ours.items()]
     lines += [f"their_{k} = {_literal(v, dtype)}" for k, v in theirs.items() if isinstance(v, np.ndarray)]
     lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}))"]
     args, kwargs = arrange(subject.oracle, {key: key for key in ours})

@@ -1,12 +1,13 @@
 """How far a correct implementation may be from the definition: derived here, written nowhere else.
 
 A backward stable algorithm returns the exact result of slightly different inputs: each input is off by as many
-roundings of the computing dtype as there are terms in a sum. So the allowed error is
+roundings of the computing dtype as there are terms in a sum; the result is then rounded once. So each element may be off
 
-    result_epsilon · |result|  +  computing_epsilon · terms · (sensitivity + |result|)
+    ½ result_epsilon · |element|  +  computing_epsilon · terms · (sensitivity + |element|)  +  the least number
 
-where the sensitivity is how fast the definition itself moves when its inputs move relatively, measured on the case.
-A result that is exactly 0 for every such input (an empty row, a padded weight) is allowed no error at all.
+where the sensitivity is how fast this element of the definition moves when its inputs move relatively, measured on the
+case. The least number is where the dtype has no more numbers to round to. What is exactly 0 for every input (an empty
+row, a padded weight) is not judged by this: it has to be 0.
 """
 
 import numpy as np
@@ -33,7 +34,9 @@ def computing_epsilon(dtype, reduced_products=False):
 
 
 def sensitivity(function, arrays, rng):
-    """Largest change of each output per relative change of the inputs.
+    """Change of each element of each output per relative change of the inputs.
+
+    The changes are normally distributed, and the largest of a few trials counts: signs alone would cancel by chance.
 
     Args:
       function: from a dict of float64 arrays to a list of arrays.
@@ -41,40 +44,44 @@ def sensitivity(function, arrays, rng):
       rng: a NumPy generator.
 
     Returns:
-      A list: for each output a number, the largest over its elements and over a few random directions.
+      A list: for each output an array of its shape, 0 where the output is not finite.
     """
     base = function(arrays)
-    worst = [0.0] * len(base)
+    worst = [np.zeros(a.shape) for a in base]
     for _ in range(TRIALS):
-        moved = {k: v * (1 + PROBE * rng.choice([-1.0, 1.0], v.shape)) for k, v in arrays.items()}
+        moved = {k: v * (1 + PROBE * rng.standard_normal(v.shape)) for k, v in arrays.items()}
         for i, (a, b) in enumerate(zip(function(moved), base, strict=True)):
             if a.dtype == bool:
                 continue
             with np.errstate(invalid="ignore"):
                 change = np.abs(a - b)
-            change = change[np.isfinite(change)]
-            worst[i] = max(worst[i], float(np.max(change, initial=0)) / PROBE)
+            worst[i] = np.maximum(worst[i], np.where(np.isfinite(change), change, 0) / PROBE)
     return worst
 
 
+LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
+"""What a result that underflows may be off: processors flush the subnormal numbers of all dtypes but float16."""
+
+
 def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
-    """The largest absolute error of an output.
+    """The largest absolute error of an element, or of all elements of an array.
 
     Args:
-      size: largest finite magnitude of the exact result.
+      size: magnitude of the exact result, a number or an array.
       sensitive: its sensitivity.
       terms: how many terms the longest chain of sums has.
       dtype: name of the result's dtype.
       reduced_products: see :func:`computing_epsilon`.
     """
-    return EPSILON[dtype] * size + computing_epsilon(dtype, reduced_products) * terms * (sensitive + size)
+    rounding = EPSILON[dtype] / 2 * size
+    return rounding + computing_epsilon(dtype, reduced_products) * terms * (sensitive + size)
 
 
 STEP = 2.0**-10
 """Step of the central differences; their error after two extrapolations is of the order of its sixth power."""
 
 
-def directional_derivative(function, arrays, directions, total):
+def directional_derivative(function, arrays, directions, total, smooth=True):
     """Central differences of a scalar function along some of its arguments, Richardson-extrapolated.
 
     Args:
@@ -82,17 +89,25 @@ def directional_derivative(function, arrays, directions, total):
       arrays: the arguments.
       directions: for each argument that moves where it moves to, of its shape.
       total: the magnitude of the terms that the function adds up, which is what its rounding goes by.
+      smooth: whether the function is meant to be smooth here: a kink within a step is then a doubt. Where it has one on
+        purpose, the differences are the mean of its slopes.
 
     Returns:
-      (derivative, doubt): the doubt is what the second extrapolation changed, and the rounding of the differences.
+      (derivative, doubt): the doubt is what the second extrapolation changed, the rounding of the differences, and how
+      far the slopes on both sides lie apart beyond what curvature explains.
     """
+    base = function(arrays)
 
     def difference(step):
         ahead = function(arrays | {key: arrays[key] + step * moves for key, moves in directions.items()})
         behind = function(arrays | {key: arrays[key] - step * moves for key, moves in directions.items()})
-        return (ahead - behind) / (2 * step)
+        return np.array([ahead - behind, ahead - 2 * base + behind]) / (2 * step)
 
-    coarse, middle, fine = (difference(STEP / 2**level) for level in range(3))
+    (coarse, _), (middle, bent), (fine, bent_fine) = (difference(STEP / 2**level) for level in range(3))
     fourth, fourth_fine = middle + (middle - coarse) / 3, fine + (fine - middle) / 3
     value = fourth_fine + (fourth_fine - fourth) / 15
-    return value, abs(value - fourth_fine) + 16 * EPSILON["float64"] * total / STEP
+    doubt = abs(value - fourth_fine) + 16 * EPSILON["float64"] * total / STEP
+    first, second = abs(middle - coarse), abs(fine - middle)
+    if not first / 8 < second < first / 2:  # a fourth where the function is smooth
+        doubt += first + second
+    return value, doubt + (abs(2 * bent_fine - bent) if smooth else 0)

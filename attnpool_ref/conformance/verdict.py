@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from attnpool_ref.conformance import promises
 from attnpool_ref.conformance.hazards import POISONS
 from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Unasked
+from attnpool_ref.conformance.stated import STATED
 
 
 @dataclass
@@ -99,7 +100,11 @@ def _why(name, report, subject, scope, broken):
             return "it takes no mask"
         if subject.candidate.mask_form == "segments":
             return "packed tokens hold no padding"
-    if name in (promises.GRADIENT, "finite gradients"):
+    if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
+        return f"{subject.adapter.name} arrays know neither jit nor vmap"
+    if name == "mixed dtypes" and "float64" not in scope.dtypes:
+        return "it is judged beside float64 alone"
+    if name in (promises.GRADIENT, "finite gradients", "stated gradients"):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
@@ -110,6 +115,8 @@ def _why(name, report, subject, scope, broken):
         return "not asked for (laws=False, --quick)"
     if (name == "shapes" and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
         return "not asked for (shapes, partial=False, --quick)"
+    if name == "stated gradients" and subject.row.name not in STATED:
+        return "the contract states none for the row"
     if broken:
         return "its check was not reached"
     return "no case of this row speaks of it"
@@ -120,4 +127,4 @@ _OF_MASKS |= {f"{name} in padding" for name in POISONS}
 _OF_PARTIAL_CALLS = {promises.VALUES, "ties and edges"}
 _OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
 _OF_LAWS |= {"NaN at a real token", "return_weights", "inputs unchanged", "the same answer twice"}
-_OF_LAWS |= {"random state untouched"}
+_OF_LAWS |= {"random state untouched", "jit and vmap", "one program", "no warnings", "stated gradients"}

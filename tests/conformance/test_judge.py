@@ -1,5 +1,6 @@
 """The judge itself: what it reports, what it calls n/a, and that gradients are judged too."""
 
+import functools
 import json
 import types
 
@@ -11,9 +12,19 @@ import pytest
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import conformance, contract, variants
-from attnpool_ref.conformance import cases, tolerances
+from attnpool_ref.conformance import cases, shrinking, tolerances
 
 FEW = {"shapes": ("no batch",)}
+FEWEST = {"shapes": (), "laws": False, "partial": False, "dtypes": ("float32",)}
+
+
+@pytest.fixture
+def as_found(monkeypatch):
+    """What fails is left as it is: to make it smaller, JAX compiles every size anew."""
+    monkeypatch.setattr(shrinking, "shrink", lambda case, fails: case)
+
+
+left_as_found = pytest.mark.usefixtures("as_found")
 
 
 def my_mean(tokens, keep=None):
@@ -23,6 +34,7 @@ def my_mean(tokens, keep=None):
     return (total / np.maximum(keep.sum(-1), 1)[..., None]).astype(tokens.dtype)
 
 
+@jax.jit
 def my_jax_mean(x, mask=None):
     """A right function of JAX arrays."""
     mask = jnp.ones(x.shape[:-1], bool) if mask is None else jnp.broadcast_to(mask, x.shape[:-1])
@@ -62,17 +74,43 @@ def test_arguments_that_the_candidate_lacks_are_not_judged():
     assert report.passed and 0 < report.rows[0].cases < whole.rows[0].cases
 
 
-def test_a_numpy_function_that_does_not_know_bfloat16_is_not_judged_in_it():
+REFUSALS = {
+    "bfloat16": TypeError("ufunc 'norm' not supported for the input types"),
+    "float16": TypeError("array type float16 is unsupported in linalg"),
+}
+
+
+@pytest.mark.parametrize("dtype", REFUSALS)
+def test_a_numpy_function_that_does_not_know_a_narrow_dtype_is_not_judged_in_it(dtype):
     def norm(x, *, axis=-1):
-        if x.dtype.name == "bfloat16":
-            raise TypeError("ufunc 'norm' not supported for the input types")
+        if x.dtype.name == dtype:
+            raise REFUSALS[dtype]
         return attnpool_ref.l2_normalize(x, axis=axis)
 
     report = conformance.judge(types.SimpleNamespace(l2_normalize=norm), only=("l2_normalize",), **FEW)
+    cells = report.rows[0].cells
+    assert report.passed and cells[dtype].forward is None
+    (unasked,) = [unasked for unasked in report.rows[0].unasked if unasked.what == dtype]
+    assert unasked.why == f"it refuses {dtype} (TypeError: {REFUSALS[dtype]})"
+    assert all(cell.forward.passed for name, cell in cells.items() if name != dtype)
+
+
+def test_a_numpy_function_may_refuse_bfloat16_beside_other_dtypes():
+    def score(query, key):
+        if "bfloat16" in (query.dtype.name, key.dtype.name):
+            raise TypeError("ufunc 'matmul' not supported for the input types")
+        return attnpool_ref.dot_score(query, key)
+
+    report = conformance.judge(types.SimpleNamespace(dot_score=score), only=("dot_score",), **FEW)
+    assert report.passed and report.rows[0].promises["mixed dtypes"].status == "held"
+
+
+def test_a_numpy_function_may_refuse_bfloat16_in_any_way():
+    def norm(x, *, axis=-1):
+        return attnpool_ref.l2_normalize(x, axis=axis) if x.dtype.kind == "f" else {}["no such dtype"]
+
+    report = conformance.judge(types.SimpleNamespace(l2_normalize=norm), only=("l2_normalize",), **FEW)
     assert report.passed and report.rows[0].cells["bfloat16"].forward is None
-    (unasked,) = [unasked for unasked in report.rows[0].unasked if unasked.what == "bfloat16"]
-    assert unasked.why.startswith("it refuses bfloat16 (TypeError: ufunc 'norm' not supported")
-    assert report.rows[0].cells["float16"].forward.passed
 
 
 def test_a_candidate_that_takes_nothing_never_passes():
@@ -154,15 +192,17 @@ GRADIENT_MISTAKES = {
 
 
 def test_a_right_gradient_of_ones_own_passes():
-    conformance.check(_wrong_gradient(lambda g, real: g), "mean_pooling", **FEW)
+    conformance.check(_wrong_gradient(lambda g, real: g), "mean_pooling", dtypes=("float32", "float64"), **FEW)
 
 
+@left_as_found
 @pytest.mark.parametrize("mistake", GRADIENT_MISTAKES)
 def test_a_wrong_gradient_is_rejected(mistake):
     with pytest.raises(AssertionError, match="gradient"):
-        conformance.check(_wrong_gradient(GRADIENT_MISTAKES[mistake]), "mean_pooling", **FEW)
+        conformance.check(_wrong_gradient(GRADIENT_MISTAKES[mistake]), "mean_pooling", **FEWEST)
 
 
+@left_as_found
 def test_poison_that_reaches_only_a_gradient_is_rejected():
     def selects_too_late(x, mask=None):
         mask = jnp.ones(x.shape[:-1], bool) if mask is None else jnp.broadcast_to(mask, x.shape[:-1])
@@ -172,22 +212,116 @@ def test_poison_that_reaches_only_a_gradient_is_rejected():
         weights = weights / jnp.maximum(weights.sum(-1, keepdims=True), 1e-30)
         return jnp.where(mask[..., None], x, 0).mT @ weights[..., None]
 
+    @jax.jit
     def pool(x, mask=None):
         return attnpool_flax.mean_pooling(x, mask) + 0 * selects_too_late(x, mask)[..., 0]
 
     with pytest.raises(AssertionError, match=r"NaN in padding .*gradient of `x` changes"):
-        conformance.check(pool, "mean_pooling", **FEW)
+        conformance.check(pool, "mean_pooling", **FEWEST)
 
 
-def test_a_function_that_jax_cannot_trace_is_partial():
+def broken_by(function, row, **options):
+    """(promise, message of its first failure) of what is broken and follows from nothing else."""
+    options = FEWEST | {"long": False} | options
+    report = conformance.judge(types.SimpleNamespace(**{row: function}), only=(row,), **options)
+    return {kept.promise: kept.failures[0].message for kept in report.rows[0].broken if not kept.follows_from}
+
+
+@left_as_found
+def test_a_function_that_jax_cannot_trace_breaks_one_promise_and_its_gradient_is_not_judged():
     def reads_its_input(x, mask=None):
         return jnp.asarray(attnpool_ref.mean_pooling(np.asarray(x), None if mask is None else np.asarray(mask)))
 
-    report = conformance.judge(types.SimpleNamespace(mean_pooling=reads_its_input), only=("mean_pooling",), **FEW)
-    (row,) = report.rows
-    assert (report.verdict, row.status) == ("partial", "partial")
+    options = FEWEST | {"laws": True, "long": False}
+    (row,) = conformance.judge(reads_its_input, only=("mean_pooling",), **options).rows
+    (kept,) = row.broken
+    assert kept.promise == "jit and vmap" and kept.failures[0].message.startswith("JAX cannot trace it")
     assert row.partial == ["its gradient was never judged: JAX cannot trace it: TracerArrayConversionError"]
     assert all(cell.gradient is None for cell in row.cells.values())
+    (row,) = conformance.judge(reads_its_input, only=("mean_pooling",), **options | {"laws": False}).rows
+    assert row.status == "partial"
+
+
+def scaled(scale_of):
+    """A score whose scale is what a function makes of it."""
+
+    def score(query, key, *, scale=None):
+        scale = query.shape[-1] ** -0.5 if scale is None else scale_of(scale)
+        return attnpool_flax.dot_score(query * jnp.asarray(scale, query.dtype), key)
+
+    return score
+
+
+@left_as_found
+def test_a_number_that_is_no_tracer_does_not_end_the_judging_of_other_gradients():
+    def stopped(query, key, *, scale=None):
+        return scaled(float)(jax.lax.stop_gradient(query), key, scale=scale)
+
+    found = broken_by(scaled(float), "scaled_dot_score", laws=True)
+    assert set(found) == {"jit and vmap"}
+    found = broken_by(stopped, "scaled_dot_score", laws=True)
+    assert set(found) == {"jit and vmap", "gradient"} and "the gradient of `query`" in found["gradient"]
+
+
+@left_as_found
+def test_a_program_for_every_value_of_a_number_is_rejected():
+    program = jax.jit(
+        lambda query, key, scale: attnpool_flax.scaled_dot_score(query, key, scale=scale), static_argnums=2
+    )
+    found = broken_by(
+        lambda query, key, *, scale=None: program(query, key, scale),
+        "scaled_dot_score",
+        laws=True,
+        gradients=False,
+    )
+    assert "one program" in found
+
+
+@left_as_found
+def test_what_is_wrong_under_jit_alone_is_rejected():
+    def mean(x, mask=None):
+        wrong = 1.01 if isinstance(x, jax.core.Tracer) else 1
+        return my_jax_mean(x * jnp.asarray(wrong, x.dtype), mask)
+
+    found = broken_by(mean, "mean_pooling", laws=True, gradients=False)
+    assert set(found) == {"jit and vmap"}
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def with_slope(x, slope, dtype):
+    """X itself, whose gradient is multiplied by a slope where it has this dtype."""
+    return x
+
+
+with_slope.defvjp(
+    lambda x, slope, dtype: (x, None),
+    lambda slope, dtype, _, g: ((g.astype(jnp.float32) * slope).astype(g.dtype) if g.dtype == dtype else g,),
+)
+
+
+@left_as_found
+@pytest.mark.parametrize(("dtype", "slope"), [("float32", 1.001), ("bfloat16", 1.2)])
+def test_a_gradient_that_is_off_in_one_dtype_alone_is_rejected(dtype, slope):
+    def score(query, key, kernel):
+        return attnpool_flax.bilinear_score(query, key, with_slope(kernel, slope, dtype))
+
+    found = broken_by(jax.jit(score), "bilinear_score", dtypes=(dtype, "float64"))
+    assert set(found) == {"gradient"}
+
+
+@left_as_found
+def test_a_gradient_that_is_no_even_share_is_rejected():
+    def largest(x, mask=None):
+        kept = x if mask is None else jnp.where(jnp.broadcast_to(mask, x.shape[:-1])[..., None], x, -jnp.inf)
+        pooled = attnpool_flax.max_pooling(jax.lax.stop_gradient(x), mask)
+        if not x.shape[-2]:
+            return pooled
+        first = jnp.argmax(kept, -2, keepdims=True)
+        chosen = jnp.take_along_axis(x, first, -2)[..., 0, :]
+        return jnp.where(jnp.isfinite(kept.max(-2)), pooled + (chosen - jax.lax.stop_gradient(chosen)), pooled)
+
+    found = broken_by(jax.jit(largest), "max_pooling", laws=True, partial=True)
+    assert set(found) == {"gradient"}
 
 
 def test_allowed_errors_grow_with_epsilon_and_vanish_with_the_result():

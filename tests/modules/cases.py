@@ -549,7 +549,7 @@ def allowed(case, data, masks, parameters):
     terms = 8 + sum(sum(value.shape) for value in arrays.values())
     sensitive = tolerances.sensitivity(definition, arrays, case.rng())
     return [
-        2 * tolerances.allowed_error(np.max(np.abs(exact)), moved, terms, "float32")
+        2 * tolerances.allowed_error(np.max(np.abs(exact)), np.max(moved), terms, "float32")
         for exact, moved in zip(definition(arrays), sensitive, strict=True)
     ]
 

@@ -161,7 +161,8 @@ def known(name, output=Y):
     )[output]
     size, terms = np.max(np.abs(exact), where=np.isfinite(exact), initial=0), onnx_cases.terms(normal)
     near, rounding = (
-        tolerances.allowed_error(float(size), sensitive, terms, case.dtype, reduced) for reduced in (False, True)
+        tolerances.allowed_error(float(size), float(np.max(sensitive)), terms, case.dtype, reduced)
+        for reduced in (False, True)
     )
     return Known(exact, near, distance(shown, exact), rounding)
 

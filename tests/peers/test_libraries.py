@@ -77,7 +77,7 @@ class Case:
         terms = 8 + sum(sum(shape) for shape in self.shapes.values())
         sensitive = tolerances.sensitivity(function, wide, self.rng())
         return [
-            2 * tolerances.allowed_error(float(np.max(np.abs(exact))), moved, terms, "float32")
+            2 * tolerances.allowed_error(float(np.max(np.abs(exact))), float(np.max(moved)), terms, "float32")
             for exact, moved in zip(function(wide), sensitive, strict=True)
         ]
 

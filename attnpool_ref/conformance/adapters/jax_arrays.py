@@ -89,11 +89,26 @@ class JaxArrays(NumpyArrays):
         return {key: np.asarray(value) for key, value in gradients.items()}
 
 
-@functools.lru_cache(maxsize=64)
+def _quickly():
+    """Options that compile quickly: the program around the gradients is the kit's own, and runs a few times on little."""
+    import jax
+
+    if jax.devices()[0].platform != "cpu":
+        return None
+    options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    if jax.__version_info__ < (
+        0,
+        11,
+    ):  # the older way to write loops compiles three times as fast; later versions lack it
+        options["xla_cpu_use_fusion_emitters"] = False
+    return options
+
+
+@functools.lru_cache(maxsize=256)
 def _vjp(function):
     import jax
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=_quickly())
     def gradients(arrays, fixed, cotangents):
         _, pull = jax.vjp(lambda differentiated: function(differentiated | fixed), arrays)
         return pull(cotangents)[0]

@@ -27,7 +27,7 @@ class KerasArrays(NumpyArrays):
             self._arrays = TensorflowArrays()
         else:
             self._arrays = NumpyArrays()
-        self.gradient = self._arrays.gradient
+        self.gradient, self.promotes = self._arrays.gradient, self._arrays.promotes
 
     def device(self):
         """What computes."""
@@ -74,6 +74,7 @@ class TensorflowArrays(NumpyArrays):
     """TensorFlow's eager tensors, which Keras may compute with."""
 
     name = "tensorflow"
+    promotes = False
 
     def device(self):
         """What computes."""

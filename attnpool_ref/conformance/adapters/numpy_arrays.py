@@ -29,6 +29,8 @@ class NumpyArrays:
 
     name = "numpy"
     gradient = None
+    promotes = True
+    """Whether arrays of several dtypes may meet in an operation."""
 
     def device(self):
         """What computes."""

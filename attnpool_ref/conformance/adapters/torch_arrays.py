@@ -12,6 +12,7 @@ class TorchArrays(NumpyArrays):
     """PyTorch tensors on one device, the CPU unless another is named."""
 
     name = "torch"
+    promotes = False
 
     def __init__(self, device="cpu"):
         self._device, self._torch = device, importlib.import_module("torch")

@@ -148,6 +148,18 @@ def pool_epsilon_ignored(a):
     return a.oracle(epsilon=1e-6)
 
 
+@MUTANTS.plain("attention_pooling", "attention pooling: the variance is E[x^2] - E[x]^2")
+def attention_pooling_difference_of_squares(x, mask=None, query=None, **options):
+    if options.get("normalize_query") and query is not None:
+        mean = np.mean(query, -1, keepdims=True, dtype=np.float32)
+        variance = np.mean(query * query, -1, keepdims=True, dtype=np.float32) - mean * mean
+        query = (query - mean) / np.sqrt(np.maximum(variance, 0) + options.get("epsilon", 1e-6))
+        scale, bias = options.pop("query_norm_scale", None), options.pop("query_norm_bias", None)
+        query = (query * (1 if scale is None else scale) + (0 if bias is None else bias)).astype(x.dtype)
+        options["normalize_query"] = False
+    return ref.attention_pooling(x, mask, query, **options)
+
+
 @MUTANTS.of("attention_pooling", "attention pooling: the mask ignored")
 def pool_mask_ignored(a):
     return a.oracle(mask=None)

@@ -207,6 +207,12 @@ def gaussian_of_the_distance(a):
     return -np.sqrt(-a.oracle(bandwidth=0.5**0.5)) / (2 * a.bandwidth**2)
 
 
+@MUTANTS.plain("gaussian_score", "gaussian: the expanded square")
+def gaussian_expanded(query, key, *, bandwidth=1.0):
+    squares = np.sum(query * query, -1)[..., :, None] + np.sum(key * key, -1)[..., None, :]
+    return ((2 * (query @ np.swapaxes(key, -1, -2)) - squares) / (2 * bandwidth**2)).astype(query.dtype)
+
+
 @MUTANTS.of("gaussian_score", "gaussian: the 2 forgotten")
 def gaussian_without_the_2(a):
     return 2 * a.oracle()

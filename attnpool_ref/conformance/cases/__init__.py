@@ -1,0 +1,42 @@
+"""The cases: arguments drawn from a row's shapes, so that a new row has its cases at once.
+
+Sizes are pairwise different, so that a transposition shows; one shape has them all equal, which hides none of the others.
+Every batch holds a full, a prefix, a suffix, a scattered and an empty mask. A case is plain data; what the hazards do to
+it (poison, permute, delete, append) changes the data along axes that have a name.
+"""
+
+from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, NUMBERS, SEED, SEQUENCES, SIZES, Case, narrow
+from attnpool_ref.conformance.cases.drawing import draw
+from attnpool_ref.conformance.cases.forms import shared_arrays
+from attnpool_ref.conformance.cases.layout import append, example_of, full_mask, masked_axes, padding, places_of, take
+from attnpool_ref.conformance.cases.long import long_narrow_rows, long_rows
+from attnpool_ref.conformance.cases.table import KINDS, SHAPES, cases_of, mixed_cases
+from attnpool_ref.conformance.cases.ways import configurations, fullest_way
+
+__all__ = [
+    "ANY_RANK",
+    "BATCH",
+    "KINDS",
+    "NUMBERS",
+    "SEED",
+    "SEQUENCES",
+    "SHAPES",
+    "SIZES",
+    "Case",
+    "append",
+    "cases_of",
+    "configurations",
+    "draw",
+    "example_of",
+    "full_mask",
+    "fullest_way",
+    "long_narrow_rows",
+    "long_rows",
+    "masked_axes",
+    "mixed_cases",
+    "narrow",
+    "padding",
+    "places_of",
+    "shared_arrays",
+    "take",
+]

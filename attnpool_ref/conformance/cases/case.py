@@ -1,0 +1,97 @@
+"""One case: the arguments of one call, and what is known of them."""
+
+import contextvars
+import zlib
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from attnpool_ref.variants import Variant
+
+SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
+"""What the cases are drawn from, beside the case's name: nothing, so that cases are the same on every machine."""
+
+BATCH = (5,)
+SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 2, "H": 2}
+SIZES |= {"d": 8, "e": 9, "q": 8, "v": 11, "c": 4, "c'": 10, "h": 12, "o": 13, "f": 8, "max_length": 6}
+SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "k"})
+"""Axes along which tokens stand: they may be masked, permuted, empty."""
+
+FEATURE_AXES = frozenset(SIZES) - SEQUENCES - {"n", "B", "C", "max_length"}
+"""Axes of vectors, of hidden layers and of heads: they are never empty."""
+
+ANY_RANK = ("...", "n", "m")
+"""The axes of an array that may have any rank, drawn as rows of rows."""
+
+NUMBER = 0.75
+"""What a number is, where nothing else is asked of it."""
+
+NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5}
+"""A bandwidth and a tolerance that about half of the vectors that are drawn lie within."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arguments of one call.
+
+    Attributes:
+      row: the row.
+      title: what makes the case what it is.
+      values: every argument of the row by name: float64, boolean or integer arrays, or None.
+      options: static arguments.
+      axes: for each array that is not None its axes by name, batch axes as "...".
+      batch: the batch axes.
+      sizes: the size of each named axis.
+      exact: the arguments that no rounding touches: what an exact comparison decides stays decided.
+      spread: for an array that broadcasts, the axes that it stands for; those of ``axes`` where it has all of them.
+      dtypes: names of dtypes of the arguments that have one of their own, whatever the candidate is judged in.
+      result: the name of the result's dtype, where the arguments have dtypes of their own.
+    """
+
+    row: Variant
+    title: str
+    values: dict
+    options: dict
+    axes: dict
+    batch: tuple
+    sizes: dict
+    exact: frozenset[str] = frozenset()
+    spread: dict = field(default_factory=dict)
+    dtypes: dict = field(default_factory=dict)
+    result: str = ""
+
+    def arguments(self):
+        """The argument descriptions of the row."""
+        return self.row.arguments
+
+    def given(self, *kinds):
+        """Names of the arguments of these kinds that are not None."""
+        return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
+
+    def with_values(self, title, **values):
+        """The same case with some arguments replaced."""
+        return replace(self, title=f"{self.title}, {title}" if title else self.title, values=self.values | values)
+
+    def rng(self, salt=""):
+        """A generator whose seed is the case's name."""
+        return generator(f"{self.row.name}: {self.title}{salt}")
+
+    def terms(self):
+        """How many terms the longest chain of sums has: all named axes, one after another."""
+        return 8 + sum(self.sizes.values())
+
+
+def generator(name):
+    """A generator whose seed is a name, and :data:`SEED`."""
+    return np.random.default_rng(zlib.crc32((name + SEED.get()).encode()))
+
+
+def narrow(values):
+    """Values rounded to 8 significant bits, which every dtype holds exactly."""
+    rounded = {}
+    for key, value in values.items():
+        if value is not None and value.dtype.kind == "f":
+            mantissa, exponent = np.frexp(value)
+            value = np.ldexp(np.round(mantissa * 256) / 256, exponent)
+        rounded[key] = value
+    return rounded

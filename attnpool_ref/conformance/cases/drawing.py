@@ -1,0 +1,102 @@
+"""Draws one case from a row's shapes."""
+
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SIZES, Case, generator
+from attnpool_ref.language import terms
+
+
+def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
+    """One case.
+
+    Args:
+      row: the row.
+      title: the case's title, from which its numbers derive.
+      names: the optional arguments that are given; "key#1" is the second alternative of its shapes.
+      options: static arguments.
+      batch: the batch axes.
+      sizes: sizes of named axes beside or instead of :data:`SIZES`.
+      shared: the data without batch axes.
+      left: numbers that are left to their defaults.
+    """
+    chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
+    arguments = row.arguments
+    present = {k: k not in left and (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
+    keys = any({"m", "L"} & set(own) or own == ("...",) for a in arguments.values() for own in a.shapes)
+    known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
+    same = contract.unions(row, {k: True if p else None for k, p in present.items()} | options)
+    known |= row.sizes
+    known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}
+    known = known | {axis: known[root] for axis, root in same.items()}
+    rng = generator(f"{row.name}: {title}")
+    values, axes = {}, {}
+    for index, (key, argument) in enumerate(arguments.items()):
+        values[key] = None
+        if not present[key]:
+            continue
+        own = argument.shapes[chosen.get(key, 0)]
+        if own == ("...",):  # an array of any rank: a batch of rows
+            own = own if argument.kind == "int" else ANY_RANK
+        axes[key] = tuple(a for a in own if a != "..." or key not in shared)
+        shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
+        values[key] = _values(key, argument, axes[key], shape, rng, index, known, len(batch))
+        if row.norms and argument.kind == "data":
+            values[key] = np.float32(values[key] + 1).astype(np.float64)  # clear of cosines that cancel in a sum
+    if "lengths" in arguments and present["lengths"] and "max_length" in options:
+        values["lengths"] = np.asarray(values["lengths"] % (options["max_length"] + 1))
+    used = {symbol for own in axes.values() for axis in own for _, symbol in terms(axis)}
+    return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
+
+
+def _values(key, argument, axes, shape, rng, index, known, batch_rank):
+    if argument.kind == "mask":
+        return _mask(axes, shape, rng, index, batch_rank)
+    if argument.kind == "bool":
+        return rng.random(shape) < 0.5
+    if argument.kind == "int":
+        count = int(np.prod(shape))
+        return (np.arange(count).reshape(shape) * 3 % (known["m"] + 1)) if shape else np.asarray(min(2, known["m"]))
+    if argument.kind == "number":
+        return np.float64(NUMBERS.get(key, NUMBER))
+    draws = rng.standard_normal(shape)
+    if key == "dropout_multiplier":
+        draws = (rng.random(shape) < 0.75) / 0.75
+    elif key == "weights":
+        draws = 1 + 0.25 * draws
+        draws[..., 1::4] = -0.375
+    elif key.endswith("norm_scale"):
+        draws = 1 + 0.25 * draws
+    elif argument.kind == "parameter" and len(shape) > 1:
+        draws = draws / np.sqrt(shape[0])
+    return draws.astype(np.float32).astype(np.float64)
+
+
+def _mask(axes, shape, rng, index, batch_rank):
+    """Masks of every kind, one kind an example, in another order for each argument of a row."""
+    own = shape[batch_rank:] if "..." in axes else shape[1:]
+    lead = shape[: len(shape) - len(own)]
+    mask = np.empty((int(np.prod(lead)), *own), bool)
+    kinds = ("full", "prefix", "scattered", "empty", "suffix")
+    for i in range(len(mask)):
+        kind = kinds[(i * 2 + index) % 5] if len(mask) > 1 else "scattered"
+        mask[i] = _pattern(kind, own, rng)
+    return mask.reshape(shape)
+
+
+def _pattern(kind, own, rng):
+    length = own[-1]
+    position = np.arange(length)
+    cut = max(length - 3, 1)
+    line = {
+        "full": position >= 0,
+        "prefix": position < cut,
+        "suffix": position >= length - cut,
+        "empty": position < 0,
+        "scattered": position % 3 != 1,
+    }[kind]
+    mask = np.broadcast_to(line, own).copy()
+    if len(own) > 1 and kind in ("scattered", "suffix") and own[-2] > 1:
+        mask &= rng.random(own) < 0.8  # queries see different keys ...
+        mask[..., 1, :] = False  # ... and one sees nothing
+    return mask

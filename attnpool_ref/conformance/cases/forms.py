@@ -1,0 +1,105 @@
+"""The same call in other forms: masks and biases that broadcast, integer masks, arguments of several dtypes."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref.conformance.cases.case import ANY_RANK, SEQUENCES
+from attnpool_ref.conformance.cases.layout import ONE, ONE_BATCH
+
+FORMS = 4
+
+
+def broadcasting(main):
+    """The fullest call with each mask, bias and multiplier in another form that broadcasts; masks as integers too.
+
+    Every form is met by every argument. Two arguments of one call never have the same form.
+    """
+    keys = main.given("mask", "stretch")
+    for turn in range(FORMS if keys else 0):
+        values, axes, spread, names = {}, {}, {}, []
+        for place, key in enumerate(keys):
+            form = (turn + place) % FORMS
+            found = _form(main, key, form)
+            if found is None:
+                continue
+            values[key], axes[key] = found
+            spread[key] = main.axes[key]
+            if main.arguments()[key].kind == "mask" and form % 2 == 0:
+                values[key] = values[key].astype(np.int64)
+            kind = " of integers" if values[key].dtype.kind == "i" else ""
+            names.append(f"`{key}`{kind} as [{', '.join(axes[key])}]")
+        if values and not _empty(values):
+            case = main.with_values(", ".join(names), **values)
+            yield replace(case, axes=main.axes | axes, spread=spread)
+
+
+def _empty(values):
+    return any(value.size == 0 for value in values.values())
+
+
+def _form(main, key, form):
+    """(array, axes) of one form of an argument: without batch axes, with axes of 1, or both; None: it has none."""
+    value, axes = main.values[key], main.axes[key]
+    named = axes[0] != "..." and axes[0] not in ANY_RANK[1:]  # the all-pairs form names its batch axis
+    own = axes[1:] if axes[0] == "..." or named else axes
+    if axes[0] != "..." and not named:
+        return None
+    last, lead = value.ndim - 1, value.ndim - len(own)
+    if form == 0:  # [n, m] or [L]
+        return value[_telling(value, lead, 0)], own
+    if form == 1:  # [B, 1, m] or [B, 1]
+        place = last if len(own) == 1 else last - 1
+        small = np.any(value, place, keepdims=True) if value.dtype == bool else np.take(value, [0], place)
+        return small, tuple(ONE if i == place - value.ndim + len(axes) else a for i, a in enumerate(axes))
+    if form == 2:  # [1, L] or [1, n, m]
+        ones = (1,) * lead
+        single = value[_telling(value, lead, -1)].reshape(ones + value.shape[lead:])
+        return single, (ONE if named else ONE_BATCH, *own)
+    if len(own) > 1:  # [m]
+        return value[(*_telling(value, lead, -1), *(0,) * (len(own) - 1))], own[-1:]
+    return None
+
+
+def _telling(value, lead, end):
+    """The index of an example whose mask keeps some positions, and not the one at this end; or the first example."""
+    found = (0,) * lead
+    if value.dtype == bool:
+        for index in reversed(list(np.ndindex(*value.shape[:lead]))):
+            if np.any(value[index]) and not np.all(value[index]):
+                found = index
+                if not np.any(value[index][..., end]):
+                    break
+    return found
+
+
+def mixed(main):
+    """Arguments of several dtypes: what decides the result's, and what never does."""
+    arrays = [k for k in main.given("data", "parameter") if main.values[k].ndim and main.values[k].dtype.kind == "f"]
+    if not arrays or not main.row.results:
+        return
+    first, others = arrays[0], arrays[1:]
+    followers = main.given("stretch", "number")
+    wide = dict.fromkeys(followers, "float64")
+    if followers:
+        yield _of_dtypes(main, "wide numbers beside float32", dict.fromkeys(arrays, "float32") | wide, "float32")
+    if others:
+        narrow = dict.fromkeys(followers, "float32")
+        yield _of_dtypes(
+            main, "float32 beside float64", dict.fromkeys(others, "float64") | {first: "float32"} | narrow, "float64"
+        )
+        yield _of_dtypes(
+            main, "float16 beside bfloat16", dict.fromkeys(others, "bfloat16") | {first: "float16"} | narrow, "float32"
+        )
+        whole = main.with_values("", **{first: np.round(4 * main.values[first])})
+        rest = dict.fromkeys([*others, *followers], "float32")
+        yield _of_dtypes(whole, f"integers in `{first}`", rest | {first: "int32"}, "float32")
+
+
+def _of_dtypes(main, title, dtypes, result):
+    return replace(main, title=f"{main.title}, {title}", dtypes=dtypes, result=result)
+
+
+def shared_arrays(case):
+    """Data that all examples of a batch share although its axes are masked."""
+    return [k for k in case.given("data") if "..." not in case.axes[k] and set(case.axes[k]) & SEQUENCES]

@@ -1,0 +1,105 @@
+"""Where named axes and padding stand in a case, and what selects or adds positions along them."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.conformance.cases.case import SEQUENCES
+
+ONE = "1"
+"""An axis of size 1, in an array that broadcasts."""
+
+ONE_BATCH = "1..."
+"""Batch axes of size 1, in an array that broadcasts."""
+
+
+def full_mask(case, name):
+    """(mask, axes): the mask of its full shape, with all batch axes, and the axes that it has then."""
+    axes = case.spread.get(name, case.axes[name])
+    mask = case.values[name].astype(bool)
+    return np.broadcast_to(mask, contract.full_shape(axes, case.batch, case.sizes)), axes
+
+
+def padding(case, key, example=None):
+    """Where the argument is padding: a boolean array of its shape, or None where no mask speaks of it.
+
+    A mask over [..., L] says it of the tokens of that axis, a mask over pairs of what nobody sees or what sees nothing.
+    An array that all examples share is padding where it is padding for all of them, or for one ``example``.
+    """
+    own = [a for a in case.axes[key] if a != "..."]
+    value, found = case.values[key], None
+    for name in case.given("mask"):
+        mask, axes = full_mask(case, name)
+        batched, axes = "..." in axes, [a for a in axes if a != "..."]
+        if not set(own) & set(axes):
+            continue
+        drop = tuple(i - len(axes) for i, a in enumerate(axes) if a not in own)
+        real = np.any(mask, drop) if drop else mask
+        kept = [a for a in axes if a in own]
+        if batched and "..." not in case.axes[key]:
+            lead = tuple(range(real.ndim - len(kept)))
+            real = np.any(real, lead) if example is None else real[example]
+        lead = real.ndim - len(kept)
+        spread = np.expand_dims(~real, tuple(lead + i for i, a in enumerate(own) if a not in kept))
+        here = np.broadcast_to(spread, value.shape)
+        found = here if found is None else found | here
+    return found
+
+
+def places_of(axis, axes, rank):
+    """Where a named axis stands in an array of this rank; "..." among its axes stands for the batch axes."""
+    shift = rank - len(axes) if "..." in axes else 0
+    return [shift + i for i, a in enumerate(axes) if a == axis]
+
+
+def take(case, title, axis, positions):
+    """The case with positions selected along a named axis, in every argument that has it."""
+    values = {}
+    for key, own in case.axes.items():
+        value = case.values[key]
+        for place in places_of(axis, own, value.ndim):
+            value = np.take(value, positions, place)
+        values[key] = value
+    sizes = case.sizes | {axis: len(positions)}
+    return replace(case, title=f"{case.title}, {title}", values=case.values | values, sizes=sizes)
+
+
+def example_of(case, index):
+    """One example of a batch, without batch axes."""
+    values, axes = {}, {}
+    for key, own in case.axes.items():
+        value = case.values[key]
+        if "..." in own:
+            value = value[index]
+        elif ONE_BATCH in own:
+            value = value[(0,) * len(case.batch)]
+        values[key], axes[key] = value, tuple(a for a in own if a not in ("...", ONE_BATCH))
+    spread = {key: tuple(a for a in own if a != "...") for key, own in case.spread.items()}
+    title = f"{case.title}, example {index}"
+    return replace(case, title=title, values=case.values | values, axes=axes, batch=(), spread=spread)
+
+
+def append(case, axis, count):
+    """The case with ``count`` padded positions at the end of a masked axis, filled with other numbers."""
+    rng, values = case.rng(f" append {axis}"), {}
+    for key, own in case.axes.items():
+        value = case.values[key]
+        for place in places_of(axis, own, value.ndim):
+            more = 10 * rng.standard_normal((*value.shape[:place], count, *value.shape[place + 1 :])).astype(np.float32)
+            if case.arguments()[key].kind == "mask":
+                more = np.zeros(more.shape)
+            value = np.concatenate([value, more.astype(value.dtype)], place)
+        values[key] = value
+    title = f"{case.title}, {count} padded positions more along {axis}"
+    sizes = case.sizes | {axis: case.sizes[axis] + count}
+    return replace(case, title=title, values=case.values | values, sizes=sizes)
+
+
+def masked_axes(case):
+    """Sequence axes that a mask of the case speaks of by itself: [..., L], not the pairs [..., n, m]."""
+    found = []
+    for name in case.given("mask"):
+        own = [a for a in case.axes[name] if a != "..."]
+        found += [a for a in own if a in SEQUENCES and a not in found]
+    return found

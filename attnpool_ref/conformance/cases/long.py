@@ -1,0 +1,50 @@
+"""Rows of many equal tokens, along which sums drift, overflow or lose their count."""
+
+import numpy as np
+
+from attnpool_ref.conformance.cases.case import SEQUENCES, SIZES
+from attnpool_ref.conformance.cases.drawing import draw
+from attnpool_ref.conformance.cases.layout import places_of
+from attnpool_ref.conformance.cases.ways import defaults_of
+
+LONG = 10**6
+
+LONG_NARROW = 4100
+"""More than the 2048 that float16 counts to, and the 256 of bfloat16."""
+
+
+def long_rows(row):
+    """(case, axis) for each masked axis that the row sums over: a million tokens along it, all equal."""
+    for axis in _summed(row):
+        case = _equal(row, f"a million equal tokens along {axis}", axis, LONG)
+        values = {}
+        if case.values.get("scale") is not None:
+            values["scale"] = np.float64(2.0**-20)  # a score that sums a million products would magnify its rounding
+        yield case.with_values("", **values), axis
+
+
+def long_narrow_rows(row):
+    """The same with as many tokens as narrow dtypes cannot count; and sizes that their sums have no room for."""
+    for axis in _summed(row):
+        case = _equal(row, f"{LONG_NARROW} equal tokens along {axis}", axis, LONG_NARROW)
+        yield case
+        yield case.with_values("64 times as large", **{k: 64 * case.values[k] for k in case.given("data")})
+
+
+def _summed(row):
+    """The masked axes that the result no longer has."""
+    arguments = row.arguments
+    kept = {axis for axes in row.results for axis in axes}
+    masked = {a for argument in arguments.values() if argument.kind == "mask" for own in argument.shapes for a in own}
+    return sorted((masked & SEQUENCES) - kept)
+
+
+def _equal(row, title, axis, size):
+    case = draw(row, title, (), defaults_of(row), (), dict.fromkeys(SIZES, 2) | {axis: size})
+    values = {}
+    for key in case.given("data", "parameter"):
+        value = case.values[key]
+        for place in places_of(axis, case.axes[key], value.ndim):
+            value = np.broadcast_to(np.take(value, [0], place), value.shape)
+        values[key] = value
+    return case.with_values("", **values)

@@ -1,0 +1,141 @@
+"""Which cases a row has, and of which kind."""
+
+import inspect
+
+import attnpool_ref
+from attnpool_ref import contract
+from attnpool_ref.conformance.cases import forms, values
+from attnpool_ref.conformance.cases.case import BATCH, FEATURE_AXES, SEQUENCES, SIZES
+from attnpool_ref.conformance.cases.drawing import draw
+from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, single_ways, ways_of
+
+SHAPES = (
+    "no batch",
+    "long, batch (2, 3)",
+    "batch of 1",
+    "empty batch",
+    "length 1",
+    "length 0",
+    "equal sizes",
+    "widths of 1, batch (2, 1, 3)",
+    "shared",
+    "broadcasting",
+    "alone",
+)
+"""Shapes beside the mixed batch, each of which is compiled anew.
+
+"shared" leaves the batch axes away from one argument after another, "broadcasting" axes of masks and biases; "alone" gives
+one argument after another by itself, or leaves it to its default.
+"""
+
+EMPTY = {"empty batch", "length 0"}
+"""Shapes in which there is nothing to pool, which an absent mask must survive as well."""
+
+ODD = {"n": 67, "m": 70, "L": 70, "T": 67, "J": 70, "M": 70, "k": 67, "d": 65, "e": 33, "q": 65, "f": 65, "H": 3}
+"""Sizes beyond a block of 64, and odd: what is padded to a multiple, or cut at one, shows."""
+
+KINDS = {
+    "main": "the mixed batch",
+    "shape": "another shape of it",
+    "way": "an argument by itself, or left to its default",
+    "form": "masks and biases that broadcast, masks of integers",
+    "extreme": "extreme scores",
+    "exact": "ties and edges",
+    "far": "data far from 0",
+    "cancelling": "sums that cancel",
+    "tied": "maxima that two tokens share, hinges at 0",
+    "mixed": "arguments of several dtypes",
+}
+"""The kinds of cases; the mixed ones are drawn by :func:`mixed_cases`."""
+
+
+def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
+    """The cases of a row.
+
+    Args:
+      row: the row.
+      restrict: from (names, options) to those that the candidate takes; None takes everything.
+      shapes: names of the other shapes in which the fullest call is drawn, and the empty ones without masks.
+      partial: also the calls that leave some arguments away, and ties and edges.
+
+    Yields:
+      (case, kind): one of :data:`KINDS`.
+    """
+    ways = list(ways_of(row, restrict))
+    titles = [title for title, *_ in ways]
+    fullest = fullest_way(row, restrict)
+    shaped = {fullest: shapes, "without masks": [s for s in shapes if s in EMPTY]}
+    bare = "everything but masks" if "everything but masks" in titles else "without masks"
+    for title, names, options in ways:
+        if title.startswith("with") and not partial:
+            if title == bare:
+                yield draw(row, title, names, options, BATCH), "way"
+            continue
+        main = draw(row, title, names, options, BATCH)
+        yield main, "main"
+        if partial and not title.startswith("with"):
+            if main.given("data"):
+                yield values.exact(main), "exact"
+            if values.of_tokens(main):
+                yield values.repeated(main), "exact"
+            if (case := values.tied(main)) is not None:
+                yield case, "tied"
+        if title in ("smallest", "fullest"):
+            yield from ((case, "extreme") for case in values.extremes(main))
+        if title == fullest and main.given("data"):
+            yield values.cancelling(main), "cancelling"
+            yield from ((case, "far") for case in values.far_from_zero(main))
+        if title == fullest and "broadcasting" in shapes:
+            yield from ((case, "form") for case in forms.broadcasting(main))
+        yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
+    if "alone" in shapes:
+        for title, names, options in single_ways(row):
+            if restrict is not None:
+                names, options = restrict(names, options)
+            yield draw(row, title, names, options, BATCH), "way"
+        yield from ((case, "way") for case in _left_to_defaults(row, restrict))
+
+
+def mixed_cases(row, restrict=None):
+    """(case, kind) of the fullest call with arguments of several dtypes."""
+    fullest = fullest_way(row, restrict)
+    for title, names, options in ways_of(row, restrict):
+        if title == fullest:
+            yield from ((case, "mixed") for case in forms.mixed(draw(row, title, names, options, BATCH)))
+
+
+def _left_to_defaults(row, restrict):
+    """A call that says nothing that the row says by itself."""
+    defaults = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
+    options = {k: v for k, v in defaults_of(row).items() if defaults[k].default is inspect.Parameter.empty}
+    numbers = [k for k, a in row.arguments.items() if a.kind == "number" and not a.optional]
+    left = [k for k in numbers if defaults[k].default is not inspect.Parameter.empty]
+    names = [k for k, a in row.arguments.items() if a.kind == "mask"]
+    if left or any(k not in options for k in row.options):
+        if restrict is not None:
+            names, options = restrict(names, options)
+        yield draw(row, "defaults left away", names, options, BATCH, left=left)
+
+
+def _shapes(row, title, names, options, shapes):
+    own = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
+    pooled = SEQUENCES - {"n"} if "m" in own or "L" in own else SEQUENCES  # queries without a key have a result
+    drawn = {
+        "no batch": ((), {}),
+        "long, batch (2, 3)": ((2, 3), ODD),
+        "batch of 1": ((1,), {}),
+        "empty batch": ((0,), {}),
+        "length 1": ((3,), {s: 1 for s in SEQUENCES}),
+        "length 0": ((3,), {s: 0 for s in pooled}),
+        "equal sizes": ((3,), dict.fromkeys(SIZES, 3)),
+        "widths of 1, batch (2, 1, 3)": ((2, 1, 3), {s: 1 for s in FEATURE_AXES}),
+    }
+    for shape in shapes:
+        if shape in drawn:
+            batch, sizes = drawn[shape]
+            yield draw(row, f"{title}, {shape}", names, options, batch, sizes)
+    arguments = row.arguments
+    data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
+    if "shared" in shapes and len(data) > 1:
+        for key in data:
+            yield draw(row, f"{title}, `{key}` shared", names, options, BATCH, shared=(key,))

@@ -1,0 +1,141 @@
+"""Other values in the same shapes, so that nothing is compiled anew: extremes, ties, edges, sums that cancel."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref.conformance.cases.case import SEQUENCES
+from attnpool_ref.conformance.cases.layout import places_of
+
+
+def extremes(main):
+    """Scores of ±1e30, far below every finite stand-in for -inf, or -inf; vectors of any size under a norm."""
+    values = main.values
+    if main.row.norms:
+        data = main.given("data", "parameter")
+        for size in (1e-30, 1e30):
+            yield main.with_values(f"vectors of {size:g}", **{k: size * values[k] for k in data})
+        for key in data:
+            some = values[key].copy()
+            some[..., ::2, :] = 0
+            yield main.with_values(f"zero vectors in `{key}`", **{key: some})
+    if "scores" in values:
+        scores = values["scores"]
+        yield main.with_values("scores of ±1e30", scores=scores * 1e30)
+        yield main.with_values("scores below -1e9", scores=-1e10 * (1 + np.abs(scores)))
+        some = np.where(main.rng(" -inf").random(scores.shape) < 0.4, -np.inf, scores)
+        some[tuple(0 for _ in scores.shape[:-1])] = -np.inf
+        yield main.with_values("scores of -inf", scores=some)
+    elif values.get("scale") is not None:
+        low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
+        yield main.with_values("scores below -1e9", **low, scale=np.float64(-1e10))
+    elif main.given("parameter") and main.given("mask"):
+        low = {k: np.abs(values[k]) for k in main.given("data")}
+        yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
+    if not main.row.norms and "scores" not in values and main.given("data"):
+        yield main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
+
+
+def exact(main):
+    """Small integers, at most one in a vector, and numbers of 1: ties, zeros and edges are met exactly.
+
+    A sum of products has a single term, whatever its order, and is what it is in every dtype.
+    """
+    rng, values = main.rng(" exact"), {}
+    for key in main.given("data"):
+        shape = main.values[key].shape
+        place, number = rng.integers(0, shape[-1], shape[:-1]), rng.choice([-1.0, 0.0, 1.0, 2.0], shape[:-1])
+        values[key] = np.where(np.arange(shape[-1]) == place[..., None], number[..., None], 0)
+    values |= {key: np.float64(1) for key in main.given("number")}
+    return replace(main.with_values("small integers", **values), exact=frozenset(values))
+
+
+def of_tokens(main):
+    """The vectors that stand along a sequence: (argument, place of the sequence) of each."""
+    return [
+        (key, place)
+        for key in main.given("data", "parameter")
+        if len([a for a in main.axes[key] if a != "..."]) > 1
+        for axis in sorted(SEQUENCES)
+        for place in places_of(axis, main.axes[key], main.values[key].ndim)
+    ]
+
+
+def repeated(main):
+    """Every token is the first one, and the last far from it: equal products that rounding may tell apart, residuals of 0.
+
+    What rounding decides is not moved by small changes of the data: they are taken as exact.
+    """
+    values = {}
+    for key, place in of_tokens(main):
+        value = values.get(key, main.values[key])
+        first, last = np.take(value, [0], place), np.take(value, [-1], place)
+        values[key] = np.concatenate(
+            [first] * (value.shape[place] - 1) + [np.float32(last - 2 * first).astype(np.float64)], place
+        )
+    return replace(main.with_values("repeated tokens", **values), exact=frozenset(values))
+
+
+AWAY = 1000.0
+
+
+def far_from_zero(main):
+    """Data 1000 away from 0, which a difference of squares loses; what a mean is subtracted from also by itself.
+
+    Far from data that stay, a distance is rounded by itself: no implementation is better there.
+    """
+    data = [k for k in main.given("data") if main.values[k].dtype.kind == "f"]
+    normalized = ["query"] if main.options.get("normalize_query") and "query" in data else []
+    for keys in (data, normalized):
+        if keys:
+            title = f"{', '.join(f'`{key}`' for key in keys)} {AWAY:g} away from 0"
+            yield main.with_values(title, **{k: _rounded(main.values[k] + AWAY) for k in keys})
+
+
+def cancelling(main):
+    """Neighbouring tokens that nearly cancel, and features that do: sums far smaller than their terms."""
+    values = {}
+    for key in main.given("data"):
+        value, axes = main.values[key], main.axes[key]
+        places = [p for axis in sorted(SEQUENCES) for p in places_of(axis, axes, value.ndim)] or [value.ndim - 1]
+        place = places[-1]
+        count = value.shape[place]
+        pairs = np.take(value, [i - i % 2 for i in range(count)], place)
+        sign = np.where(np.arange(count) % 2, -1.0, 1.0).reshape([-1 if i == place else 1 for i in range(value.ndim)])
+        values[key] = _rounded(sign * pairs * 3 + value * 2.0**-6)
+    return main.with_values("sums that cancel", **values)
+
+
+TIED = frozenset(
+    {
+        "max_pooling",
+        "cross_attention_pooling",
+        "cross_attention_pooling_all_pairs",
+        "code_wise_attention",
+        "bidaf_attention",
+    }
+)
+"""Rows with a maximum whose gradient ties share."""
+
+
+def tied(main):
+    """Each second token is the one before it, and a scale is negative: maxima that exactly two tokens share.
+
+    There the even share is what central differences measure, as they do half of a slope at a hinge.
+    """
+    values = {}
+    if main.row.name in TIED:
+        for key, place in of_tokens(main):
+            value = values.get(key, main.values[key])
+            if main.arguments()[key].kind == "data":
+                values[key] = np.take(value, [i - i % 2 for i in range(value.shape[place])], place)
+        if main.given("number"):
+            values |= {key: -main.values[key] for key in main.given("number") if key == "scale"}
+    elif main.values.get("margin") is not None:
+        first, second = (k for k in main.given("data") if k in ("positive", "negative", "similar", "dissimilar"))
+        values = {second: main.values[first], "margin": np.float64(0)}
+    return replace(main.with_values("ties of two", **values), exact=frozenset(values)) if values else None
+
+
+def _rounded(values):
+    return np.float32(values).astype(np.float64)

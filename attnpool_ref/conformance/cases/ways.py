@@ -1,0 +1,104 @@
+"""The ways to call a row: which arguments are given, and with which options."""
+
+from attnpool_ref.language import Equal, Needs
+
+
+def configurations(row):
+    """(title, names of the optional arguments given, options) of each way to call the row that is worth all checks."""
+    arguments = row.arguments
+    masks, full, lengths = _optional(row)
+    defaults = defaults_of(row)
+    flags = _flags(row, full)
+    yield "smallest", masks, defaults
+    if full:
+        yield "fullest", masks + full, defaults | flags
+    numbers = [k for k in full if arguments[k].kind == "number"]
+    if numbers and len(full) > len(numbers):
+        yield "without numbers", [k for k in masks + full if k not in numbers], defaults | flags
+    if masks:
+        yield "without masks", [], defaults
+    if masks and full:
+        yield "everything but masks", full, defaults | flags
+    for key in lengths:
+        yield f"with {key}", [key], defaults
+    for key, allowed in row.options.items():
+        if isinstance(allowed, tuple):
+            for value in allowed[1:]:
+                yield f"{key}={value}", masks + full, defaults | flags | {key: value}
+        elif allowed == "axis":
+            yield "axis=-2", masks, defaults | {key: -2}
+        elif allowed == "flag" and key not in flags:
+            yield f"{key}=False", masks + full, defaults | {key: False}
+    for key in full:
+        if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
+            yield f"with {key}", [*masks, key], defaults
+    for key, argument in arguments.items():
+        for i in range(1, len(argument.shapes)):
+            yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
+
+
+def ways_of(row, restrict=None):
+    """The :func:`configurations` as far as the candidate takes them, each once.
+
+    Args:
+      row: the row.
+      restrict: from (names, options) to those that the candidate takes; None takes everything.
+    """
+    seen = []
+    for title, names, options in configurations(row):
+        if restrict is not None:
+            names, options = restrict(names, options)
+        if (set(names), options) not in seen:
+            seen.append((set(names), options))
+            yield title, names, options
+
+
+def fullest_way(row, restrict=None):
+    """The title of the way that gives most of what the candidate takes."""
+    return "fullest" if "fullest" in [title for title, *_ in ways_of(row, restrict)] else "smallest"
+
+
+def single_ways(row):
+    """The ways that show whether an argument is read at all: alone, or without the masks; and an axis from the front."""
+    masks, full, _ = _optional(row)
+    defaults = defaults_of(row)
+    if len(masks) > 1:
+        for key in masks:
+            yield f"`{key}` alone", [key], defaults
+    if len(full) > 1:
+        for key in full:
+            needed = {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument == key}
+            yield f"`{key}` alone", [key], defaults | needed
+    for key, allowed in row.options.items():
+        if isinstance(allowed, tuple) and masks:
+            for value in allowed[1:]:
+                yield f"{key}={value} without masks", full, defaults | _flags(row, full) | {key: value}
+        elif allowed == "axis":
+            yield "axis=1", masks, defaults | {key: 1}
+
+
+def defaults_of(row):
+    """The options of a plain call, but for an axis and a normalisation, which are left to their defaults."""
+    return {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize")}
+
+
+def _optional(row):
+    """(masks, other optional arguments, lengths), by name."""
+    arguments = row.arguments
+    masks = [k for k, a in arguments.items() if a.kind == "mask"]
+    optional = [k for k, a in arguments.items() if a.optional and a.kind != "mask"]
+    lengths = [k for k in optional if arguments[k].kind == "int"]
+    return masks, [k for k in optional if k not in lengths], lengths
+
+
+def _flags(row, full):
+    """Options that the arguments ask for."""
+    return {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument in full}
+
+
+def _text(axes):
+    return f"[{', '.join(axes)}]"
+
+
+def _default(allowed):
+    return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2}[allowed]

@@ -1,0 +1,42 @@
+"""Foreign implementations: wrong ones are rejected by kind, right ones accepted by every route that they take."""
+
+import types
+import warnings
+from unittest import mock
+
+import pytest
+from conformance.foreign.right import RIGHT
+from conformance.foreign.wrong import KINDS
+
+from attnpool_ref import conformance
+from attnpool_ref.conformance import shrinking
+
+FEW = 2
+"""Rows on which each kind is judged here; all of them by ``python -m tests.conformance.foreign``."""
+
+SOME = [(kind, row) for kind in KINDS for row in KINDS[kind].rows()[:FEW]]
+
+
+def failures_of(kind, row):
+    """What the judge says of a kind of mistake in a row."""
+    candidate = types.SimpleNamespace(**{row: kind.candidate(row)})
+    with warnings.catch_warnings(), mock.patch.object(shrinking, "shrink", lambda case, fails: case):  # it takes long
+        warnings.simplefilter("ignore")  # a mistake may divide by 0 as it likes
+        report = conformance.judge(candidate, only=(row,), dtypes=kind.dtypes, long=kind.dtypes == ("bfloat16",))
+    return report.rows[0].failures
+
+
+@pytest.mark.parametrize(("kind", "row"), SOME)
+def test_a_foreign_mistake_is_rejected(kind, row):
+    found = failures_of(KINDS[kind], row)
+    assert any(not failure.message.startswith("raises ") for failure in found), f"survives: {kind}"
+
+
+@pytest.mark.parametrize("route", RIGHT)
+def test_a_right_function_by_another_route_is_accepted(route):
+    row, function = RIGHT[route]
+    conformance.check(function, row, dtypes=conformance.DTYPES, long="mean" in row)
+
+
+def test_there_are_thirty_routes_over_a_dozen_rows():
+    assert len(RIGHT) >= 30 and len({row for row, _ in RIGHT.values()}) >= 12
