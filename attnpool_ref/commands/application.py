@@ -74,8 +74,11 @@ def show(name):
 @click.option("--arrays", type=click.Choice(ARRAYS), help="The candidate's arrays; found out unless given.")
 @click.option("--time-limit", type=float, default=60.0, show_default=True, help="Seconds for one call.")
 @click.option("--seed", default="", help="Draw other cases than those that derive from their names.")
+@click.option("--examples", type=click.IntRange(0), default=0, metavar="N", help="Search N more calls a row (hypothesis).")
 @click.option("--quick", is_flag=True, help="Two dtypes and few shapes, in under a minute.")
+@click.pass_obj
 def check(
+    then,
     candidate,
     only,
     row,
@@ -91,6 +94,7 @@ def check(
     arrays,
     time_limit,
     seed,
+    examples,
     quick,
 ):
     """Judge a candidate against the oracle.
@@ -105,7 +109,7 @@ def check(
     for pair in arguments:
         if not all(pair.partition("=")):
             raise click.UsageError(f"--arg {pair} needs THEIRS=OURS, as in --arg attention_mask=mask")
-    found = checking.run(
+    found = (then or checking.run)(  # pytest has another use for what was asked
         candidate,
         only=only,
         row=row,
@@ -115,6 +119,7 @@ def check(
         quick=quick,
         time_limit=time_limit,
         seed=seed,
+        examples=examples,
         calls={
             "arguments": dict(pair.split("=", 1) for pair in arguments),
             "padding_true": padding_true,
@@ -125,7 +130,9 @@ def check(
             "arrays": arrays,
         },
     )
-    checking.leave(found)
+    if then is None:
+        checking.leave(found)
+    return found
 
 
 @application.command()

@@ -14,6 +14,7 @@
 
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, Candidate
+from attnpool_ref.conformance.claims import Claim, each_promise
 from attnpool_ref.conformance.judge import DTYPES, QUICK, check, judge
 from attnpool_ref.conformance.promises import PROMISES, Promise
 from attnpool_ref.conformance.report import Cell, Failure, Kept, Measure, Report, RowReport, Unasked
@@ -25,6 +26,7 @@ __all__ = [
     "Calls",
     "Candidate",
     "Cell",
+    "Claim",
     "Failure",
     "Kept",
     "Measure",
@@ -34,5 +36,6 @@ __all__ = [
     "RowReport",
     "Unasked",
     "check",
+    "each_promise",
     "judge",
 ]

@@ -8,6 +8,7 @@ from typing import Unpack
 
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance import searching
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, as_candidate, single, title_of
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport
@@ -41,6 +42,7 @@ def judge(
     laws=True,
     partial=True,
     long=True,
+    examples=0,
     time_limit=TIME_LIMIT,
     seed="",
     **calls: Unpack[Calls],
@@ -62,6 +64,7 @@ def judge(
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
       long: sums over a million tokens as well, in float32.
+      examples: how many more calls hypothesis searches for a wrong answer, for each row, in the first dtype.
       time_limit: seconds for one call, its compilation included; what takes longer ends the judging of its row.
       seed: draws other cases; without it they derive from their names, and are the same on every machine.
       **calls: how the candidate is called, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.
@@ -71,13 +74,16 @@ def judge(
 
     Raises:
       ValueError: no row, dtype, argument or form of masks has such a name.
+      ModuleNotFoundError: ``examples`` needs hypothesis, which is not installed.
     """
+    if examples:
+        searching.need_hypothesis()
     rows = [variants.get(n) for n in only] or list(variants.VARIANTS)
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")
     whole = as_candidate(candidate, calls)
-    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, partial, long)
+    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, partial, long, examples)
     steps = _Steps(progress, len(rows) * len(dtypes))
     reports, waiting = {}, []
     for row in rows:
@@ -117,8 +123,9 @@ class _Rows:
         Raises:
           Exception: what is no fault of the candidate's, such as an argument that no row has.
         """
-        # Compiling leaves Python's lock: two rows at a time take little more than half of the time.
-        workers = min(os.cpu_count() or 1, 4)
+        # Compiling leaves Python's lock: two rows at a time take little more than half of the time. But hypothesis
+        # sets the global random states anew for each example, which another row would be accused of.
+        workers = 1 if any(judged.scope.examples for judged in self.waiting) else min(os.cpu_count() or 1, 4)
         try:
             while (self.waiting or self.running) and not self.failed:
                 while self.waiting and len(self.running) < workers:
@@ -207,6 +214,7 @@ def check(
     laws=True,
     partial=True,
     long=True,
+    examples=0,
     time_limit=TIME_LIMIT,
     seed="",
     **calls: Unpack[Calls],
@@ -222,6 +230,7 @@ def check(
       laws: as in :func:`judge`.
       partial: as in :func:`judge`.
       long: as in :func:`judge`.
+      examples: as in :func:`judge`.
       time_limit: as in :func:`judge`.
       seed: as in :func:`judge`.
       **calls: as in :func:`judge`.
@@ -231,6 +240,7 @@ def check(
         never judged.
       ValueError: no row, argument or form of masks has such a name.
     """
+    __tracebackhide__ = True  # pytest shows the message, and no source of the kit under it
     report = judge(
         candidate,
         only=(name,),
@@ -240,6 +250,7 @@ def check(
         laws=laws,
         partial=partial,
         long=long,
+        examples=examples,
         time_limit=time_limit,
         seed=seed,
         **calls,
@@ -249,10 +260,7 @@ def check(
     (row,) = report.rows
     failure = report.smallest_failure
     if failure is not None:
-        cause = f"{row.causes[0]}\n" if row.causes else ""
-        raise AssertionError(
-            f"{name}: {cause}{failure.check} ({failure.dtype}): {failure.message}\n\n{failure.snippet}"
-        )
+        raise AssertionError(row.told(failure))
     if row.status != PASS:
         why = row.partial or [unasked.why for unasked in row.unasked] or ["there is nothing to judge"]
         raise AssertionError(f"{name}: {row.status}: {'; '.join(why)}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref.conformance import adapters, causes, hazards, verdict
+from attnpool_ref.conformance import adapters, causes, hazards, searching, verdict
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.calling import NotAsked
@@ -29,6 +29,7 @@ class Scope:
     laws: bool = True
     partial: bool = True
     long: bool = True
+    examples: int = 0
 
     def differentiates(self, dtype):
         """Whether gradients are judged in this dtype."""
@@ -156,6 +157,17 @@ class RowJudge:
             self._not_asked(f"the gradient of `{key}`", why)
         if scope.long and dtype == "float32" and report.cases:
             self._judge_long_sums(subject)
+        if first and scope.examples and report.cases:
+            self._search(dtype, evidence)
+
+    def _search(self, dtype, evidence):
+        """More calls than those that everybody is judged on."""
+        subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch)
+        traced = (
+            self.scope.differentiates(dtype) and self.adapter.gradient is not None and not self._coverage.untraceable
+        )
+        for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
+            evidence.cases.append((case, situation.weights))
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
