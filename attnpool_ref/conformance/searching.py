@@ -4,9 +4,9 @@ It chooses what is given, sizes, batch axes, masks, options and the form of the 
 example's name, like those of every case. What it finds is judged and shown like any other failure.
 """
 
-from importlib.util import find_spec
 from random import Random
 
+from attnpool_ref.commands import extras
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.cases import SEED
 from attnpool_ref.conformance.checks import CHECKS, agreeing
@@ -17,8 +17,9 @@ from attnpool_ref.conformance.runner import Runner
 
 def need_hypothesis():
     """Raises a ModuleNotFoundError that names the extra, where hypothesis is not installed."""
-    if find_spec("hypothesis") is None:
-        raise ModuleNotFoundError("hypothesis, which draws the examples, is not installed; pip install 'attnpool[test]'")
+    missing = extras.missing("test")
+    if missing:
+        raise ModuleNotFoundError(missing.removeprefix("attnpool: "))
 
 
 def search(report, subject, count, traced):
@@ -59,14 +60,13 @@ def search(report, subject, count, traced):
 
 
 class _Look:
-    """What was seen of the examples: the first promise that one broke, and the last, smallest example that breaks it."""
+    """What was seen of the examples: what held, and the last, smallest one that breaks a promise."""
 
     def __init__(self, report, subject):
-        self.report, self.subject = report, subject
-        self.promise, self.found = "", None
+        self.report, self.subject, self.found = report, subject, None
 
     def fails(self, example):
-        """Whether an example breaks a promise: any at first, then the same one."""
+        """Whether an example breaks a promise, whichever it is."""
         case, situation = example
         self.subject.kept.clear()  # another example may have the same name
         runner = Runner(self.report, self.subject, case, situation)
@@ -77,8 +77,8 @@ class _Look:
             except NotAsked:
                 continue
             for finding in findings:
-                if finding.message and self.promise in ("", finding.check):
-                    self.promise, self.found = finding.check, (case, situation, name, run)
+                if finding.message:
+                    self.found = case, situation, name, run
                     return True
                 held += [] if finding.message else [finding.check]
         if self.found is None:
