@@ -49,7 +49,9 @@ def test_pytest_waits_for_nothing_of_the_kit_at_its_start():
 
 
 def test_the_tests_of_a_candidate_import_without_jax():
-    code = "import sys, attnpool_ref.conformance.pytest_plugin; print('jax' in sys.modules, 'hypothesis' in sys.modules)"
+    code = (
+        "import sys, attnpool_ref.conformance.pytest_plugin; print('jax' in sys.modules, 'hypothesis' in sys.modules)"
+    )
     assert run_python("-c", code).stdout.split() == ["False", "False"]
 
 
@@ -103,7 +105,12 @@ def test_the_wheel_holds_types_data_and_licence_and_nothing_else(wheel):
     ):
         assert needed in names
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"attnpool_ref", "attnpool_flax", "pytest_attnpool.py", f"attnpool-{attnpool_ref.__version__}.dist-info"}
+    assert tops == {
+        "attnpool_ref",
+        "attnpool_flax",
+        "pytest_attnpool.py",
+        f"attnpool-{attnpool_ref.__version__}.dist-info",
+    }
     assert [name for name in names if name.endswith((".pyc", ".stamp"))] == []
 
 

@@ -74,7 +74,9 @@ def show(name):
 @click.option("--arrays", type=click.Choice(ARRAYS), help="The candidate's arrays; found out unless given.")
 @click.option("--time-limit", type=float, default=60.0, show_default=True, help="Seconds for one call.")
 @click.option("--seed", default="", help="Draw other cases than those that derive from their names.")
-@click.option("--examples", type=click.IntRange(0), default=0, metavar="N", help="Search N more calls a row (hypothesis).")
+@click.option(
+    "--examples", type=click.IntRange(0), default=0, metavar="N", help="Search N more calls a row (hypothesis)."
+)
 @click.option("--quick", is_flag=True, help="Two dtypes and few shapes, in under a minute.")
 @click.pass_obj
 def check(

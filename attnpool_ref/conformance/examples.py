@@ -45,8 +45,10 @@ def examples_of(subject, traced):
             case = subject.fit(case)
             subject.kept.clear()
             subject.passed(case)
-            subject.exact(case)
+            exact = subject.exact(case)
         except (NotAsked, ValueError):  # a rule of the row, or what the candidate does not take
+            reject()
+        if any(_underflows(result, subject.dtype) for result in exact):
             reject()
         kind = KINDS.get(form, "main")
         weights = subject.takes_weights() and choose((False, True))
@@ -56,6 +58,12 @@ def examples_of(subject, traced):
     return examples()
 
 
+def _underflows(result, dtype):
+    """Whether a result is too small for the dtype as a whole, and no error of it can be told from 0."""
+    largest = float(np.max(np.abs(result), initial=0, where=np.isfinite(result)))
+    return 0 < largest < float(np.finfo("float32" if dtype == "bfloat16" else dtype).tiny)
+
+
 def _drawn(subject, choose):
     """(case, the form of its numbers)."""
     row, calling = subject.row, subject.calling
@@ -63,7 +71,9 @@ def _drawn(subject, choose):
     batches = [b for b in BATCHES if len(b) == 1] if subject.candidate.batched else BATCHES
     batch = choose(batches) if row.batched else ()
     data = [k for k, a in row.arguments.items() if a.kind == "data" and (not a.optional or k in names)]
-    shared = choose(((), *((k,) for k in data))) if len(data) > 1 and len(batch) and not subject.candidate.batched else ()
+    shared = (
+        choose(((), *((k,) for k in data))) if len(data) > 1 and len(batch) and not subject.candidate.batched else ()
+    )
     case = drawing.draw(row, "an example", names, options, batch, _sizes(row, choose), shared)
     form = choose(_forms(case, subject.dtype))
     case = replace(case, title=f"example {choose(range(100))}, {form}")
@@ -95,7 +105,9 @@ def _way(row, choose):
 
 def _sizes(row, choose):
     """A size for each axis of the row, at most one of them large."""
-    own = {a for argument in row.arguments.values() for axes in argument.shapes for axis in axes for _, a in terms(axis)}
+    own = {
+        a for argument in row.arguments.values() for axes in argument.shapes for axis in axes for _, a in terms(axis)
+    }
     if any(axes == ("...",) for argument in row.arguments.values() for axes in argument.shapes):
         own |= set(drawing.ANY_RANK[1:])
     axes = sorted(own)
@@ -120,7 +132,9 @@ def _forms(case, dtype):
     data, forms = case.given("data"), ["as drawn"]
     if not data or 0 in case.sizes.values():
         return forms
-    forms += ["small integers", "equal tokens", "scores of -inf"] if "scores" in data else ["small integers", "equal tokens"]
+    forms += (
+        ["small integers", "equal tokens", "scores of -inf"] if "scores" in data else ["small integers", "equal tokens"]
+    )
     if dtype != "float16":  # their products are inf there
         forms += ["1000 away from 0", "64 times as large"]
     return [*forms, *(f"zeros in `{key}`" for key in data if key != "weights")]
@@ -149,7 +163,10 @@ def _formed(case, form, choose):
     if form == "as drawn":
         return case
     zeros = form.removeprefix("zeros in ").strip("`")
-    changes = {"1000 away from 0": lambda x: x + 1000, "64 times as large": lambda x: 64 * x}
+    changes = {
+        "1000 away from 0": lambda x: np.float32(x + 1000).astype(np.float64),
+        "64 times as large": lambda x: 64 * x,
+    }
     if form in changes:
         return case.with_values("", **{key: changes[form](case.values[key]) for key in data if key != "weights"})
     return case.with_values("", **{zeros: np.zeros_like(case.values[zeros])})
