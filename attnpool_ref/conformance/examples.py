@@ -17,8 +17,9 @@ LONG = (16, 33, 65, 128)
 
 DENSITIES = (1.0, 0.75, 0.5, 0.25, 0.0)
 SOMETIMES = (False, True, True, True)
-RARELY = (False,) * 7 + (True,)
+RARELY = (False, False, False, True)
 
+PLAIN = "as drawn"
 KINDS = {"small integers": "exact", "equal tokens": "exact", "scores of -inf": "extreme"}
 """The kind of case that a form of the numbers makes, where it is not a plain one."""
 
@@ -52,7 +53,7 @@ def examples_of(subject, traced):
             reject()
         kind = KINDS.get(form, "main")
         weights = subject.takes_weights() and choose((False, True))
-        gradients = traced and form == "as drawn" and choose(RARELY)
+        gradients = traced and form == PLAIN and choose(RARELY)
         return case, situation_of(subject, case, kind, gradients, False, weights)
 
     return examples()
@@ -75,7 +76,7 @@ def _drawn(subject, choose):
         choose(((), *((k,) for k in data))) if len(data) > 1 and len(batch) and not subject.candidate.batched else ()
     )
     case = drawing.draw(row, "an example", names, options, batch, _sizes(row, choose), shared)
-    form = choose(_forms(case, subject.dtype))
+    form = choose(_forms(case, subject.dtype)) if choose((False, True)) else PLAIN
     case = replace(case, title=f"example {choose(range(100))}, {form}")
     return _formed(_masked(case, choose), form, choose), form
 
@@ -129,7 +130,7 @@ def _masked(case, choose):
 
 def _forms(case, dtype):
     """The forms that the numbers of a case may have."""
-    data, forms = case.given("data"), ["as drawn"]
+    data, forms = case.given("data"), [PLAIN]
     if not data or 0 in case.sizes.values():
         return forms
     forms += (
@@ -160,7 +161,7 @@ def _formed(case, form, choose):
     if form == "scores of -inf":
         scores = case.values["scores"]
         return case.with_values("", scores=np.where(rng.random(scores.shape) < 0.4, -np.inf, scores))
-    if form == "as drawn":
+    if form == PLAIN:
         return case
     zeros = form.removeprefix("zeros in ").strip("`")
     changes = {

@@ -31,7 +31,7 @@ WRONG = {
     "one feature under a mask": (
         lambda x, mask: x.shape[-1] == 1 and not np.all(True if mask is None else mask),
         "values under masks",
-        (1,),
+        None,
     ),
     "a long row": (lambda x, mask: x.shape[-2] > 60, "values", None),
     "two batch axes": (lambda x, mask: x.ndim > 3, "values", None),
@@ -54,7 +54,7 @@ def test_what_was_found_is_code_that_shows_it(capsys):
     globals()["pool_of_a_test"] = pool = mean_wrong_where(WRONG["five features"][0])
     try:
         pool.__qualname__, pool.__module__ = "pool_of_a_test", __name__
-        (failure,) = row_of(pool, examples=100).failures
+        (failure,) = row_of(pool, examples=200).failures
         exec(failure.snippet, {})
     finally:
         del globals()["pool_of_a_test"]
