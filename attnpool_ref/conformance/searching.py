@@ -4,15 +4,19 @@ It chooses what is given, sizes, batch axes, masks, options and the form of the 
 example's name, like those of every case. What it finds is judged and shown like any other failure.
 """
 
-import contextlib
+from dataclasses import replace
 from random import Random
 
+import numpy as np
+
 from attnpool_ref.commands import extras
+from attnpool_ref.conformance import snippets
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.cases import SEED
 from attnpool_ref.conformance.checks import CHECKS, agreeing
 from attnpool_ref.conformance.examples import examples_of
-from attnpool_ref.conformance.report import BROKEN, HELD, Unasked
+from attnpool_ref.conformance.purity import TWICE
+from attnpool_ref.conformance.report import BROKEN, HELD, Failure, Unasked
 from attnpool_ref.conformance.runner import Runner
 
 
@@ -42,7 +46,7 @@ def search(report, subject, count, traced):
         report.unasked.append(Unasked("more examples", f"broken already: {', '.join(broken)}"))
         return []
     import hypothesis
-    from hypothesis.errors import Flaky, NoSuchExample
+    from hypothesis.errors import Flaky, NoSuchExample, Unsatisfiable
 
     look = _Look(report, subject)
     settings = hypothesis.settings(
@@ -53,8 +57,12 @@ def search(report, subject, count, traced):
         verbosity=hypothesis.Verbosity.quiet,
     )
     drawn = Random(f"{subject.row.name} {subject.dtype} {SEED.get()}")
-    with contextlib.suppress(NoSuchExample, Flaky):  # what answers differently each time was seen to be wrong once
+    try:
         hypothesis.find(examples_of(subject, traced), look.fails, settings=settings, random=drawn)
+    except Unsatisfiable:
+        report.unasked.append(Unasked("more examples", "none was drawn that it takes"))
+    except (NoSuchExample, Flaky):
+        pass  # what answers differently each time was still seen to be wrong once
     return look.conclude()
 
 
@@ -77,7 +85,7 @@ class _Look:
                 continue
             for finding in findings:
                 if finding.message:
-                    self.found = case, situation, name, run
+                    self.found = case, situation, name, run, finding
                     return True
                 held += [] if finding.message else [finding.check]
         if self.found is None:
@@ -96,10 +104,21 @@ class _Look:
         """Judges what was found once more, which makes it smaller still and keeps it."""
         if self.found is None:
             return []
-        case, situation, name, run = self.found
+        case, situation, name, run, finding = self.found
         self.subject.kept.clear()
-        Runner(self.report, self.subject, case, situation)(name, run)
+        again = Runner(self.report, self.subject, case, situation)(name, run)
+        if not any(f.message for f in again):
+            self._unsteady(finding)
         return [(case, situation)]
+
+    def _unsteady(self, finding):
+        """Keeps what was wrong once and is right now."""
+        kept, dtype = self.report.promises[TWICE], self.subject.dtype
+        message = f"wrong once, right when asked again ({finding.message})"
+        code = snippets.reproduce(self.subject, replace(finding, check=TWICE))
+        size = sum(int(np.size(value)) for value in finding.case.values.values() if value is not None)
+        kept.status, kept.cases = BROKEN, kept.cases + 1
+        kept.failures.append(Failure(self.report.name, TWICE, dtype, message, code, size))
 
 
 def _checks(situation):
