@@ -114,11 +114,11 @@ def test_a_row_that_is_wrong_already_is_not_searched():
 def test_an_answer_that_is_wrong_once_is_told():
     calls = []
 
-    def unsteady(x, mask):
+    def unsteady(x, mask=None):
         calls.append(1)
-        return len(calls) == 60
+        return ref.mean_pooling(x, mask) + np.float32(len(calls) == 50)
 
-    row = row_of(mean_wrong_where(unsteady), examples=100)
+    row = row_of(unsteady, examples=100)
     (kept,) = row.broken
     assert kept.promise == "the same answer twice"
     assert kept.failures[0].message.startswith("wrong once, right when asked again (the result is ")
