@@ -50,7 +50,7 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 	touch $@ $(VENV)/all.stamp
 
 $(VENV)/peers.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev,peers]' $(PEERS)
+	$(BIN)/python -m pip install --quiet --editable '.[peers]' $(PEERS)
 	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
 
 $(VENV)/bench.stamp: pyproject.toml | $(VENV)/bin/python

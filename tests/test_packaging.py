@@ -43,9 +43,16 @@ def test_importing_the_oracle_is_quick():
     assert min(seconds() for _ in range(5)) < IMPORT_SECONDS
 
 
-def test_the_pytest_plugin_imports_without_jax():
-    code = "import sys, attnpool_ref.conformance.pytest_plugin; print('jax' in sys.modules)"
-    assert run_python("-c", code).stdout.strip() == "False"
+def test_pytest_waits_for_nothing_of_the_kit_at_its_start():
+    code = "import sys, pytest; before = set(sys.modules); import pytest_attnpool; print(*set(sys.modules) - before)"
+    assert run_python("-c", code).stdout.split() == ["pytest_attnpool"]
+
+
+def test_the_tests_of_a_candidate_import_without_jax():
+    code = (
+        "import sys, attnpool_ref.conformance.pytest_plugin; print('jax' in sys.modules, 'hypothesis' in sys.modules)"
+    )
+    assert run_python("-c", code).stdout.split() == ["False", "False"]
 
 
 def test_no_file_of_the_oracle_but_a_command_imports_jax_at_its_top():
@@ -98,7 +105,12 @@ def test_the_wheel_holds_types_data_and_licence_and_nothing_else(wheel):
     ):
         assert needed in names
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"attnpool_ref", "attnpool_flax", f"attnpool-{attnpool_ref.__version__}.dist-info"}
+    assert tops == {
+        "attnpool_ref",
+        "attnpool_flax",
+        "pytest_attnpool.py",
+        f"attnpool-{attnpool_ref.__version__}.dist-info",
+    }
     assert [name for name in names if name.endswith((".pyc", ".stamp"))] == []
 
 
@@ -135,6 +147,11 @@ def test_numpy_is_the_only_requirement():
 
 def test_one_extra_holds_what_the_commands_need():
     assert PROJECT["optional-dependencies"]["all"] == ["attnpool[flax,cli,plot]"]
+
+
+def test_the_extra_for_judging_brings_no_jax():
+    names = [re.match(r"[\w\[\]]+", requirement)[0] for requirement in PROJECT["optional-dependencies"]["test"]]
+    assert names == ["attnpool[cli]", "pytest", "hypothesis"]
 
 
 def test_the_files_of_the_project_agree_on_version_and_licence():

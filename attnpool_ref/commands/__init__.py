@@ -1,1 +1,1 @@
-"""The commands of ``attnpool``. Nothing here is imported before the command line runs."""
+"""The commands of ``attnpool``. Nothing here but ``extras`` is imported before the command line runs."""

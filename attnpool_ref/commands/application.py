@@ -84,8 +84,13 @@ def show(name):
 @click.option("--arrays", type=click.Choice(ARRAYS), help="The candidate's arrays; found out unless given.")
 @click.option("--time-limit", type=float, default=60.0, show_default=True, help="Seconds for one call.")
 @click.option("--seed", default="", help="Draw other cases than those that derive from their names.")
+@click.option(
+    "--examples", type=click.IntRange(0), default=0, metavar="N", help="Search N more calls a row (hypothesis)."
+)
 @click.option("--quick", is_flag=True, help="Two dtypes and few shapes, in under a minute.")
+@click.pass_obj
 def check(
+    then,
     candidate,
     only,
     row,
@@ -105,6 +110,7 @@ def check(
     arrays,
     time_limit,
     seed,
+    examples,
     quick,
 ):
     """Judge a candidate against the oracle.
@@ -119,7 +125,7 @@ def check(
     for pair in arguments:
         if not all(pair.partition("=")):
             raise click.UsageError(f"--arg {pair} needs THEIRS=OURS, as in --arg attention_mask=mask")
-    found = checking.run(
+    found = (then or checking.run)(  # pytest has another use for what was asked
         candidate,
         only=only,
         row=row,
@@ -131,6 +137,7 @@ def check(
         waive=_waivers(waive),
         time_limit=time_limit,
         seed=seed,
+        examples=examples,
         calls={
             "arguments": dict(pair.split("=", 1) for pair in arguments),
             "padding_true": padding_true,
@@ -141,7 +148,9 @@ def check(
             "arrays": arrays,
         },
     )
-    checking.leave(found)
+    if then is None:
+        checking.leave(found)
+    return found
 
 
 def _waivers(pairs):

@@ -20,18 +20,11 @@ from attnpool_ref.conformance.report import EXIT
 INTERRUPTED = 130
 
 
-def run(
-    candidate, *, only=(), row=None, dtypes=(), files=None, implementation=None, quick=False, calls=None, **options
-):
-    """Judges ``candidate``, prints the report, and returns the exit status.
+def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, quick=False, calls=None, **options):
+    """What the words of the command ask: the target, the names of its rows (none: all of them), arguments of the judge.
 
-    ``files`` are the files that the report is written to as well, by format; ``calls`` says how the candidate is called
-    (:class:`~attnpool_ref.conformance.Calls`), ``options`` are arguments of the judge.
+    ``calls`` says how it is called (:class:`~attnpool_ref.conformance.Calls`), ``options`` are arguments of the judge.
     """
-    files = {kind: Path(name) for kind, name in (files or {}).items() if name}
-    for file in files.values():
-        if not file.absolute().parent.is_dir():
-            raise click.ClickException(f"there is no folder for {file}")
     target, rows = find_candidate(candidate, row)
     if implementation is not None:
         target, rows = forced(target, implementation, rows)
@@ -39,12 +32,25 @@ def run(
     asked |= calls or {}
     if dtypes or not quick:
         asked["dtypes"] = dtypes or conformance.DTYPES
+    return target, tuple(dict.fromkeys(only)) or rows, asked
+
+
+def run(candidate, *, files=None, implementation=None, quick=False, **words):
+    """Judges ``candidate``, prints the report, and returns the exit status.
+
+    ``files`` are the files that the report is written to as well, by format; ``words`` are those of :func:`question`.
+    """
+    files = {kind: Path(name) for kind, name in (files or {}).items() if name}
+    for file in files.values():
+        if not file.absolute().parent.is_dir():
+            raise click.ClickException(f"there is no folder for {file}")
+    target, rows, asked = question(candidate, implementation=implementation, quick=quick, **words)
     with progress.shown() as shown, _compiled_quickly() if quick else contextlib.nullcontext():
         try:
             report = conformance.judge(
                 target,
                 name=candidate if implementation is None else f"{candidate}, {implementation}",
-                only=tuple(dict.fromkeys(only)) or rows,
+                only=rows,
                 strict=candidate == "attnpool_flax" and implementation is None,
                 progress=shown,
                 **asked,

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",)}
+EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",), "test": ("hypothesis",)}
 """For each extra the packages without which its commands do not work."""
 
 

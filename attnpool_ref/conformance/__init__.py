@@ -15,6 +15,7 @@ JUnit XML and HTML. Both take any :class:`Candidate`, and how it is called:
 
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, Candidate
+from attnpool_ref.conformance.claims import Claim, each_promise
 from attnpool_ref.conformance.judge import DTYPES, QUICK, check, judge
 from attnpool_ref.conformance.promises import PROMISES, Promise
 from attnpool_ref.conformance.report import Cell, Compared, Failure, Kept, Measure, Report, RowReport, Unasked
@@ -26,6 +27,7 @@ __all__ = [
     "Calls",
     "Candidate",
     "Cell",
+    "Claim",
     "Compared",
     "Failure",
     "Kept",
@@ -36,5 +38,6 @@ __all__ = [
     "RowReport",
     "Unasked",
     "check",
+    "each_promise",
     "judge",
 ]

@@ -8,10 +8,9 @@ from typing import Unpack
 
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import waivers
+from attnpool_ref.conformance import searching, waivers
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, as_candidate, single, title_of
-from attnpool_ref.conformance.promises import REFUSALS
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport
 from attnpool_ref.conformance.rows import RowJudge, Scope
 from attnpool_ref.conformance.watch import noting
@@ -45,6 +44,7 @@ def judge(
     long=True,
     refusals=False,
     waive=None,
+    examples=0,
     time_limit=TIME_LIMIT,
     seed="",
     **calls: Unpack[Calls],
@@ -69,6 +69,7 @@ def judge(
       refusals: bad input as well: it must be refused by a TypeError or a ValueError.
       waive: promises that need not hold, each with the reason: ``{"1e30 in padding": "inputs are finite"}``, or of one
         row: ``{"mean_pooling/1e30 in padding": ...}``. A waiver that waives nothing fails.
+      examples: how many more calls hypothesis searches for a wrong answer, for each row, in the first dtype.
       time_limit: seconds for one call, its compilation included; what takes longer ends the judging of its row.
       seed: draws other cases; without it they derive from their names, and are the same on every machine.
       **calls: how the candidate is called, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.
@@ -78,15 +79,18 @@ def judge(
 
     Raises:
       ValueError: no row, dtype, argument, promise or form of masks has such a name.
+      ModuleNotFoundError: ``examples`` needs hypothesis, which is not installed.
     """
     waive = dict(waive or {})
     waivers.check_names(waive)
+    if examples:
+        searching.need_hypothesis()
     rows = [variants.get(n) for n in only] or list(variants.VARIANTS)
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")
     whole = as_candidate(candidate, calls)
-    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, partial, long, refusals)
+    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, partial, long, refusals, examples)
     steps = _Steps(progress, len(rows) * len(dtypes))
     reports, waiting = {}, []
     for row in rows:
@@ -130,8 +134,9 @@ class _Rows:
         Raises:
           Exception: what is no fault of the candidate's, such as an argument that no row has.
         """
-        # Compiling leaves Python's lock: two rows at a time take little more than half of the time.
-        workers = min(os.cpu_count() or 1, 4)
+        # Compiling leaves Python's lock: two rows at a time take little more than half of the time. But hypothesis
+        # sets the global random states anew for each example, which another row would be accused of.
+        workers = 1 if any(judged.scope.examples for judged in self.waiting) else min(os.cpu_count() or 1, 4)
         try:
             while (self.waiting or self.running) and not self.failed:
                 while self.waiting and len(self.running) < workers:
@@ -223,6 +228,7 @@ def check(
     long=True,
     refusals=False,
     waive=None,
+    examples=0,
     time_limit=TIME_LIMIT,
     seed="",
     **calls: Unpack[Calls],
@@ -240,6 +246,7 @@ def check(
       long: as in :func:`judge`.
       refusals: as in :func:`judge`.
       waive: as in :func:`judge`.
+      examples: as in :func:`judge`.
       time_limit: as in :func:`judge`.
       seed: as in :func:`judge`.
       **calls: as in :func:`judge`.
@@ -249,6 +256,7 @@ def check(
         never judged.
       ValueError: no row, argument, promise or form of masks has such a name.
     """
+    __tracebackhide__ = True  # pytest shows the message, and no source of the kit under it
     report = judge(
         candidate,
         only=(name,),
@@ -260,6 +268,7 @@ def check(
         long=long,
         refusals=refusals,
         waive=waive,
+        examples=examples,
         time_limit=time_limit,
         seed=seed,
         **calls,
@@ -269,12 +278,7 @@ def check(
     (row,) = report.rows
     failure = report.smallest_failure
     if failure is not None:
-        cause = f"{row.causes[0]}\n" if row.causes else ""
-        messages = [failure.message]
-        if failure.check == REFUSALS:
-            messages = [each.message for each in row.promises[REFUSALS].failures]
-        told = "\n".join(messages)
-        raise AssertionError(f"{name}: {cause}{failure.check} ({failure.dtype}): {told}\n\n{failure.snippet}")
+        raise AssertionError(row.told(failure))
     if report.idle_waivers:
         idle = "; ".join(f"{promise!r}: {why}" for promise, why in report.idle_waivers.items())
         raise AssertionError(f"{name}: a waiver waives nothing: {idle}")

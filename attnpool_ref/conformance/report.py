@@ -174,6 +174,15 @@ class RowReport:
         """All failures, those that no other promise explains first."""
         return [failure for kept in self.broken for failure in kept.failures]
 
+    def told(self, failure):
+        """A failure of the row as a test shows it: the cause, what was got and needed, and the code."""
+        dtype = f" ({failure.dtype})" if failure.dtype else ""
+        messages = [failure.message]
+        if failure.check == REFUSALS:  # each of them is a fault of its own
+            messages = [each.message for each in self.promises[REFUSALS].failures]
+        lines = [*self.causes[:1], f"{failure.check}{dtype}: {messages[0]}", *messages[1:]]
+        return f"{self.name}: {chr(10).join(lines)}\n\n{failure.snippet}".rstrip()
+
 
 @dataclass
 class Report:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref.conformance import adapters, causes, hazards, refusals, verdict
+from attnpool_ref.conformance import adapters, causes, hazards, refusals, searching, verdict
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.calling import NotAsked
@@ -33,6 +33,7 @@ class Scope:
     partial: bool = True
     long: bool = True
     refusals: bool = False
+    examples: int = 0
 
     def differentiates(self, dtype):
         """Whether gradients are judged in this dtype."""
@@ -192,6 +193,8 @@ class RowJudge:
             self._judge_by_itself(subject, "long sums", judged)
         if first and scope.laws and self._differentiates(subject):
             self._judge_by_itself(subject, "stated gradients", stated_gradients)
+        if first and scope.examples:
+            self._search(dtype, evidence)
 
     def _differentiates(self, subject):
         """Whether there are gradients to judge in the subject's dtype."""
@@ -205,6 +208,13 @@ class RowJudge:
             return None
         wide = self._subject(self.adapter, "float64")
         return None if self._lacks(wide) else wide
+
+    def _search(self, dtype, evidence):
+        """More calls than those that everybody is judged on."""
+        subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch)
+        traced = self._differentiates(subject)
+        for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
+            evidence.cases.append((case, situation.weights))
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope

@@ -24,7 +24,7 @@ class Runner:
           Untraceable: the check needs a gradient that the framework cannot take.
         """
         try:
-            findings = self._try(name, run, self.case)
+            findings = self.look(name, run, self.case)
         except NotAsked as error:
             kept = self.report.promises[self._promise_of(name)]
             kept.why = kept.why or str(error)
@@ -71,14 +71,20 @@ class Runner:
         """How a smaller case, which its row must take, breaks the same promise in the same way, or None."""
         try:
             self.subject.exact(case)
-            findings = self._try(name, run, case)
+            findings = self.look(name, run, case)
         except (ValueError, NotAsked, Untraceable):
             return None  # a rule ties an axis that was cut to one that was not, or nobody can ask it
         raises = finding.message.startswith("raises ")
         alike = (f for f in findings if f.check == finding.check and f.message)
         return next((f for f in alike if f.message.startswith("raises ") == raises), None)
 
-    def _try(self, name, run, case):
+    def look(self, name, run, case):
+        """The findings of the check ``name`` on a case of this kind, noted nowhere.
+
+        Raises:
+          NotAsked: the candidate cannot be asked.
+          Untraceable: the check needs a gradient that the framework cannot take.
+        """
         self.subject.watch.title = case.title
         try:
             found = run(self.subject, case, self.situation)
