@@ -40,7 +40,8 @@ class Situation:
       kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
       title: the case's.
       fullest: whether it is drawn for the way that gives most of what the candidate takes.
-      wide: whether the dtype is the first one or float64, whose gradients are judged in more ways than others'.
+      first: whether the dtype is the first one.
+      measure: whether it is float64, in which gradients are held to differences and then are the reference of others.
       weights: whether the weights can be asked for.
       gradients: whether gradients are judged.
       laws: whether the candidate is judged against itself.
@@ -54,7 +55,8 @@ class Situation:
     kind: str
     title: str
     fullest: bool
-    wide: bool
+    first: bool
+    measure: bool
     weights: bool
     gradients: bool
     laws: bool
@@ -75,8 +77,9 @@ class Situation:
 
     @property
     def differentiable(self):
-        """Whether gradients can be asked for: each way is a program of its own, so the fullest says it in most dtypes."""
-        return self.gradients and self.floating and (self.wide or self.fullest)
+        """Whether gradients are asked for: each way is a program, so most dtypes have those of the fullest alone."""
+        ways = self.first or self.fullest or (self.measure and self.title.startswith("smallest"))
+        return self.gradients and self.floating and ways
 
     @property
     def differentiated(self):
@@ -92,7 +95,7 @@ class Situation:
     @property
     def gradients_with_weights(self):
         """Whether a call is differentiated that asks for the weights."""
-        return self.weights and self.fullest and self.wide
+        return self.weights and self.fullest and (self.first or self.measure)
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def _of_shapes(s):
 
 
 def _gradient(subject, case, s):
-    compared = s.kind in ("main", "cancelling") and not s.title.startswith("with")
+    compared = s.kind in ("main", "cancelling") and (s.fullest or s.title == "smallest")
     asked = (False, True) if s.kind == "main" and s.gradients_with_weights else (False,)
     return [gradient(subject, case, weights, s.reference if compared else None) for weights in asked]
 
@@ -259,7 +262,8 @@ def situation_of(subject, case, kind, first, gradients, laws, reference):
         kind,
         case.title,
         case.title.split(", ")[0] == fullest,
-        first or subject.dtype == "float64",
+        first,
+        subject.dtype == "float64",
         subject.takes_weights(),
         gradients,
         laws,
