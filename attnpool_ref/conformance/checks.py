@@ -39,7 +39,7 @@ class Situation:
     Attributes:
       kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
       title: the case's.
-      fullest: whether it is drawn for the way that gives most of what the candidate takes.
+      most: the title of the way that gives most of what the candidate takes.
       first: whether the dtype is the first one.
       measure: whether it is float64, in which gradients are held to differences and then are the reference of others.
       weights: whether the weights can be asked for.
@@ -54,7 +54,7 @@ class Situation:
 
     kind: str
     title: str
-    fullest: bool
+    most: str
     first: bool
     measure: bool
     weights: bool
@@ -76,6 +76,11 @@ class Situation:
         return (False, True) if self.weights else (False,)
 
     @property
+    def fullest(self):
+        """Whether the case is drawn for the way that gives most of what the candidate takes."""
+        return self.title.split(", ")[0] == self.most
+
+    @property
     def differentiable(self):
         """Whether gradients are asked for: each way is a program, so most dtypes have those of the fullest alone."""
         ways = self.first or self.fullest or (self.measure and self.title.startswith("smallest"))
@@ -89,7 +94,9 @@ class Situation:
         if self.kind == "shape":
             return self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
         if self.kind == "main":
-            return self.laws or self.title != "everything but masks"
+            more = self.most == "fullest"  # which is also drawn without masks
+            less = self.title == "without numbers" or (more and self.title == "without masks")
+            return not less and (self.laws or self.title != "everything but masks")
         return self.kind in ("cancelling", "tied")
 
     @property
@@ -257,11 +264,10 @@ def booked(name, finding):
 
 def situation_of(subject, case, kind, first, gradients, laws, reference):
     """The :class:`Situation` of a case; ``first`` says whether the dtype is the first one."""
-    fullest = drawing.fullest_way(subject.row, subject.calling.restrict)
     return Situation(
         kind,
         case.title,
-        case.title.split(", ")[0] == fullest,
+        drawing.fullest_way(subject.row, subject.calling.restrict),
         first,
         subject.dtype == "float64",
         subject.takes_weights(),
