@@ -39,8 +39,9 @@ class Situation:
     Attributes:
       kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
       title: the case's.
-      fullest: whether it is drawn for the way that gives most of what the candidate takes.
-      wide: whether the dtype is the first one or float64, whose gradients are judged in more ways than others'.
+      most: the title of the way that gives most of what the candidate takes.
+      first: whether the dtype is the first one.
+      measure: whether it is float64, in which gradients are held to differences and then are the reference of others.
       weights: whether the weights can be asked for.
       gradients: whether gradients are judged.
       laws: whether the candidate is judged against itself.
@@ -53,8 +54,9 @@ class Situation:
 
     kind: str
     title: str
-    fullest: bool
-    wide: bool
+    most: str
+    first: bool
+    measure: bool
     weights: bool
     gradients: bool
     laws: bool
@@ -74,9 +76,15 @@ class Situation:
         return (False, True) if self.weights else (False,)
 
     @property
+    def fullest(self):
+        """Whether the case is drawn for the way that gives most of what the candidate takes."""
+        return self.title.split(", ")[0] == self.most
+
+    @property
     def differentiable(self):
-        """Whether gradients can be asked for: each way is a program of its own, so the fullest says it in most dtypes."""
-        return self.gradients and self.floating and (self.wide or self.fullest)
+        """Whether gradients are asked for: each way is a program, so most dtypes have those of the fullest alone."""
+        ways = self.first or self.fullest or (self.measure and self.title.startswith("smallest"))
+        return self.gradients and self.floating and ways
 
     @property
     def differentiated(self):
@@ -86,13 +94,15 @@ class Situation:
         if self.kind == "shape":
             return self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
         if self.kind == "main":
-            return self.laws or self.title != "everything but masks"
+            more = self.most == "fullest"  # which is also drawn without masks
+            less = self.title == "without numbers" or (more and self.title == "without masks")
+            return not less and (self.laws or self.title != "everything but masks")
         return self.kind in ("cancelling", "tied")
 
     @property
     def gradients_with_weights(self):
         """Whether a call is differentiated that asks for the weights."""
-        return self.weights and self.fullest and self.wide
+        return self.weights and self.fullest and (self.first or self.measure)
 
 
 @dataclass(frozen=True)
@@ -116,7 +126,7 @@ def _of_shapes(s):
 
 
 def _gradient(subject, case, s):
-    compared = s.kind in ("main", "cancelling") and not s.title.startswith("with")
+    compared = s.kind in ("main", "cancelling") and (s.fullest or s.title == "smallest")
     asked = (False, True) if s.kind == "main" and s.gradients_with_weights else (False,)
     return [gradient(subject, case, weights, s.reference if compared else None) for weights in asked]
 
@@ -254,12 +264,12 @@ def booked(name, finding):
 
 def situation_of(subject, case, kind, first, gradients, laws, reference):
     """The :class:`Situation` of a case; ``first`` says whether the dtype is the first one."""
-    fullest = drawing.fullest_way(subject.row, subject.calling.restrict)
     return Situation(
         kind,
         case.title,
-        case.title.split(", ")[0] == fullest,
-        first or subject.dtype == "float64",
+        drawing.fullest_way(subject.row, subject.calling.restrict),
+        first,
+        subject.dtype == "float64",
         subject.takes_weights(),
         gradients,
         laws,
