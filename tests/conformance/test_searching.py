@@ -36,7 +36,6 @@ WRONG = {
     ),
     "a long row": (lambda x, mask: x.shape[-2] > 60, "values", None),
     "two batch axes": (lambda x, mask: x.ndim > 3, "values", None),
-    "far from 0": (lambda x, mask: x.size and np.min(np.abs(x)) > 500, "values", None),
 }
 
 
@@ -112,12 +111,18 @@ def test_a_row_that_is_wrong_already_is_not_searched():
 
 
 def test_an_answer_that_is_wrong_once_is_told():
-    calls = []
+    calls, wrong = [], []
 
     def unsteady(x, mask=None):
         calls.append(1)
-        return ref.mean_pooling(x, mask) + np.float32(len(calls) == 50)
+        result = ref.mean_pooling(x, mask)
+        if wrong and len(calls) > wrong[0] and result.size:
+            wrong.clear()
+            return result + np.float32(1)
+        return result
 
+    row_of(unsteady)
+    wrong.append(2 * len(calls) + 20)  # among the examples of the second judgement
     row = row_of(unsteady, examples=100)
     (kept,) = row.broken
     assert kept.promise == "the same answer twice"
