@@ -44,7 +44,7 @@ def examples_of(subject, traced):
         case, form = _drawn(subject, choose)
         try:
             case = subject.fit(case)
-            subject.kept.clear()
+            subject.forget()
             subject.passed(case)
             exact = subject.exact(case)
         except (NotAsked, ValueError):  # a rule of the row, or what the candidate does not take

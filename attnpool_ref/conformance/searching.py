@@ -75,7 +75,7 @@ class _Look:
     def fails(self, example):
         """Whether an example breaks a promise, whichever it is."""
         case, situation = example
-        self.subject.kept.clear()  # another example may have the same name
+        self.subject.forget()
         runner = Runner(self.report, self.subject, case, situation)
         held = []
         for name, run in _checks(situation):
@@ -105,7 +105,7 @@ class _Look:
         if self.found is None:
             return []
         case, situation, name, run, finding = self.found
-        self.subject.kept.clear()
+        self.subject.forget()
         again = Runner(self.report, self.subject, case, situation)(name, run)
         if not any(f.message for f in again):
             self._unsteady(finding)

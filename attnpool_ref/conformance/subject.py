@@ -49,6 +49,11 @@ class Subject:
         """Whether it can be asked for the weights."""
         return bool(self.row.weights) and self.calling.takes("return_weights")
 
+    def forget(self):
+        """Forgets what the oracle and the candidate have answered: another case may have the same name."""
+        self.kept.clear()
+        self._answers.clear()
+
     def values(self, case):
         """The case's arguments as the dtype holds them."""
         if not self.is_narrow and not case.dtypes:
