@@ -69,6 +69,7 @@ def show(name):
 @click.option("--padding-true", is_flag=True, help="The candidate's masks are True where there is padding.")
 @click.option("--mask-form", type=click.Choice(MASK_FORMS), help="What the candidate takes as a mask.")
 @click.option("--mask-required", is_flag=True, help="The candidate is never called without a mask.")
+@click.option("--some-real", is_flag=True, help="The candidate is never asked where nothing is real.")
 @click.option("--batched", is_flag=True, help="The candidate takes [B, L, d] and no other rank.")
 @click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
 @click.option("--arrays", type=click.Choice(ARRAYS), help="The candidate's arrays; found out unless given.")
@@ -86,6 +87,7 @@ def check(
     padding_true,
     mask_form,
     mask_required,
+    some_real,
     batched,
     leave,
     arrays,
@@ -120,6 +122,7 @@ def check(
             "padding_true": padding_true,
             "mask_form": mask_form,
             "mask_required": mask_required,
+            "some_real": some_real,
             "batched": batched,
             "leave": leave,
             "arrays": arrays,

@@ -31,9 +31,9 @@ def _shapes(row, key):
     return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
 
 
-def sized(row, parameters):
-    """The row with the sizes that these parameters have."""
-    sizes = {}
+def sized(row, sizes, parameters):
+    """The row with these sizes, and with those that these parameters have."""
+    sizes = dict(sizes)
     for key, value in parameters.items():
         own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
         sizes |= {axis: size for axis, size in zip(own, value.shape, strict=True) if axis.isidentifier()}
@@ -61,6 +61,8 @@ def fit(case, calling, parameters):
                 values[key], axes[key] = _everything_real(case, argument)
             if values[key] is not None and candidate.mask_form == "lengths":
                 values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
+            if values[key] is not None and candidate.some_real and values[key].shape[-1]:
+                values[key] = _with_something_real(values[key])
     fitted = replace(case, values=values, axes=axes)
     check_rank(fitted, candidate, parameters)
     return fitted
@@ -80,6 +82,24 @@ def _everything_real(case, argument):
     own = argument.shapes[0] if argument.shapes[0] != ("...",) else next(iter(case.axes.values()))
     shape = tuple(s for a in own for s in (case.batch if a == "..." else (contract.size_of(a, case.sizes),)))
     return np.ones(shape, bool), own
+
+
+def _with_something_real(mask):
+    """The mask with the first position real wherever nothing was."""
+    first = np.arange(mask.shape[-1]) == 0
+    return np.where(first & ~np.any(mask, -1, keepdims=True), True, mask).astype(mask.dtype)
+
+
+def check_some_real(case, calling):
+    """Raises :class:`NotAsked` where nothing is real, and the candidate is not asked for that."""
+    if not calling.candidate.some_real:
+        return
+    for key, argument in case.row.arguments.items():
+        if argument.kind != "mask" or not calling.takes(key):
+            continue
+        mask = case.values[key]
+        if case.sizes.get(argument.own[-1]) == 0 or (mask is not None and not np.all(np.any(mask, -1))):
+            raise NotAsked("what it gives where nothing is real is its own affair")
 
 
 def check_rank(case, candidate, own=()):

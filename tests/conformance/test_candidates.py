@@ -264,3 +264,27 @@ def test_the_command_line_says_the_same(here):
     assert run("--arg", "padding=mask", "--padding-true", "--mask-required", "--batched").exit_code == 0
     assert run("--arg", "padding").exit_code == 2
     assert "needs THEIRS=OURS" in run("--arg", "padding").output
+
+
+def uniform_where_nothing_is_real(x, mask):
+    return ref.mean_pooling(x, mask | ~mask.any(-1, keepdims=True))
+
+
+def test_what_stands_where_nothing_is_real_is_asked_unless_it_is_the_candidates_own_affair():
+    assert row_of(uniform_where_nothing_is_real).status == "fail"
+    row = row_of(uniform_where_nothing_is_real, some_real=True)
+    assert row.status == "pass", row.failures
+    assert row.promises["values under masks"].status == "held"
+    wrong = row_of(
+        lambda x, mask: uniform_where_nothing_is_real(x, mask & (np.arange(mask.shape[-1]) > 0)), some_real=True
+    )
+    assert wrong.status == "fail"
+
+
+def test_a_candidate_may_tie_sizes():
+    def attention(query, key, value, mask=None):
+        assert value.shape == key.shape
+        return ref.dot_product_attention(query, key, value, mask)
+
+    assert row_of(attention, "dot_product_attention").status == "fail"
+    assert row_of(attention, "dot_product_attention", sizes={"v": 8}).status == "pass"
