@@ -36,7 +36,7 @@ def sized(row, sizes, parameters):
     sizes = dict(sizes)
     for key, value in parameters.items():
         own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
-        sizes |= {axis: size for axis, size in zip(own, value.shape, strict=True) if axis.isidentifier()}
+        sizes |= {axis: size for axis, size in zip(own, value.shape, strict=True) if axis.rstrip("'").isidentifier()}
     return replace(row, sizes=sizes) if sizes else row
 
 

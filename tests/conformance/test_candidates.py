@@ -288,3 +288,15 @@ def test_a_candidate_may_tie_sizes():
 
     assert row_of(attention, "dot_product_attention").status == "fail"
     assert row_of(attention, "dot_product_attention", sizes={"v": 8}).status == "pass"
+
+
+def test_a_module_may_hold_kernels_whose_axes_have_primes():
+    rng = np.random.default_rng(0)
+    own = {f"{part}_kernel": rng.standard_normal((4, 2, 2)).astype(np.float32) for part in ("query", "key", "value")}
+    own["out_kernel"] = rng.standard_normal((2, 2, 4)).astype(np.float32)
+
+    def attend(query, key, value, mask=None):
+        return ref.multi_head_attention(query, key, value, mask, **own)
+
+    row = row_of(attend, "multi_head_attention", parameters=lambda _: own, shapes=(), laws=False)
+    assert row.status == "pass", (row.partial, row.unasked, row.failures)
