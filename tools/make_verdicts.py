@@ -7,7 +7,6 @@ import argparse
 import datetime
 import multiprocessing
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -31,7 +30,7 @@ def main():
     entries = [entry for entry in verdicts.ENTRIES if word in entry.name]
     if not entries:
         sys.exit(f"no implementation has {word!r} in its name: {', '.join(verdicts.BY_NAME)}")
-    began, pairs = time.perf_counter(), []
+    pairs = []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(PROCESSES, mp_context=context) as pool:
         for entry, verdict in zip(entries, pool.map(judge, [entry.name for entry in entries]), strict=True):
@@ -43,8 +42,7 @@ def main():
     if word:
         print(page.table(pairs), *(page.section(entry, verdict) for entry, verdict in pairs), sep="\n\n")
         return
-    minutes = round((time.perf_counter() - began) / 60, 1)
-    PATH.write_text(page.page(pairs, datetime.date.today().isoformat(), minutes))
+    PATH.write_text(page.page(pairs, datetime.date.today().isoformat()))
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ def show(name):
 @click.option("--mask-required", is_flag=True, help="The candidate is never called without a mask.")
 @click.option("--some-real", is_flag=True, help="The candidate is never asked where nothing is real.")
 @click.option("--batched", is_flag=True, help="The candidate takes [B, L, d] and no other rank.")
+@click.option("--same-batch", is_flag=True, help="All data of the candidate have the same batch axes.")
 @click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
 @click.option("--arrays", type=click.Choice(ARRAYS), help="The candidate's arrays; found out unless given.")
 @click.option("--time-limit", type=float, default=60.0, show_default=True, help="Seconds for one call.")
@@ -89,6 +90,7 @@ def check(
     mask_required,
     some_real,
     batched,
+    same_batch,
     leave,
     arrays,
     time_limit,
@@ -124,6 +126,7 @@ def check(
             "mask_required": mask_required,
             "some_real": some_real,
             "batched": batched,
+            "same_batch": same_batch,
             "leave": leave,
             "arrays": arrays,
         },

@@ -20,6 +20,7 @@ class Calls(TypedDict, total=False):
     mask_required: bool
     some_real: bool
     batched: bool
+    same_batch: bool
     sizes: Mapping[str, int]
     fixed: Mapping[str, Any]
     leave: tuple[str, ...]
@@ -42,6 +43,7 @@ class Candidate:
       mask_required: it is never called without a mask.
       some_real: what it gives where nothing is real is its own affair: it is never asked.
       batched: it takes [B, L, d] and no other rank.
+      same_batch: it takes any rank, and all data have the batch axes of one another.
       sizes: sizes that it has or ties to others: ``{"v": 8}`` where values are as wide as keys.
       fixed: what it has in place of the row's defaults: ``{"normalizer": "sparsemax"}``.
       leave: its arguments that stay at their defaults and are not the row's.
@@ -57,6 +59,7 @@ class Candidate:
     mask_required: bool = False
     some_real: bool = False
     batched: bool = False
+    same_batch: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     leave: tuple[str, ...] = ()
@@ -83,7 +86,8 @@ class Candidate:
     def says(self):
         """How it is called, where it is not as the row says, as a dict of plain data."""
         said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
-        said |= {"mask_required": self.mask_required, "some_real": self.some_real, "batched": self.batched}
+        said |= {"mask_required": self.mask_required, "some_real": self.some_real}
+        said |= {"batched": self.batched, "same_batch": self.same_batch}
         said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
         said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
         return {key: value for key, value in said.items() if value}

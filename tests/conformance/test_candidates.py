@@ -300,3 +300,32 @@ def test_a_module_may_hold_kernels_whose_axes_have_primes():
 
     row = row_of(attend, "multi_head_attention", parameters=lambda _: own, shapes=(), laws=False)
     assert row.status == "pass", (row.partial, row.unasked, row.failures)
+
+
+def test_something_is_real_along_the_axis_of_a_softmax():
+    def softmax(scores, mask=None, *, axis=-1):
+        assert mask is None or np.all(mask.any(axis))
+        return ref.masked_softmax(scores, mask, axis=axis)
+
+    row = row_of(softmax, "masked_softmax", some_real=True, shapes=("length 0",))
+    assert row.status == "pass", (row.partial, row.failures)
+
+
+def test_a_number_that_a_candidate_has_in_place_of_the_rows_default_is_judged():
+    def unscaled(query, key, value, mask=None):
+        return ref.dot_product_attention(query, key, value, mask, scale=1.0)
+
+    assert row_of(unscaled, "dot_product_attention").status == "fail"
+    assert row_of(unscaled, "dot_product_attention", fixed={"scale": 1.0}).status == "pass"
+
+
+def test_all_data_may_have_the_same_batch_axes():
+    def attention(query, key, value, mask=None):
+        assert query.ndim == key.ndim == value.ndim
+        return ref.dot_product_attention(query, key, value, mask)
+
+    shared = {"shapes": ("no batch", "batch (2, 3)", "shared")}
+    assert row_of(attention, "dot_product_attention", **shared).status == "fail"
+    row = row_of(attention, "dot_product_attention", same_batch=True, **shared)
+    assert row.status == "pass", row.failures
+    assert {u.why for u in row.unasked if "shared" in u.what} == {"all its data have the same batch axes"}

@@ -32,3 +32,9 @@ BY_NAME = {entry.name: entry for entry in ENTRIES}
 def candidate_of(name, dtype="float32"):
     """The function of an entry, for code that is pasted from the page."""
     return BY_NAME[name].make(dtype).target
+
+
+def parameters_of(name, dtype="float32"):
+    """The parameters that an entry's module holds itself, by the names of the row."""
+    candidate = BY_NAME[name].make(dtype)
+    return {} if candidate.parameters is None else candidate.parameters(candidate.target)

@@ -8,13 +8,13 @@ from verdicts.table import Entry
 
 def masked_array(dtype):
     """`numpy.ma`: operations on a masked array leave masked elements out; a mean of nothing is masked itself.
-    It is judged with `filled(0)`, which says what a masked mean becomes.
+    It is judged with `filled(0)`, which says what a masked mean becomes, and rounded to the tokens' dtype, for it is float64.
     """
     del dtype
 
     def pool(x, mask=None):
         hidden = np.ma.nomask if mask is None else np.broadcast_to(~mask[..., None], x.shape)
-        return np.ma.masked_array(x, hidden).mean(-2).filled(0)
+        return np.ma.masked_array(x, hidden).mean(-2).filled(0).astype(x.dtype)
 
     return Candidate(pool, arrays="numpy")
 
@@ -39,7 +39,7 @@ ENTRIES = (
         "mean_pooling",
         masked_array,
         ("numpy",),
-        "Nothing in float32 and float64; convert narrower tokens first.",
+        "Round the result to the dtype that you need: it is float64 whatever the tokens are.",
         long=True,
     ),
     Entry(
@@ -47,8 +47,7 @@ ENTRIES = (
         "mean_pooling",
         model_card,
         ("torch",),
-        "Write `torch.where(mask[..., None] > 0, x, 0)` in place of the product if padding may hold NaN or inf, and sum "
-        "in float32 where tokens are narrower.",
+        "Write `torch.where(mask[..., None] > 0, x, 0)` in place of the product if padding may hold NaN or inf.",
         long=True,
     ),
 )

@@ -4,6 +4,7 @@ import importlib.metadata as metadata
 import time
 from dataclasses import dataclass, field, replace
 
+import verdicts
 from attnpool_ref import conformance
 from attnpool_ref.conformance import promises
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure, RowReport
@@ -33,7 +34,8 @@ class Verdict:
     Attributes:
       entry: its name.
       reports: for each dtype the row's report.
-      elsewhere: what it gives where nothing is real and that is its own affair, or None if that is 0 after all.
+      elsewhere: what it gives where nothing is real, if that is its own affair.
+      own: the names of the parameters that it holds itself.
       versions: of its packages.
       seconds: how long it took.
     """
@@ -41,24 +43,26 @@ class Verdict:
     entry: str
     reports: dict[str, RowReport]
     elsewhere: Failure | None = None
+    own: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
 
 def judged(entry):
-    """The :class:`Verdict` of an entry: its first dtype in full, the others without laws and other shapes."""
+    """The :class:`Verdict` of an entry: its first dtype in full, the others without gradients, laws and other shapes."""
     began, reports, elsewhere = time.perf_counter(), {}, None
     for dtype in entry.dtypes:
         candidate = replace(entry.make(dtype), some_real=bool(entry.nothing_real))
         first = dtype == entry.dtypes[0]
-        rest = {} if first else {"shapes": (), "laws": False, "partial": False}
+        rest = {} if first else {"shapes": (), "laws": False, "partial": False, "gradients": False}
         reports[dtype] = _row(candidate, entry, dtype, long=entry.long and first, **rest)
         if first and entry.nothing_real:
             few = {"shapes": (), "laws": False, "partial": False, "gradients": False, "long": False}
             whole = _row(replace(candidate, some_real=False), entry, dtype, **few)
             elsewhere = next(iter(whole.promises[promises.EMPTY].failures), None)
     versions = {package: metadata.version(package) for package in entry.packages}
-    return Verdict(entry.name, reports, elsewhere, versions, time.perf_counter() - began)
+    own = tuple(verdicts.parameters_of(entry.name)) if entry.name in verdicts.BY_NAME else ()
+    return Verdict(entry.name, reports, elsewhere, own, versions, time.perf_counter() - began)
 
 
 def _row(candidate, entry, dtype, **scope):
@@ -91,7 +95,8 @@ def states(entry, verdict):
 
 def needless(entry, verdict):
     """The differences that the entry names and that do not show."""
-    return [promise for promise in entry.differs if not own_failures(verdict, promise)]
+    found = [promise for promise in entry.differs if not own_failures(verdict, promise)]
+    return found + ([promises.EMPTY] if entry.nothing_real and verdict.elsewhere is None else [])
 
 
 def right_dtypes(verdict):

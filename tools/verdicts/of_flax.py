@@ -1,4 +1,4 @@
-"""Flax' attention, Linen's and NNX'."""
+"""Flax' attention, Linen's and NNX', under ``jax.jit`` as it is used."""
 
 from attnpool_ref.conformance import Candidate
 from verdicts.parameters import PARTS, heads
@@ -7,13 +7,14 @@ from verdicts.table import Entry
 
 def _with_a_head(attention):
     """From a function of [..., n, H, d] to one without the axis of heads."""
+    import jax
 
     def attend(query, key, value, mask=None, *, bias=None):
         mask, bias = (None if array is None else array[..., None, :, :] for array in (mask, bias))
         query, key, value = (array[..., :, None, :] for array in (query, key, value))
         return attention(query, key, value, bias=bias, mask=mask, deterministic=True)[..., 0, :]
 
-    return Candidate(attend, arrays="jax")
+    return Candidate(jax.jit(attend), arrays="jax", same_batch=True)
 
 
 def linen_function(dtype):
@@ -38,6 +39,7 @@ def nnx_function(dtype):
 
 def linen_multihead(dtype):
     """A mask [..., 1 or heads, n, m], False where weights are masked out; any batch axes."""
+    import jax
     from flax import linen
 
     own = heads(dtype)
@@ -48,11 +50,12 @@ def linen_multihead(dtype):
         mask = mask[..., None, :, :] if mask is not None and mask.ndim == query.ndim else mask
         return layer.apply({"params": variables}, query, key, value, mask=mask)
 
-    return Candidate(attend, arrays="jax", parameters=lambda _: own)
+    return Candidate(jax.jit(attend), arrays="jax", same_batch=True, parameters=lambda _: own)
 
 
 def nnx_multihead(dtype):
     """A mask [..., 1 or heads, n, m], False where weights are masked out; any batch axes."""
+    import jax
     import jax.numpy as jnp
     from flax import nnx
 
@@ -66,16 +69,17 @@ def nnx_multihead(dtype):
         mask = mask[..., None, :, :] if mask is not None and mask.ndim == query.ndim else mask
         return layer(query, key, value, mask=mask)
 
-    return Candidate(attend, arrays="jax", parameters=lambda _: own)
+    return Candidate(jax.jit(attend), arrays="jax", same_batch=True, parameters=lambda _: own)
 
 
 ADVICE = (
     "Zero the padding before the call, `jnp.where(real[..., None], key, 0)` and the same for values; zero the result of "
     "queries that see nothing after it."
 )
+DTYPES = ("float32", "bfloat16")
 NOTHING = "its documentation does not say what a query gets that may look nowhere"
 ENTRIES = tuple(
-    Entry(name, row, make, ("flax", "jax"), ADVICE, nothing_real=NOTHING)
+    Entry(name, row, make, ("flax", "jax"), ADVICE, DTYPES, nothing_real=NOTHING)
     for name, row, make in (
         ("flax.linen.dot_product_attention", "dot_product_attention", linen_function),
         ("flax.linen.MultiHeadDotProductAttention", "multi_head_attention", linen_multihead),

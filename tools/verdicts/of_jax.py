@@ -1,4 +1,4 @@
-"""JAX's attention and softmax, and Equinox' attention."""
+"""JAX's attention and softmax, and Equinox' attention, under ``jax.jit`` as they are used."""
 
 from attnpool_ref.conformance import Candidate
 from verdicts.parameters import as_linear, heads
@@ -17,7 +17,7 @@ def dot_product(dtype):
         query, key, value = (array[:, :, None] for array in (query, key, value))
         return jax.nn.dot_product_attention(query, key, value, bias, mask, scale=scale)[:, :, 0]
 
-    return Candidate(attend, arrays="jax", batched=True, sizes={"v": 8})
+    return Candidate(jax.jit(attend), arrays="jax", batched=True, sizes={"v": 8})
 
 
 def softmax(dtype):
@@ -28,7 +28,7 @@ def softmax(dtype):
     def normalize(scores, mask=None, *, axis=-1):
         return jax.nn.softmax(scores, axis, where=mask)
 
-    return Candidate(normalize, arrays="jax")
+    return Candidate(jax.jit(normalize, static_argnames="axis"), arrays="jax")
 
 
 def equinox_multihead(dtype):
@@ -55,7 +55,7 @@ def equinox_multihead(dtype):
             return jax.vmap(lambda q, k, v: layer(q, k, v))(query, key, value)
         return jax.vmap(lambda q, k, v, m: layer(q, k, v, m))(query, key, value, mask)
 
-    return Candidate(attend, arrays="jax", batched=True, parameters=lambda _: own)
+    return Candidate(jax.jit(attend), arrays="jax", batched=True, parameters=lambda _: own)
 
 
 SELECT = "Zero the padding before the call, `jnp.where(real[..., None], key, 0)` and the same for values"
@@ -74,9 +74,9 @@ ENTRIES = (
         "masked_softmax",
         softmax,
         ("jax",),
-        "Replace the NaN of rows with nothing real, with `jnp.where(mask.any(-1, keepdims=True), ..., 0)` before and "
-        "after, as gradients need it.",
-        nothing_real="its documentation does not say what a row gets in which nothing is included",
+        "Nothing, unless a whole row of scores may be -inf: mask it instead.",
+        dtypes=("float32", "bfloat16"),
+        differs={"extreme scores": "where every included score is -inf there is no softmax, and NaN says so"},
     ),
     Entry(
         "equinox.nn.MultiheadAttention",
@@ -84,6 +84,7 @@ ENTRIES = (
         equinox_multihead,
         ("equinox", "jax"),
         SELECT + "; zero the result of queries that see nothing after it.",
+        ("float32", "bfloat16"),
         nothing_real=NOTHING,
     ),
 )

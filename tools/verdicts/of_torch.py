@@ -88,7 +88,6 @@ ENTRIES = (
         multihead_without_weights,
         ("torch",),
         SELECT + ".",
-        nothing_real=NOTHING,
     ),
     Entry(
         "F.scaled_dot_product_attention",

@@ -19,8 +19,8 @@ The conformance kit, pointed at attention and pooling as they are installed and 
 attnpool's. A library that breaks one is not at fault for that: its page says what to do before or after the call, if the
 promise matters to you.
 
-Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumPy {numpy}, on the CPU of {machine}, in
-{minutes} minutes: {count} implementations.
+Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumPy {numpy}, on the CPU of {machine}:
+{count} implementations, {minutes} minutes of judging, two at a time.
 
 **How it is judged.** Each implementation is asked for what its documentation offers, and called as it says: its masks, options,
 ranks and dtypes. What it does not offer is not asked. [judging.md](judging.md) says how to do the same with yours, and
@@ -35,18 +35,18 @@ judged on rows with something real. "dtypes" counts those in which every value i
 TABLE_HEAD = ("implementation", *GROUPS, "dtypes", "all")
 
 
-def page(pairs, date, minutes):
+def page(pairs, date):
     """The page.
 
     Args:
       pairs: (entry, verdict) in the order of the page.
       date: when it was judged.
-      minutes: how long that took.
     """
     import numpy
 
     facts = {"version": attnpool_ref.__version__, "python": platform.python_version(), "numpy": numpy.__version__}
     facts |= {"machine": f"{platform.system()} {platform.machine()}", "count": len(pairs)}
+    minutes = round(sum(verdict.seconds for _, verdict in pairs) / 60)
     parts = [INTRODUCTION.format(date=date, minutes=minutes, **facts), table(pairs), promises_in_words()]
     parts += ["## The code", CODE, *(section(entry, verdict) for entry, verdict in pairs)]
     return "\n\n".join(parts) + "\n"
@@ -54,7 +54,7 @@ def page(pairs, date, minutes):
 
 CODE = """
 The smallest cases run as they stand in a checkout, with `PYTHONPATH=tools` and the library installed. `candidate_of` gives the
-function that stands above the case; parameters that a module holds itself are printed, for the oracle needs them too.
+function that stands above the case, `parameters_of` what a module holds itself, which the oracle needs as well.
 """.strip()
 
 
@@ -137,8 +137,8 @@ def _differences(entry, verdict, states):
     lines = []
     if entry.nothing_real:
         found = verdict.elsewhere
-        gives = f" Here {_short(found.message)}." if found else " Here it is 0 nevertheless."
-        lines.append(f"* **{promises.EMPTY}**: {entry.nothing_real}.{gives}")
+        gives = _short(found.message) if found else "it is 0 nevertheless"
+        lines.append(f"* **{promises.EMPTY}**: {entry.nothing_real}. Here {gives}.")
     for name, reason in entry.differs.items():
         if states[name] == DIFFERS:
             lines.append(f"* **{name}**: {reason}. Here {_short(judging.own_failures(verdict, name)[0].message)}.")
@@ -164,20 +164,25 @@ def _code(entry, verdict, states):
     shown += [(name, judging.own_failures(verdict, name)[0]) for name in entry.differs if states[name] == DIFFERS]
     shown += [(promises.EMPTY, verdict.elsewhere)] if verdict.elsewhere else []
     for name, failure in shown:
-        blocks.append(f"{name}, in {failure.dtype}:\n\n```python\n{runnable(entry, failure)}\n```")
+        blocks.append(f"{name}, in {failure.dtype}:\n\n```python\n{runnable(entry, verdict, failure)}\n```")
     text = "\n\n".join(blocks)
     title = "How it is called, and the smallest cases" if shown else "How it is called"
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
-def runnable(entry, failure):
+def runnable(entry, verdict, failure):
     """The code of a failure, with the candidate from the table of entries."""
-    kept = [text for text in failure.snippet.split("\n") if not _finds_candidate(text)]
-    place = next(
-        (i for i, text in enumerate(kept) if not text.startswith(("import ", "from ", "jax.config"))), len(kept)
-    )
-    made = ["from verdicts import candidate_of", f"candidate = candidate_of({entry.name!r}, {failure.dtype!r})"]
-    return "\n".join([*kept[:place], *made, *kept[place:]])
+    found = f"({entry.name!r}, {failure.dtype!r})"
+    made = [
+        "from verdicts import candidate_of" + (", parameters_of" if verdict.own else ""),
+        f"candidate = candidate_of{found}",
+    ]
+    made += [f"own = parameters_of{found}"] if verdict.own else []
+    for statement in re.split(r"\n(?=\S)", failure.snippet):
+        name = statement.partition(" = ")[0]
+        if not _finds_candidate(statement):
+            made.append(f"{name} = own[{name!r}]" if name in verdict.own else statement)
+    return "\n".join(made)
 
 
 def _finds_candidate(text):
