@@ -39,7 +39,7 @@ ENTRIES = (
         "mean_pooling",
         masked_array,
         ("numpy",),
-        "Round the result to the dtype that you need: it is float64 whatever the tokens are.",
+        "Look for NaN yourself, which it takes for masked. Round the result to the dtype that you need: it is float64.",
         long=True,
     ),
     Entry(

@@ -57,12 +57,20 @@ def judged(entry):
         rest = {} if first else {"shapes": (), "laws": False, "partial": False, "gradients": False}
         reports[dtype] = _row(candidate, entry, dtype, long=entry.long and first, **rest)
         if first and entry.nothing_real:
-            few = {"shapes": (), "laws": False, "partial": False, "gradients": False, "long": False}
-            whole = _row(replace(candidate, some_real=False), entry, dtype, **few)
-            elsewhere = next(iter(whole.promises[promises.EMPTY].failures), None)
+            elsewhere = _elsewhere(replace(candidate, some_real=False), entry, dtype)
     versions = {package: metadata.version(package) for package in entry.packages}
     own = tuple(verdicts.parameters_of(entry.name)) if entry.name in verdicts.BY_NAME else ()
     return Verdict(entry.name, reports, elsewhere, own, versions, time.perf_counter() - began)
+
+
+def _elsewhere(candidate, entry, dtype):
+    """What the candidate gives where nothing is real, if that is not 0, with weights or without them."""
+    few = {"shapes": (), "partial": False, "gradients": False, "long": False}
+    for promise, laws in ((promises.EMPTY, False), ("return_weights", True)):
+        found = _row(candidate, entry, dtype, laws=laws, **few).promises[promise].failures
+        if found:
+            return found[0]
+    return None
 
 
 def _row(candidate, entry, dtype, **scope):

@@ -1,7 +1,7 @@
 """JAX's attention and softmax, and Equinox' attention, under ``jax.jit`` as they are used."""
 
 from attnpool_ref.conformance import Candidate
-from verdicts.parameters import as_linear, heads
+from verdicts.parameters import NARROW, as_linear, heads
 from verdicts.table import Entry
 
 
@@ -66,7 +66,7 @@ ENTRIES = (
         "dot_product_attention",
         dot_product,
         ("jax",),
-        SELECT + "; zero the result of queries that see nothing after it.",
+        SELECT + "; zero the result of queries that see nothing after it. In float64 its softmax is float32's.",
         nothing_real=NOTHING,
     ),
     Entry(
@@ -86,5 +86,6 @@ ENTRIES = (
         SELECT + "; zero the result of queries that see nothing after it.",
         ("float32", "bfloat16"),
         nothing_real=NOTHING,
+        differs=NARROW,
     ),
 )

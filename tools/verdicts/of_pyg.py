@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.conformance import Candidate
-from verdicts.parameters import eighths, heads
+from verdicts.parameters import NARROW, eighths, heads
 from verdicts.table import Entry
 
 
@@ -57,5 +57,12 @@ ENTRIES = (
     Entry("MeanAggregation (PyG)", "mean_pooling", mean, ("torch_geometric", "torch"), NOTHING, long=True),
     Entry("MaxAggregation (PyG)", "max_pooling", maximum, ("torch_geometric", "torch"), NOTHING),
     Entry("SoftmaxAggregation (PyG)", "attention_pooling", softmax, ("torch_geometric", "torch"), NOTHING),
-    Entry("AttentionalAggregation (PyG)", "attention_pooling", attentional, ("torch_geometric", "torch"), NOTHING),
+    Entry(
+        "AttentionalAggregation (PyG)",
+        "attention_pooling",
+        attentional,
+        ("torch_geometric", "torch"),
+        NOTHING,
+        differs=NARROW,
+    ),
 )
