@@ -1,12 +1,12 @@
 # The usual tools' own commands, nothing more. VENV and PYTHON may be given: make test VENV=.venv313 PYTHON=python3.13
-# PEERS may pin what `make peers` and `make bench` install: make peers PEERS='torch==2.13.0'. ARGS go to the bench: ARGS=--quick
+# PEERS may pin what `make peers`, `make verdicts` and `make bench` install: make peers PEERS='torch==2.13.0'. ARGS go to the bench: ARGS=--quick
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test peers lint docs bench accelerator
+.PHONY: help demo check test peers lint docs verdicts bench accelerator
 
 help: ## show this list
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -32,6 +32,9 @@ docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, docs/bugs.
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tools/make_stubs.py
 
+verdicts: $(VENV)/verdicts.stamp ## judge other libraries' attention and pooling; writes docs/verdicts.md
+	PYTHONPATH=.:tools $(BIN)/python tools/make_verdicts.py $(ARGS)
+
 bench: $(VENV)/bench.stamp ## time attnpool_flax beside the floor and other libraries; writes docs/performance.md
 	$(BIN)/python -m bench $(ARGS)
 
@@ -52,6 +55,10 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 $(VENV)/peers.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[peers]' $(PEERS)
 	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
+
+$(VENV)/verdicts.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[verdicts]' $(PEERS)
+	touch $@ $(VENV)/all.stamp
 
 $(VENV)/bench.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[bench]' $(PEERS)

@@ -72,7 +72,9 @@ def show(name):
 @click.option("--padding-true", is_flag=True, help="The candidate's masks are True where there is padding.")
 @click.option("--mask-form", type=click.Choice(MASK_FORMS), help="What the candidate takes as a mask.")
 @click.option("--mask-required", is_flag=True, help="The candidate is never called without a mask.")
+@click.option("--some-real", is_flag=True, help="The candidate is never asked where nothing is real.")
 @click.option("--batched", is_flag=True, help="The candidate takes [B, L, d] and no other rank.")
+@click.option("--same-batch", is_flag=True, help="All data of the candidate have the same batch axes.")
 @click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
 @click.option("--refusals", is_flag=True, help="Ask the candidate to refuse bad input as well.")
 @click.option(
@@ -103,7 +105,9 @@ def check(
     padding_true,
     mask_form,
     mask_required,
+    some_real,
     batched,
+    same_batch,
     leave,
     refusals,
     waive,
@@ -143,7 +147,9 @@ def check(
             "padding_true": padding_true,
             "mask_form": mask_form,
             "mask_required": mask_required,
+            "some_real": some_real,
             "batched": batched,
+            "same_batch": same_batch,
             "leave": leave,
             "arrays": arrays,
         },

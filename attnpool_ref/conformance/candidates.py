@@ -18,7 +18,10 @@ class Calls(TypedDict, total=False):
     padding_true: bool
     mask_form: str | None
     mask_required: bool
+    some_real: bool
     batched: bool
+    same_batch: bool
+    sizes: Mapping[str, int]
     fixed: Mapping[str, Any]
     leave: tuple[str, ...]
     arrays: Any
@@ -38,7 +41,10 @@ class Candidate:
         "segments" (tokens of all examples in one row [N, d], ``segment_ids`` [N] and ``num_segments``); None for
         the row's own, boolean or integer.
       mask_required: it is never called without a mask.
+      some_real: what it gives where nothing is real is its own affair: it is never asked.
       batched: it takes [B, L, d] and no other rank.
+      same_batch: it takes any rank, and all data have the batch axes of one another.
+      sizes: sizes that it has or ties to others: ``{"v": 8}`` where values are as wide as keys.
       fixed: what it has in place of the row's defaults: ``{"normalizer": "sparsemax"}``.
       leave: its arguments that stay at their defaults and are not the row's.
       arrays: "numpy", "jax", "torch", "keras", or an adapter; found out if None.
@@ -51,7 +57,10 @@ class Candidate:
     padding_true: bool = False
     mask_form: str | None = None
     mask_required: bool = False
+    some_real: bool = False
     batched: bool = False
+    same_batch: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     leave: tuple[str, ...] = ()
     arrays: Any = None
@@ -77,7 +86,9 @@ class Candidate:
     def says(self):
         """How it is called, where it is not as the row says, as a dict of plain data."""
         said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
-        said |= {"mask_required": self.mask_required, "batched": self.batched, "leave": list(self.leave)}
+        said |= {"mask_required": self.mask_required, "some_real": self.some_real}
+        said |= {"batched": self.batched, "same_batch": self.same_batch}
+        said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
         said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
         return {key: value for key, value in said.items() if value}
 

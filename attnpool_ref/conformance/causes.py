@@ -25,7 +25,7 @@ def of(evidence, promises):
     wrong = [(each.subject, _answers(each)) for each in evidence if each.cases]
     wrong = [(subject, answers) for subject, answers in wrong if answers]
     if not wrong:
-        return _of_padding(promises)
+        return [] if any(each.cases for each in evidence) else _of_padding(promises)
     subject = wrong[0][0]
     fitting = [mistake for mistake in mistakes_of(subject.row, subject.oracle)]
     for subject, answers in wrong:

@@ -202,7 +202,7 @@ def agreeing(subject, case, situation, return_weights):
 
 
 def _of_each_promise(subject, case, return_weights, got, found):
-    values = promises.MASKED if any(not np.all(case.values[k]) for k in case.given("mask")) else promises.VALUES
+    values = promises.MASKED if _hides(case) else promises.VALUES
     judged = [Finding(promises.ANSWER, case)]
     if found.aspect == "shape" and found.message:
         return [*judged, _named(found, promises.SHAPE)]
@@ -227,6 +227,12 @@ def _of_each_promise(subject, case, return_weights, got, found):
     weights = agreement(subject, case, True, [*right[:count], *got[count:]])
     found = agreement(subject, case, True, [*got[:count], *right[count:]])
     return [*judged, _named(weights, promises.WEIGHTS), _named(found, values)]
+
+
+def _hides(case):
+    """Whether masks, or the lengths in their place, hide something."""
+    lengths = [k for k in case.given("int") if k == "lengths" and case.arguments()[k].optional]
+    return bool(lengths) or any(not np.all(case.values[k]) for k in case.given("mask"))
 
 
 def _named(finding, promise):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnpool_ref import contract
+from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.candidates import Candidate
 
@@ -31,12 +32,12 @@ def _shapes(row, key):
     return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
 
 
-def sized(row, parameters):
-    """The row with the sizes that these parameters have."""
-    sizes = {}
+def sized(row, sizes, parameters):
+    """The row with these sizes, and with those that these parameters have."""
+    sizes = dict(sizes)
     for key, value in parameters.items():
         own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
-        sizes |= {axis: size for axis, size in zip(own, value.shape, strict=True) if axis.isidentifier()}
+        sizes |= {axis: size for axis, size in zip(own, value.shape, strict=True) if axis.rstrip("'").isidentifier()}
     return replace(row, sizes=sizes) if sizes else row
 
 
@@ -63,11 +64,14 @@ def fit(case, calling, parameters):
         if argument.kind == "number" and key not in parameters and _has_another(case, calling, key):
             default = calling.default(key)
             values[key] = None if default is None else np.float64(default)
+            axes |= {key: ()} if values[key] is not None else {}
         if argument.kind == "mask" and calling.takes(key):
             if values[key] is None and needs_mask(calling, key) and not _has_lengths(case):
                 values[key], axes[key] = _everything_real(case, argument)
             if values[key] is not None and candidate.mask_form == "lengths":
                 values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
+            if values[key] is not None and candidate.some_real and values[key].shape[_reduced(case)]:
+                values[key] = _with_something_real(values[key], _reduced(case))
     fitted = replace(case, values=values, options=options, axes=axes)
     check_rank(fitted, candidate, parameters)
     return fitted
@@ -96,15 +100,40 @@ def _everything_real(case, argument):
     return np.ones(shape, bool), own
 
 
+def _reduced(case):
+    """The axis of a mask along which something may be real."""
+    return case.options.get("axis", -1)
+
+
+def _with_something_real(mask, axis):
+    """The mask with the first position real wherever nothing was."""
+    mended = np.moveaxis(mask.copy(), axis, -1)
+    mended[..., 0] |= ~np.any(mended, -1)
+    return np.moveaxis(mended, -1, axis)
+
+
+def check_some_real(case, calling):
+    """Raises :class:`NotAsked` where nothing is real, and the candidate is not asked for that."""
+    if not calling.candidate.some_real:
+        return
+    for key, argument in case.row.arguments.items():
+        if argument.kind != "mask" or not calling.takes(key):
+            continue
+        mask, axes = case.values[key], argument.own or drawing.ANY_RANK
+        if case.sizes.get(axes[_reduced(case)]) == 0 or (mask is not None and not np.all(np.any(mask, _reduced(case)))):
+            raise NotAsked("what it gives where nothing is real is its own affair")
+
+
 def check_rank(case, candidate, own=()):
     """Raises :class:`NotAsked` where a case is of a rank that the candidate, which holds ``own``, does not take."""
-    if candidate.batched and case.row.batched:
+    if case.row.batched and (candidate.batched or candidate.same_batch):
         arguments = case.row.arguments
-        shared = [
-            k for k, axes in case.axes.items() if k not in own and arguments[k].kind == "data" and "..." not in axes
-        ]
-        if len(case.batch) != 1 or case.spread or any(arguments[k].batched for k in shared):
+        data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
+        shared = case.batch and any(arguments[k].batched for k in data if k not in own)
+        if candidate.batched and (len(case.batch) != 1 or case.spread or shared):
             raise NotAsked("it takes one batch axis, and all data have it")
+        if shared:
+            raise NotAsked("all its data have the same batch axes")
     if candidate.mask_form == "segments" and not case.batch:
         raise NotAsked("segment numbers are for several examples")
 

@@ -41,7 +41,7 @@ def reproduce(subject, finding, got=None):
     args, kwargs = arrange(subject.oracle, {key: key for key in ours})
     lines += [f"print('oracle:', attnpool_ref.{name}({_call(args, kwargs)}))"]
     if finding.check not in (VALUES, MASKED, ANSWER):
-        lines += [f"# {finding.check}: {finding.message}"]
+        lines += [f"# {finding.check}: {' '.join(finding.message.split())}"]
     return "\n".join(lines)
 
 

@@ -28,7 +28,7 @@ class Subject:
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
         self.function = self.candidate.target
         self.parameters = fitting.own_parameters(self.candidate, row, adapter)
-        self.row = fitting.sized(row, self.parameters)
+        self.row = fitting.sized(row, self.candidate.sizes, self.parameters)
         self.calling = Calling(row, self.candidate, self.parameters)
         self.oracle = getattr(attnpool_ref, row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
@@ -69,6 +69,7 @@ class Subject:
           NotAsked: it cannot be passed.
         """
         fitting.check_rank(case, self.candidate, self.parameters)
+        fitting.check_some_real(case, self.calling)
         arguments, calling = self.row.arguments, self.calling
         numbers, packed = case.given("number"), self._packed(case)
         passed = {}

@@ -264,3 +264,68 @@ def test_the_command_line_says_the_same(here):
     assert run("--arg", "padding=mask", "--padding-true", "--mask-required", "--batched").exit_code == 0
     assert run("--arg", "padding").exit_code == 2
     assert "needs THEIRS=OURS" in run("--arg", "padding").output
+
+
+def uniform_where_nothing_is_real(x, mask):
+    return ref.mean_pooling(x, mask | ~mask.any(-1, keepdims=True))
+
+
+def test_what_stands_where_nothing_is_real_is_asked_unless_it_is_the_candidates_own_affair():
+    assert row_of(uniform_where_nothing_is_real).status == "fail"
+    row = row_of(uniform_where_nothing_is_real, some_real=True)
+    assert row.status == "pass", row.failures
+    assert row.promises["values under masks"].status == "held"
+    wrong = row_of(
+        lambda x, mask: uniform_where_nothing_is_real(x, mask & (np.arange(mask.shape[-1]) > 0)), some_real=True
+    )
+    assert wrong.status == "fail"
+
+
+def test_a_candidate_may_tie_sizes():
+    def attention(query, key, value, mask=None):
+        assert value.shape == key.shape
+        return ref.dot_product_attention(query, key, value, mask)
+
+    assert row_of(attention, "dot_product_attention").status == "fail"
+    assert row_of(attention, "dot_product_attention", sizes={"v": 8}).status == "pass"
+
+
+def test_a_module_may_hold_kernels_whose_axes_have_primes():
+    rng = np.random.default_rng(0)
+    own = {f"{part}_kernel": rng.standard_normal((4, 2, 2)).astype(np.float32) for part in ("query", "key", "value")}
+    own["out_kernel"] = rng.standard_normal((2, 2, 4)).astype(np.float32)
+
+    def attend(query, key, value, mask=None):
+        return ref.multi_head_attention(query, key, value, mask, **own)
+
+    row = row_of(attend, "multi_head_attention", parameters=lambda _: own, shapes=(), laws=False)
+    assert row.status == "pass", (row.partial, row.unasked, row.failures)
+
+
+def test_something_is_real_along_the_axis_of_a_softmax():
+    def softmax(scores, mask=None, *, axis=-1):
+        assert mask is None or np.all(mask.any(axis))
+        return ref.masked_softmax(scores, mask, axis=axis)
+
+    row = row_of(softmax, "masked_softmax", some_real=True, shapes=("length 0",))
+    assert row.status == "pass", (row.partial, row.failures)
+
+
+def test_a_number_that_a_candidate_has_in_place_of_the_rows_default_is_judged():
+    def unscaled(query, key, value, mask=None):
+        return ref.dot_product_attention(query, key, value, mask, scale=1.0)
+
+    assert row_of(unscaled, "dot_product_attention").status == "fail"
+    assert row_of(unscaled, "dot_product_attention", fixed={"scale": 1.0}).status == "pass"
+
+
+def test_all_data_may_have_the_same_batch_axes():
+    def attention(query, key, value, mask=None):
+        assert query.ndim == key.ndim == value.ndim
+        return ref.dot_product_attention(query, key, value, mask)
+
+    shared = {"shapes": ("no batch", "batch (2, 3)", "shared")}
+    assert row_of(attention, "dot_product_attention", **shared).status == "fail"
+    row = row_of(attention, "dot_product_attention", same_batch=True, **shared)
+    assert row.status == "pass", row.failures
+    assert {u.why for u in row.unasked if "shared" in u.what} == {"all its data have the same batch axes"}

@@ -1,0 +1,111 @@
+"""Keras' attention layers and its masked mean, with PyTorch beneath unless KERAS_BACKEND says otherwise."""
+
+import os
+
+import numpy as np
+
+from attnpool_ref.conformance import Candidate
+from verdicts.parameters import NARROW, PARTS, eighths, heads
+from verdicts.table import Entry
+
+
+def _keras():
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    import keras
+
+    return keras
+
+
+def attention(dtype):
+    """A query and a value, which is the key as well, unscaled products, and a boolean mask of each: values at masked
+    positions do not contribute, and the output is 0 at masked queries.
+    """
+    layer = _keras().layers.Attention(dtype=dtype)
+
+    def attend(query, context, query_mask=None, context_mask=None, *, return_weights=False):
+        masks = None if query_mask is None and context_mask is None else [context_mask, query_mask]
+        return layer([context, query], mask=masks, return_attention_scores=return_weights)
+
+    return Candidate(attend, arrays="keras", batched=True)
+
+
+def additive_attention(dtype):
+    """Query, value and key, the layer's `scale` as the output kernel, and a mask over the pairs [B, n, m], which
+    `_apply_scores` documents. It has no maps of query and key: the row's are the identity.
+    """
+    scale = eighths(np.random.default_rng(0), 4)
+    layer = _keras().layers.AdditiveAttention(dtype=dtype)
+    layer.build([(1, 1, 4)] * 3)
+    layer.set_weights([scale])
+    own = {"query_kernel": np.eye(4), "key_kernel": np.eye(4), "out_kernel": scale}
+    own = {name: value.astype(heads(dtype)["out_bias"].dtype) for name, value in own.items()}
+
+    def attend(query, key, value, mask=None, *, return_weights=False):
+        masks = None if mask is None else [None, mask]
+        return layer([query, value, key], mask=masks, return_attention_scores=return_weights)
+
+    return Candidate(attend, arrays="keras", batched=True, parameters=lambda _: own)
+
+
+def multi_head_attention(dtype):
+    """A boolean `attention_mask` [B, n, m], 1 where a query may look; `return_attention_scores`."""
+    own = heads(dtype)
+    layer = _keras().layers.MultiHeadAttention(2, 2, output_shape=4, dtype=dtype)
+    layer.build((1, 1, 4), (1, 1, 4), (1, 1, 4))
+    layer.set_weights([own[f"{part}_{kind}"].astype(np.float64) for part in PARTS for kind in ("kernel", "bias")])
+
+    def attend(query, key, value, mask=None, *, return_weights=False):
+        return layer(query, value, key, attention_mask=mask, return_attention_scores=return_weights)
+
+    return Candidate(attend, arrays="keras", batched=True, parameters=lambda _: own)
+
+
+def average(dtype):
+    """A mask [B, L] of the steps; masked steps are left out of the average."""
+    layer = _keras().layers.GlobalAveragePooling1D(dtype=dtype)
+
+    def pool(x, mask=None):
+        return layer(x, mask=mask)
+
+    return Candidate(pool, arrays="keras", batched=True)
+
+
+SELECT = "Zero the padding of keys and values before the call, `keras.ops.where(mask[..., None], x, 0)`"
+AT_LEAST_ONE = "its documentation wants at least one True in each row of the mask"
+ENTRIES = (
+    Entry(
+        "keras.layers.Attention",
+        "mask_attention",
+        attention,
+        ("keras", "torch"),
+        SELECT + ", and keep scores far above -1e9.",
+        nothing_real=AT_LEAST_ONE,
+    ),
+    Entry(
+        "keras.layers.AdditiveAttention",
+        "additive_attention",
+        additive_attention,
+        ("keras", "torch"),
+        SELECT + ".",
+        nothing_real=AT_LEAST_ONE,
+    ),
+    Entry(
+        "keras.layers.MultiHeadAttention",
+        "multi_head_attention",
+        multi_head_attention,
+        ("keras", "torch"),
+        SELECT + "; zero the result of queries that see nothing after it, which is 0 with the scores alone.",
+        nothing_real="its documentation does not say what a query gets that may look nowhere",
+        differs=NARROW
+        | {"return_weights": "with the scores it computes by another program; results agree to rounding"},
+    ),
+    Entry(
+        "keras.layers.GlobalAveragePooling1D",
+        "mean_pooling",
+        average,
+        ("keras", "torch"),
+        "Replace the NaN of examples without a token, before the loss sees them.",
+        nothing_real="its documentation does not say what the average of no step is",
+        long=True,
+    ),
+)

@@ -1,0 +1,68 @@
+"""PyTorch Geometric's aggregations: tokens of all examples in one array, and the number of the example of each."""
+
+import numpy as np
+
+from attnpool_ref.conformance import Candidate
+from verdicts.parameters import NARROW, eighths, heads
+from verdicts.table import Entry
+
+
+def _aggregated(aggregation, **how):
+    def pool(x, segment_ids, num_segments):
+        return aggregation(x, segment_ids.long(), dim_size=num_segments)
+
+    return Candidate(pool, arrays="torch", mask_form="segments", **how)
+
+
+def mean(dtype):
+    """The average of each set of elements; `dim_size` for sets without elements at the end."""
+    del dtype
+    from torch_geometric.nn import aggr
+
+    return _aggregated(aggr.MeanAggregation())
+
+
+def maximum(dtype):
+    """The largest of each set of elements, feature by feature."""
+    del dtype
+    from torch_geometric.nn import aggr
+
+    return _aggregated(aggr.MaxAggregation())
+
+
+def softmax(dtype):
+    """A softmax over each set of elements, feature by feature, with an inverse temperature: for one feature this is
+    attention with the temperature as the query.
+    """
+    from torch_geometric.nn import aggr
+
+    own = {"query": np.array([0.75], heads(dtype)["out_bias"].dtype)}
+    return _aggregated(aggr.SoftmaxAggregation(t=0.75), parameters=lambda _: own, fixed={"scale": 1.0})
+
+
+def attentional(dtype):
+    """A softmax over each set of elements of a score that `gate_nn` gives: a linear map, which is the query."""
+    import torch
+    from torch_geometric.nn import aggr
+
+    query = eighths(np.random.default_rng(0), 4)
+    gate = torch.nn.Linear(4, 1, bias=False, dtype=getattr(torch, dtype))
+    gate.load_state_dict({"weight": torch.tensor(query[None])})
+    own = {"query": query.astype(heads(dtype)["out_bias"].dtype)}
+    return _aggregated(aggr.AttentionalAggregation(gate), parameters=lambda _: own, fixed={"scale": 1.0})
+
+
+NOTHING = "Nothing: packed tokens have no padding."
+ENTRIES = (
+    Entry("MeanAggregation (PyG)", "mean_pooling", mean, ("torch_geometric", "torch"), NOTHING, long=True),
+    Entry("MaxAggregation (PyG)", "max_pooling", maximum, ("torch_geometric", "torch"), NOTHING),
+    Entry("SoftmaxAggregation (PyG)", "attention_pooling", softmax, ("torch_geometric", "torch"), NOTHING),
+    Entry(
+        "AttentionalAggregation (PyG)",
+        "attention_pooling",
+        attentional,
+        ("torch_geometric", "torch"),
+        NOTHING,
+        differs=NARROW,
+    ),
+)

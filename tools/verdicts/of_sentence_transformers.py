@@ -1,0 +1,56 @@
+"""The pooling of sentence-transformers, in the modes that have a row: `weightedmean` weighs tokens by their position."""
+
+from attnpool_ref.conformance import Candidate
+from verdicts.table import Entry
+
+
+def _pooled(mode):
+    from sentence_transformers.models import Pooling
+
+    pooling = Pooling(8, mode)
+
+    def pool(x, mask=None):
+        features = {"token_embeddings": x} | ({} if mask is None else {"attention_mask": mask})
+        return pooling(features)["sentence_embedding"]
+
+    return Candidate(pool, arrays="torch", mask_form="integer", batched=True)
+
+
+def mean(dtype):
+    """The mean of the token embeddings whose `attention_mask` is 1; all of them without a mask."""
+    del dtype
+    return _pooled("mean")
+
+
+def maximum(dtype):
+    """The maximum of the token embeddings whose `attention_mask` is 1, feature by feature."""
+    del dtype
+    return _pooled("max")
+
+
+def first(dtype):
+    """The embedding of the first token whose `attention_mask` is 1."""
+    del dtype
+    return _pooled("cls")
+
+
+def last(dtype):
+    """The embedding of the last token whose `attention_mask` is 1."""
+    del dtype
+    return _pooled("lasttoken")
+
+
+SELECT = (
+    "Zero the padding before the call, `torch.where(attention_mask[..., None] > 0, x, 0)`, if it may hold NaN or inf"
+)
+SKIP = "Leave out texts without a token, or replace their vectors"
+NOTHING = "its documentation does not say what a text without a token gets"
+ENTRIES = tuple(
+    Entry(f"Pooling({mode!r}) (sentence-transformers)", row, make, ("sentence-transformers", "torch"), advice, **rest)
+    for mode, row, make, advice, rest in (
+        ("mean", "mean_pooling", mean, SELECT + ".", {"long": True}),
+        ("max", "max_pooling", maximum, SKIP + ".", {"nothing_real": NOTHING}),
+        ("cls", "first_pooling", first, SKIP + ".", {"nothing_real": NOTHING}),
+        ("lasttoken", "last_pooling", last, SELECT + ".", {}),
+    )
+)

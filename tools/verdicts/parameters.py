@@ -1,0 +1,29 @@
+"""Parameters of a small multi-head attention: two heads of width 2 on vectors of width 4."""
+
+import numpy as np
+
+from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
+
+PARTS = ("query", "key", "value", "out")
+NARROW = {"extreme scores": "in bfloat16 its linear maps are rounded to bfloat16, and scores of large data with them"}
+"""What every module of a narrow dtype defines otherwise than the row, which rounds nothing on the way."""
+
+
+def heads(dtype):
+    """Kernels [4, 2, 2], an output kernel [2, 2, 4] and biases, by the names of the row, in eighths: exact in any dtype."""
+    rng = np.random.default_rng(0)
+    shapes = {f"{part}_kernel": (2, 2, 4) if part == "out" else (4, 2, 2) for part in PARTS}
+    shapes |= {f"{part}_bias": (4,) if part == "out" else (2, 2) for part in PARTS}
+    return {name: eighths(rng, shape).astype(numpy_dtype(dtype)) for name, shape in shapes.items()}
+
+
+def eighths(rng, shape):
+    """Normal draws of size 1/2, rounded to eighths."""
+    return np.round(4 * rng.standard_normal(shape)) / 8
+
+
+def as_linear(own):
+    """The same as linear layers from 4 to 4 have them: {part: (weight [4, 4], bias [4])}, float64."""
+    wide = {name: value.astype(np.float64) for name, value in own.items()}
+    kernels = {part: wide[f"{part}_kernel"].reshape(4, 4).T for part in PARTS}
+    return {part: (kernel, wide[f"{part}_bias"].reshape(4)) for part, kernel in kernels.items()}
