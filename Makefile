@@ -18,7 +18,7 @@ check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every varian
 	$(BIN)/attnpool check
 
 test: $(VENV)/dev.stamp ## run the tests
-	$(BIN)/pytest -q -n 2
+	$(BIN)/pytest -q -n 2 --dist worksteal
 
 peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch and Flax; fails where they are skipped
 	$(BIN)/pytest -q -n 2 tests/peers

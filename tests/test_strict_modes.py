@@ -1,6 +1,7 @@
 """Every function under JAX's strict modes, all at once: no implicit promotion, rank, NaN, leak or transfer."""
 
 import contextlib
+import gc
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,14 @@ def fullest(row):
 
 ALL = [(row, fullest(row)) for row in variants.VARIANTS]
 ids = {"ids": lambda value: value.name if isinstance(value, variants.Variant) else ""}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_objects():
+    """The check for leaks collects garbage at each trace: among few objects, whatever other tests have left."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @contextlib.contextmanager
