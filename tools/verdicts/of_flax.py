@@ -1,7 +1,7 @@
 """Flax' attention, Linen's and NNX', under ``jax.jit`` as it is used."""
 
 from attnpool_ref.conformance import Candidate
-from verdicts.parameters import NARROW, PARTS, heads
+from verdicts.parameters import PARTS, heads
 from verdicts.table import Entry
 
 
@@ -79,11 +79,11 @@ ADVICE = (
 DTYPES = ("float32", "bfloat16")
 NOTHING = "its documentation does not say what a query gets that may look nowhere"
 ENTRIES = tuple(
-    Entry(name, row, make, ("flax", "jax"), ADVICE, DTYPES, nothing_real=NOTHING, differs=differs)
-    for name, row, make, differs in (
-        ("flax.linen.dot_product_attention", "dot_product_attention", linen_function, {}),
-        ("flax.linen.MultiHeadDotProductAttention", "multi_head_attention", linen_multihead, NARROW),
-        ("flax.nnx.dot_product_attention", "dot_product_attention", nnx_function, {}),
-        ("flax.nnx.MultiHeadAttention", "multi_head_attention", nnx_multihead, NARROW),
+    Entry(name, row, make, ("flax", "jax"), ADVICE, DTYPES, nothing_real=NOTHING)
+    for name, row, make in (
+        ("flax.linen.dot_product_attention", "dot_product_attention", linen_function),
+        ("flax.linen.MultiHeadDotProductAttention", "multi_head_attention", linen_multihead),
+        ("flax.nnx.dot_product_attention", "dot_product_attention", nnx_function),
+        ("flax.nnx.MultiHeadAttention", "multi_head_attention", nnx_multihead),
     )
 )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.conformance import Candidate
-from verdicts.parameters import NARROW, eighths, heads
+from verdicts.parameters import eighths, heads
 from verdicts.table import Entry
 
 
@@ -63,6 +63,5 @@ ENTRIES = (
         attentional,
         ("torch_geometric", "torch"),
         NOTHING,
-        differs=NARROW,
     ),
 )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.conformance import Candidate
-from verdicts.parameters import NARROW, PARTS, as_linear, heads
+from verdicts.parameters import PARTS, as_linear, heads
 from verdicts.table import Entry
 
 
@@ -81,7 +81,6 @@ ENTRIES = (
         ("torch",),
         SELECT + "; give a query that sees nothing one key to look at, and zero its result after the call.",
         nothing_real=NOTHING,
-        differs=NARROW,
     ),
     Entry(
         "torch.nn.MultiheadAttention, need_weights=False",
@@ -89,7 +88,6 @@ ENTRIES = (
         multihead_without_weights,
         ("torch",),
         SELECT + ", and look for NaN yourself: it may come out as 0. An empty batch needs a way round the call.",
-        differs=NARROW,
     ),
     Entry(
         "F.scaled_dot_product_attention",

@@ -5,8 +5,6 @@ import numpy as np
 from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
 
 PARTS = ("query", "key", "value", "out")
-NARROW = {"extreme scores": "in bfloat16 its linear maps are rounded to bfloat16, and scores of large data with them"}
-"""What every module of a narrow dtype defines otherwise than the row, which rounds nothing on the way."""
 
 
 def heads(dtype):
