@@ -31,7 +31,7 @@ def python_blocks(page):
 
 BLOCKS, PYTHON = blocks(README), python_blocks(README)
 GENERATED = {"variants.md", "bugs.md", "verdicts.md"}  # their lines are run from what they are written from
-JUDGING = (ROOT / "docs" / "judging.md").read_text()  # its blocks are one session with the judge
+JUDGING = (ROOT / "docs" / "judging.md").read_text()  # its blocks are run one after another
 PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in GENERATED | {"judging.md"}]
 RECIPES = re.split(r"^## ", (ROOT / "docs" / "recipes.md").read_text(), flags=re.MULTILINE)[1:]
 SHELL = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
