@@ -20,6 +20,9 @@ DTYPES = ("float32", "bfloat16", "float16", "float64")
 TIME_LIMIT = 60.0
 """Seconds for one call of a candidate, its compilation included."""
 
+TOGETHER = 8
+"""Rows after which an adapter forgets what it has compiled."""
+
 ROW_THREAD = "attnpool judges"
 """What the names of the threads begin with in which candidates are called."""
 
@@ -137,11 +140,19 @@ class _Rows:
         # Compiling leaves Python's lock: two rows at a time take little more than half of the time. But hypothesis
         # sets the global random states anew for each example, which another row would be accused of.
         workers = 1 if any(judged.scope.examples for judged in self.waiting) else min(os.cpu_count() or 1, 4)
+        begun, judging = 0, []
         try:
             while (self.waiting or self.running) and not self.failed:
-                while self.waiting and len(self.running) < workers:
+                while self.waiting and len(self.running) < workers and begun < TOGETHER:
+                    judging.append(self.waiting[0])
                     self._start(self.waiting.pop(0))
+                    begun += 1
                 self._look()
+                if begun == TOGETHER and not self.running:
+                    begun = 0
+                    for adapter in {judged.adapter for judged in judging if judged.adapter is not None}:
+                        adapter.forget()
+                    judging.clear()
         except KeyboardInterrupt:
             for judged, _ in self.running:
                 if not judged.done:

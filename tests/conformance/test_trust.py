@@ -202,3 +202,17 @@ def test_ctrl_c_gives_what_was_judged(tmp_path):
     assert process.returncode == 130
     assert "Stopped by Ctrl-C" in shown
     assert "2 rows: 1 passed, 1 n/a" in shown or "2 rows: 1 passed, 1 partial" in shown
+
+
+def test_an_adapter_forgets_after_some_rows_and_while_nothing_runs(monkeypatch):
+    """A full check of JAX functions compiles more programs than a process can hold."""
+    monkeypatch.setattr(sys.modules["attnpool_ref.conformance.judge"], "TOGETHER", 1)
+    forgotten = []
+
+    class Arrays(conformance.NumpyArrays):
+        def forget(self):
+            forgotten.append([t for t in threading.enumerate() if t.name.startswith("attnpool judges")])
+
+    few = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
+    report = conformance.judge(ref, only=("mean_pooling", "max_pooling"), arrays=Arrays(), **few)
+    assert report.passed and forgotten == [[], []]

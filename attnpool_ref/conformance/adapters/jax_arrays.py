@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 
 import numpy as np
 
@@ -67,6 +68,14 @@ class JaxArrays(NumpyArrays):
         """An expression of a JAX array."""
         del dtype
         return f"jnp.asarray({name})"
+
+    def forget(self):
+        """Lets go of what was compiled: each program holds maps of memory, of which a process has some ten thousands."""
+        import jax
+
+        _vjp.cache_clear()
+        jax.clear_caches()
+        gc.collect()
 
     def gradient(self, function, arrays, fixed, cotangents):
         """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.

@@ -57,6 +57,9 @@ class NumpyArrays:
         del dtype
         return contextlib.nullcontext()
 
+    def forget(self):
+        """Lets go of what was kept for other calls of the same candidate; no call runs meanwhile."""
+
     def array(self, value, dtype):
         """A float array of the family; booleans and integers keep their dtype."""
         with np.errstate(over="ignore"):  # 1e30 is inf in float16, and that is what it should be
