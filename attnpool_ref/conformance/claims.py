@@ -90,7 +90,7 @@ class Claim:
 
         Raises:
           AssertionError: it is broken; with the cause where it is known, and the smallest failing case as code.
-          unittest.SkipTest: nothing was judged of it, or another promise explains why it is broken; with the reason.
+          unittest.SkipTest: nothing was judged of it, or it is broken and waived, or another promise explains it; with the reason.
         """
         __tracebackhide__ = True
         report = self._judgement.report
@@ -101,6 +101,8 @@ class Claim:
             return None
         if kept.status == NOT_APPLICABLE:
             raise unittest.SkipTest(kept.why or _why_nothing(report))
+        if kept.waived:
+            raise unittest.SkipTest(f"waived: {kept.waived}")
         if kept.follows_from:
             raise unittest.SkipTest(f"broken, which follows from: {kept.follows_from}")
         raise AssertionError(report.told(min(kept.failures, key=lambda failure: failure.size)))
@@ -111,8 +113,7 @@ def _check_whole(report, alone):
     if report.status == PASS:
         return
     if report.status == FAIL:
-        broken = [kept.promise for kept in report.broken if not kept.follows_from]
-        raise unittest.SkipTest(f"broken: {', '.join(broken)}")
+        raise unittest.SkipTest(f"broken: {', '.join(kept.promise for kept in report.accused)}")
     if report.status == NOT_APPLICABLE and not alone:
         raise unittest.SkipTest(_why_nothing(report))
     if report.status == NOT_APPLICABLE:
