@@ -8,11 +8,13 @@ import threading
 import time
 import warnings
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
+from attnpool_ref.conformance import hazards
 
 FEW = {"only": ("mean_pooling",), "dtypes": ("float32",), "shapes": ("no batch",), "long": False}
 
@@ -216,3 +218,10 @@ def test_an_adapter_forgets_after_some_rows_and_while_nothing_runs(monkeypatch):
     few = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
     report = conformance.judge(ref, only=("mean_pooling", "max_pooling"), arrays=Arrays(), **few)
     assert report.passed and forgotten == [[], []]
+
+
+def test_one_nan_is_as_good_as_another_and_a_zero_is_not():
+    nan, other = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)[:, None]
+    zero = np.zeros(1, ml_dtypes.bfloat16)
+    assert nan.tobytes() != other.tobytes() and hazards.same_bits(nan, other)
+    assert not hazards.same_bits(nan, np.zeros(1, np.float32)) and not hazards.same_bits(zero, -zero)

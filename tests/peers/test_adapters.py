@@ -126,7 +126,7 @@ class Mean(torch.nn.Module):
         if mask is None:
             return x.mean(-2)
         kept = mask.to(x.dtype)[..., None]
-        return (x * kept).sum(-2) / kept.sum(-2)
+        return ((x * kept).sum(-2, dtype=torch.float32) / kept.sum(-2, dtype=torch.float32)).to(x.dtype)
 
 
 pool = Mean()

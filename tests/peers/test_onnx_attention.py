@@ -8,7 +8,7 @@ import numpy as np
 import onnx_attention
 import onnx_cases
 import pytest
-from onnx_attention import IMPLEMENTATIONS, SOFTCAP, Y, compose, distance, known, verdict
+from onnx_attention import IMPLEMENTATIONS, PEERS, SOFTCAP, Y, compose, distance, known, verdict
 from onnx_cases import BIASED, CAPPED, SCORES, WEIGHTS
 
 import attnpool_flax
@@ -16,8 +16,6 @@ import attnpool_ref
 
 CASES = onnx_cases.cases()
 PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
-OURS = ("attnpool_ref.dot_product_attention", "attnpool_flax.dot_product_attention")
-PEERS = tuple(name for name in IMPLEMENTATIONS if name not in OURS)
 
 WITHOUT_ANY_KEY = {
     "torch.nn.functional.scaled_dot_product_attention": "zero",
