@@ -10,6 +10,7 @@ from jax import lax
 
 from attnpool_flax import blocks
 from attnpool_flax.recomputing import small
+from attnpool_flax.reductions import tiles
 from attnpool_flax.rounding import largest_product, norm, tied
 
 
@@ -97,11 +98,8 @@ def _full(value, x, y):
 
 def _joined(of_blocks, length, axis):
     """Blocks along a new first axis, of which the last overlaps the one before, as one array along ``axis``."""
-    rows = of_blocks.shape[axis]
-    done = (of_blocks.shape[0] - 1) * rows
-    whole = jnp.moveaxis(of_blocks[:-1], 0, axis - 1)
-    whole = jnp.reshape(whole, (*whole.shape[: axis - 1], done, *whole.shape[whole.ndim + axis + 1 :]))
-    return jnp.concatenate([whole, lax.slice_in_dim(of_blocks[-1], rows - (length - done), rows, axis=axis)], axis)
+    blocks_first = jnp.moveaxis(of_blocks, axis, 1)
+    return jnp.moveaxis(tiles.without_overlap(blocks_first, length), 0, axis)
 
 
 def _keep(x, y, x_mask, y_mask, rows, precision):

@@ -6,6 +6,7 @@ from jax import lax
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.recomputing import small
+from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.rounding import power_of_two
 
 
@@ -38,7 +39,7 @@ def exponentials(scores, mask, axis=-1):
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     top = small(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
-    heights = jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
+    heights = exponential(scores, top)
     return heights, small(jnp.sum(heights, axis, keepdims=True))
 
 

@@ -201,3 +201,25 @@ def test_the_largest_products_of_any_batch_are_those_of_the_definition(x_shape, 
     found = attnpool_flax.cross_attention_pooling(x, y, reduction="max", implementation="tiles")
     for a, b in zip(found, attnpool_ref.cross_attention_pooling(x, y, reduction="max"), strict=True):
         chex.assert_trees_all_close(np.asarray(a), b, atol=rounded(b, 256), rtol=0)
+
+
+def test_the_largest_products_of_several_blocks_have_the_gradient_of_whole_products():
+    """Tied tokens in two blocks share it; the last block overlaps the one before; padding holds NaN."""
+    rng = np.random.default_rng(6)
+    x, y = (rng.normal(size=(2, length, 4)).astype(np.float32) for length in (90, 200))
+    x[:, 5] = x[:, 88] = 3 * x[:, 5]
+    x_mask, y_mask = np.arange(90) != 7, rng.random((2, 200)) < 0.7
+    x[:, 7], y[~y_mask] = np.nan, np.nan
+
+    def gradients(implementation):
+        def loss(x, y):
+            pooled = attnpool_flax.cross_attention_pooling(
+                x, y, x_mask, y_mask, reduction="max", scale=0.5, implementation=implementation
+            )
+            return sum(jnp.sum(jnp.sin(part)) for part in pooled)
+
+        return jax.jit(jax.grad(loss, (0, 1)))(x, y)
+
+    for a, b in zip(gradients("tiles"), gradients("einsum"), strict=True):
+        chex.assert_tree_all_finite(b)
+        chex.assert_trees_all_close(a, b, atol=rounded(np.asarray(b), 256), rtol=0)

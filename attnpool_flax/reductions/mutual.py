@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.reductions import tiles
-from attnpool_flax.reductions.sums import LONGEST, computing
+from attnpool_flax.reductions.softmax import exponential
+from attnpool_flax.reductions.sums import computing, in_slices
 
 
 class Side(NamedTuple):
@@ -92,8 +93,7 @@ def _clean(x, mask):
 
 def _sum(weights, x, precision):
     """[L] and [L, d] to [d]."""
-    parts = (slice(i, i + LONGEST) for i in range(0, x.shape[0], LONGEST))
-    return functools.reduce(operator.add, (jnp.dot(weights[part], x[part], precision=precision) for part in parts))
+    return in_slices(lambda part: jnp.dot(weights[part], x[part], precision=precision), x.shape[0])
 
 
 def _part(mean, length):
@@ -127,7 +127,7 @@ def _pooled(x, mask, query, other, precision):
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     top = jnp.max(scores)
-    heights = jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
+    heights = exponential(scores, top)
     total = jnp.sum(heights)
     total = jnp.where(total == 0, 1, total)
     weights = heights / total

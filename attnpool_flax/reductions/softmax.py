@@ -32,7 +32,7 @@ def finalize(state):
 
 def weights_of(scores, state):
     """The weights [B, L, h] of scores [B, L, h], which are -inf at padding."""
-    weights = _exp(scores, state.top[:, None]) / jnp.where(state.total == 0, 1, state.total)[:, None]
+    weights = exponential(scores, state.top[:, None]) / jnp.where(state.total == 0, 1, state.total)[:, None]
     return jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
 
 
@@ -40,7 +40,8 @@ def _scored(scores, scored):
     return scores if scored is None else jnp.where(scored[:, None, None], scores, 0)
 
 
-def _exp(scores, top):
+def exponential(scores, top):
+    """exp(score - top), 0 for -inf whatever the top."""
     return jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
 
 
@@ -65,7 +66,7 @@ def plain(x, mask, scored, queries, multiplier, precision):
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
     top = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
-    unnormalized = _exp(scores, top[:, None])
+    unnormalized = exponential(scores, top[:, None])
     taken = unnormalized if multiplier is None else unnormalized * _dropped(multiplier, mask)
     sums = weighted(jnp.swapaxes(taken, 1, 2), x, precision)
     return scores, SoftmaxState(top, jnp.sum(unnormalized, 1), sums)
@@ -94,7 +95,7 @@ def _forward_tiles(x, mask, scored, queries, multiplier, *, plan, precision):
             scores = _scored(scores, tiles.of_rows(scored, plan, trip))
         scores = jnp.where(keep[..., None], scores, -jnp.inf)
         top = jnp.max(scores, 1)
-        unnormalized = _exp(scores, top[:, None])
+        unnormalized = exponential(scores, top[:, None])
         taken = unnormalized
         if multiplier is not None:
             taken = unnormalized * jnp.where(keep[..., None], tiles.cut(multiplier, plan, trip), 0)
@@ -109,7 +110,7 @@ def _forward_tiles(x, mask, scored, queries, multiplier, *, plan, precision):
 def _merged(tops, totals, sums):
     """States of parts [B, parts, ...] as one."""
     top = jnp.max(tops, 1)
-    scale = _exp(tops, top[:, None])
+    scale = exponential(tops, top[:, None])
     return SoftmaxState(top, summed(totals * scale), summed(sums * scale[..., None]))
 
 
@@ -121,7 +122,7 @@ def _keep(x, mask, scored, queries, multiplier, precision):
 def _backward(precision, kept, cotangents):
     x, mask, scored, queries, multiplier, scores, top = kept
     in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
-    arrays = (x, mask, queries, multiplier, _exp(scores, top[:, None]), in_scores, in_total, in_sum)
+    arrays = (x, mask, queries, multiplier, exponential(scores, top[:, None]), in_scores, in_total, in_sum)
     by_tiles, whole = (functools.partial(function, precision=precision) for function in (_slopes_tiles, _slopes_plain))
     found = tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, queries), *arrays)
     of_scores, of_queries, of_multiplier = found

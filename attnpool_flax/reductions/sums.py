@@ -20,14 +20,17 @@ def weighted(weights, x, precision):
     """[..., n, L] and [..., L, d] to [..., n, d]; either may be shared."""
     length = x.shape[-2]
     if length <= SLICES * LONGEST:  # slices are cheap, and what a batched product would transpose is not
-        starts = range(0, max(length, 1), LONGEST)
-        parts = (_product(weights[..., i : i + LONGEST], x[..., i : i + LONGEST, :], precision) for i in starts)
-        return functools.reduce(operator.add, parts)
+        return in_slices(lambda part: _product(weights[..., part], x[..., part, :], precision), length)
     whole = length - length % PART
     of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
     parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
     sums = jnp.einsum("...nps,...psd->...pnd", of_parts, parts, precision=precision)
     return summed(sums, -3) + _product(weights[..., whole:], x[..., whole:, :], precision)
+
+
+def in_slices(product, length):
+    """The sum of ``product(slice)`` over slices of at most LONGEST of so many tokens."""
+    return functools.reduce(operator.add, (product(slice(i, i + LONGEST)) for i in range(0, max(length, 1), LONGEST)))
 
 
 def _product(weights, x, precision):

@@ -108,7 +108,7 @@ def new_rows(plan, trip):
 def joined(tiles, plan):
     """Tiles [trips, rows, size, ...] of a small array as [B, L, ...]."""
     if plan.parts == 1:
-        return _without_overlap(jnp.reshape(tiles, (-1, plan.rows, *tiles.shape[2:])), plan.batch)
+        return without_overlap(jnp.reshape(tiles, (-1, plan.rows, *tiles.shape[2:])), plan.batch)
     whole = jnp.reshape(tiles, (plan.batch, plan.parts, *tiles.shape[2:]))
     done = (plan.parts - 1) * plan.size
     start = jnp.reshape(whole[:, :-1], (plan.batch, done, *tiles.shape[3:]))
@@ -118,11 +118,11 @@ def joined(tiles, plan):
 def joined_rows(tiles, plan):
     """Tiles [trips, rows, ...] of what an example has once a part, as [B, parts, ...]."""
     if plan.parts == 1:
-        return _without_overlap(tiles, plan.batch)[:, None]
+        return without_overlap(tiles, plan.batch)[:, None]
     return jnp.reshape(tiles, (plan.batch, plan.parts, *tiles.shape[2:]))
 
 
-def _without_overlap(blocks, batch):
+def without_overlap(blocks, batch):
     """Blocks [n, rows, ...], of which the last begins early, as [batch, ...]."""
     count, rows = blocks.shape[:2]
     if rows == 1:

@@ -140,19 +140,19 @@ class _Rows:
         # Compiling leaves Python's lock: two rows at a time take little more than half of the time. But hypothesis
         # sets the global random states anew for each example, which another row would be accused of.
         workers = 1 if any(judged.scope.examples for judged in self.waiting) else min(os.cpu_count() or 1, 4)
-        begun, judging = 0, []
+        begun = []
         try:
             while (self.waiting or self.running) and not self.failed:
-                while self.waiting and len(self.running) < workers and begun < TOGETHER:
-                    judging.append(self.waiting[0])
-                    self._start(self.waiting.pop(0))
-                    begun += 1
+                while self.waiting and len(self.running) < workers and len(begun) < TOGETHER:
+                    begun.append(self.waiting.pop(0))
+                    self._start(begun[-1])
                 self._look()
-                if begun == TOGETHER and not self.running:
-                    begun = 0
-                    for adapter in {judged.adapter for judged in judging if judged.adapter is not None}:
+                if len(begun) == TOGETHER and not self.running:
+                    for adapter in {
+                        type(judged.adapter): judged.adapter for judged in begun if judged.adapter
+                    }.values():
                         adapter.forget()
-                    judging.clear()
+                    begun.clear()
         except KeyboardInterrupt:
             for judged, _ in self.running:
                 if not judged.done:

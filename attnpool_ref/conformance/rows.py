@@ -273,7 +273,7 @@ class RowJudge:
         kept.status = BROKEN
         size, snippet = 10**6, f"# {name}: an input too long to print"
         if found is not None:
-            size = sum(int(np.size(v)) for v in found.case.values.values() if v is not None)
+            size = found.case.size()
             snippet = (
                 reproduce(subject, found) if size < PRINTED else f"# {found.case.title}: an input too long to print"
             )

@@ -57,7 +57,7 @@ class Runner:
             self.subject.dtype,
             found.message,
             snippets.reproduce(self.subject, found, got),
-            sum(int(np.size(v)) for v in small.values.values() if v is not None),
+            small.size(),
             exhibits.arrays_of(self.subject, found, got),
         )
 

@@ -7,8 +7,6 @@ example's name, like those of every case. What it finds is judged and shown like
 from dataclasses import replace
 from random import Random
 
-import numpy as np
-
 from attnpool_ref.commands import extras
 from attnpool_ref.conformance import snippets
 from attnpool_ref.conformance.calling import NotAsked
@@ -87,7 +85,7 @@ class _Look:
                 if finding.message:
                     self.found = case, situation, name, run, finding
                     return True
-                held += [] if finding.message else [finding.check]
+                held.append(finding.check)
         if self.found is None:
             self._note(held)
         return False
@@ -116,9 +114,8 @@ class _Look:
         kept, dtype = self.report.promises[TWICE], self.subject.dtype
         message = f"wrong once, right when asked again ({finding.message})"
         code = snippets.reproduce(self.subject, replace(finding, check=TWICE))
-        size = sum(int(np.size(value)) for value in finding.case.values.values() if value is not None)
         kept.status, kept.cases = BROKEN, kept.cases + 1
-        kept.failures.append(Failure(self.report.name, TWICE, dtype, message, code, size))
+        kept.failures.append(Failure(self.report.name, TWICE, dtype, message, code, finding.case.size()))
 
 
 def _checks(situation):

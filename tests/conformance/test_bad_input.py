@@ -42,9 +42,14 @@ def test_each_bad_call_differs_from_a_legal_one(row):
         subject.function(*args, **kwargs)
 
 
+def titles_of(name):
+    """What the bad calls of a row are called."""
+    subject = Subject(variants.get(name), getattr(ref, name), NumpyArrays(), "float32")
+    return {call.title for call in bad_input.refusals_of(subject)}
+
+
 def test_the_kinds_of_bad_input_are_there():
-    titles = {c.title for c in bad_input.refusals_of(Subject(variants.get("dot_product_attention"), ref.dot_product_attention, NumpyArrays(), "float32"))}  # fmt: skip
-    assert titles >= {
+    assert titles_of("dot_product_attention") >= {
         "`query` is None",
         "`key` is text",
         "`value` is an array of objects",
@@ -62,8 +67,7 @@ def test_the_kinds_of_bad_input_are_there():
         "an argument that does not exist",
         "`return_weights` is 'yes'",
     }
-    titles = {c.title for c in bad_input.refusals_of(Subject(variants.get("masked_softmax"), ref.masked_softmax, NumpyArrays(), "float32"))}  # fmt: skip
-    assert titles >= {
+    assert titles_of("masked_softmax") >= {
         "`lengths` is negative",
         "`lengths` is of floats",
         "`axis` is 3",

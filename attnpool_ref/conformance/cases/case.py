@@ -76,6 +76,10 @@ class Case:
         """A generator whose seed is the case's name."""
         return generator(f"{self.row.name}: {self.title}{salt}")
 
+    def size(self):
+        """How many numbers the arguments hold."""
+        return sum(int(np.size(value)) for value in self.values.values() if value is not None)
+
     def terms(self):
         """How many terms the longest chain of sums has: all named axes, one after another."""
         return 8 + sum(self.sizes.values())
