@@ -1,5 +1,5 @@
 # The usual tools' own commands, nothing more. VENV and PYTHON may be given: make test VENV=.venv313 PYTHON=python3.13
-# PEERS may pin what `make peers`, `make verdicts` and `make bench` install: make peers PEERS='torch==2.13.0'. ARGS go to the bench: ARGS=--quick
+# PEERS may pin what `make peers`, `make verdicts` and `make bench` install: make peers PEERS='torch==2.13.0'. ARGS go to the command: make bench ARGS=--quick
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
@@ -15,7 +15,7 @@ demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; wr
 	$(BIN)/attnpool demo
 
 check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every variant and dtype
-	$(BIN)/attnpool check
+	$(BIN)/attnpool check $(ARGS)
 
 test: $(VENV)/dev.stamp ## run the tests
 	$(BIN)/pytest -q -n 2 --dist worksteal
