@@ -15,6 +15,7 @@ import numpy as np
 from jax.core import Tracer
 
 from attnpool_flax.documentation import composed
+from attnpool_flax.lengths import prefix
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
 from attnpool_ref import contract, variants
 
@@ -33,7 +34,7 @@ def implementation(function=None, *, as_they_come=(), weights_apart=False) -> An
     """Turns the body of an implementation into the public function.
 
     The body sees arrays of the computing dtype whose batch axes are in place (1 where an array is shared), masks that
-    are None or boolean of their full shape, numbers as arrays of shape (), and a ``precision`` that is settled.
+    are None or boolean of their full shape (also where lengths say what is real), numbers as arrays of shape (), and a ``precision`` that is settled.
 
     Args:
       function: the body; its name is that of its row.
@@ -243,7 +244,8 @@ class _Frame:
     def run(self, given, call, dtype, static):
         """The body, between what all bodies have in common."""
         prepared = {
-            key: self._prepared(given.get(key), argument, call, dtype) for key, argument in self.row.arguments.items()
+            key: self._prepared(self._told(given, argument, call), argument, call, dtype)
+            for key, argument in self.row.arguments.items()
         }
         result = self.function(**prepared, **static)
         batch = call.batch if self.row.batched else ()
@@ -259,12 +261,20 @@ class _Frame:
         check_implementation(self.row.name, static["implementation"])
         return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
 
+    def _told(self, given, argument, call):
+        """What the caller gave for an argument; for a mask what the lengths in its place say."""
+        lengths = given.get(argument.lengths) if argument.kind == "mask" else None
+        if lengths is None or argument.lengths not in call.targets:
+            return given.get(argument.name)
+        lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
+        return prefix(lengths, call.targets[argument.name][-1])
+
     def _prepared(self, value, argument, call, dtype):
         if value is None:
             return None
         if argument.kind in ("mask", "bool"):
             value = jnp.asarray(value).astype(bool)
-        elif argument.kind != "int":
+        elif argument.kind not in ("int", "lengths"):
             computing = _computing(dtype)
             own = argument.name in self.as_they_come and contract.kind_of(value.dtype) == "f"
             # beside a float64 array a narrower one is widened before it is summed, not after
@@ -339,7 +349,7 @@ def _for_jax(value, argument, computing):
     if argument.kind in ("data", "parameter", "stretch", "number"):
         if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
             return value.astype(computing)
-    elif argument.kind == "int" and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
+    elif argument.kind in ("int", "lengths") and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
         limits = np.iinfo(np.int32)
         return np.clip(value, limits.min, limits.max).astype(np.int32)
     return value

@@ -1,9 +1,9 @@
 """Masks: True is a real token. Twin of :mod:`attnpool_ref.masks`."""
 
 import jax.numpy as jnp
-from jax import lax
 
 from attnpool_flax.implementation import implementation
+from attnpool_flax.lengths import prefix
 
 
 @implementation
@@ -14,10 +14,7 @@ def lengths_to_mask(lengths, max_length):
     Array([[False, False, False],
            [ True,  True, False]], dtype=bool)
     """
-    own = lengths.dtype.type  # clipped in their own dtype, which may be narrower than the positions', or wider
-    lengths = lax.clamp(own(0), lengths, own(min(max_length, jnp.iinfo(own).max))).astype(jnp.int32)
-    positions = lax.broadcasted_iota(jnp.int32, (*lengths.shape, max_length), lengths.ndim)
-    return positions < jnp.expand_dims(lengths, -1)
+    return prefix(lengths, max_length)
 
 
 def keep_real(x, mask):

@@ -15,7 +15,7 @@ from attnpool_flax.scores import dot
 
 
 @implementation(as_they_come=("x",))
-def mean_pooling(x, mask=None, *, implementation=None):
+def mean_pooling(x, mask=None, *, lengths=None, implementation=None):
     """Twin of :func:`attnpool_ref.mean_pooling`; counts are exact in every dtype.
 
     >>> mean_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
@@ -25,7 +25,7 @@ def mean_pooling(x, mask=None, *, implementation=None):
 
 
 @implementation(as_they_come=("x",))
-def max_pooling(x, mask=None, *, implementation=None):
+def max_pooling(x, mask=None, *, lengths=None, implementation=None):
     """Twin of :func:`attnpool_ref.max_pooling`.
 
     >>> max_pooling(jnp.array([[-1.0], [-3.0], [99.0]]), jnp.array([True, True, False]))
@@ -35,7 +35,7 @@ def max_pooling(x, mask=None, *, implementation=None):
 
 
 @implementation(as_they_come=("x",))
-def first_pooling(x, mask=None):
+def first_pooling(x, mask=None, *, lengths=None):
     """Twin of :func:`attnpool_ref.first_pooling`; one token is read.
 
     >>> first_pooling(jnp.array([[99.0], [1.0], [2.0]]), jnp.array([False, True, True]))
@@ -49,7 +49,7 @@ def first_pooling(x, mask=None):
 
 
 @implementation(as_they_come=("x",))
-def last_pooling(x, mask=None):
+def last_pooling(x, mask=None, *, lengths=None):
     """Twin of :func:`attnpool_ref.last_pooling`; one token is read.
 
     >>> last_pooling(jnp.array([[1.0], [2.0], [99.0]]), jnp.array([True, True, False]))
@@ -70,7 +70,7 @@ def _token_at(x, mask, position):
 
 
 @implementation(as_they_come=("x",))
-def weighted_pooling(x, weights=None, mask=None, *, implementation=None, precision=None):
+def weighted_pooling(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_pooling`.
 
     >>> x, weights = jnp.array([[1.0], [5.0], [99.0]]), jnp.array([3.0, 1.0, 5.0])
@@ -93,6 +93,7 @@ def attention_pooling(
     mask=None,
     query=None,
     *,
+    lengths=None,
     query_kernel=None,
     key_kernel=None,
     normalize_query=False,
@@ -144,6 +145,7 @@ def multi_head_attention_pooling(
     x,
     mask=None,
     *,
+    lengths=None,
     query,
     query_kernel,
     key_kernel,

@@ -35,14 +35,14 @@ class Call:
       sizes: the size of each named axis.
       dtype: the result's dtype, or None where integers alone decide nothing.
       targets: for each data array with batch axes, mask and stretched array the shape to which it broadcasts.
-      limit: the largest length, where the row has lengths.
+      limits: the largest length, for each argument that holds lengths.
     """
 
     batch: tuple[int, ...]
     sizes: dict[str, int]
     dtype: np.dtype | None
     targets: dict[str, tuple[int, ...]]
-    limit: int | None = None
+    limits: dict[str, int]
 
 
 @functools.cache
@@ -143,7 +143,7 @@ def resolve(row, values):
     _check_company(row, values)
     batch = _batch(name, arguments, given)
     sizes = _sizes(row, given, values)
-    targets, limit = {}, None
+    targets, limits = {}, {}
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind == "data" and argument.batched:
@@ -152,8 +152,13 @@ def resolve(row, values):
         elif argument.kind in ("mask", "stretch"):
             targets[key] = _check_broadcast(name, argument, value, batch, sizes)
         elif argument.kind == "int":
-            limit = _check_lengths(name, key, value, values, given)
-    return Call(batch, sizes, _result_dtype(arguments, given), targets, limit)
+            limits[key] = _check_lengths(name, key, value, values, given)
+        elif argument.kind == "lengths":
+            mask = arguments[argument.mask].shapes[0]
+            targets[argument.mask] = full_shape(mask, batch, sizes)
+            targets[key] = _check_counts(name, argument, value, batch, sizes)
+            limits[key] = sizes[mask[-1]]
+    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits)
 
 
 def check_values(row, values, call):
@@ -166,11 +171,10 @@ def check_values(row, values, call):
         value = values[key]
         if argument.kind in ("mask", "bool"):
             _check_mask_values(row.name, key, value)
-        elif argument.kind == "int" and _on_host(value) and np.size(value):
-            low, high = int(np.min(value)), int(np.max(value))
-            if low < 0 or high > call.limit:
-                wrong = low if low < 0 else high
-                raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to {call.limit}")
+        elif argument.kind in ("int", "lengths") and _on_host(value) and np.size(value):
+            low, high, limit = int(np.min(value)), int(np.max(value)), call.limits[key]
+            if low < 0 or high > limit:
+                raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
 
 
 def _static(name, key, value, allowed):
@@ -211,8 +215,9 @@ def _check_dtype(name, argument, value):
     if role in ("mask", "bool") and kind in "fc":
         repair = f"; did you mean `{key} != 0`?" if role == "bool" else ""
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, but {_MEANING.get(key, _POLARITY)}{repair}")
-    if role == "int" and kind not in "ui":
-        raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{key}.astype(int)`?")
+    if role in ("int", "lengths") and kind not in "ui":
+        repair = f"{argument.mask}=" if kind == "b" else f"{key}.astype(int)"
+        raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{repair}`?")
     if kind == "c":
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs real numbers")
     if dtype.kind == "V" and kind != "f":
@@ -424,6 +429,22 @@ def _check_lengths(name, key, value, values, given):
                 f"those of `scores` without axis {values['axis']}"
             )
     return limit
+
+
+def _check_counts(name, argument, value, batch, sizes):
+    """The shape to which lengths in place of a mask broadcast: the axes of the mask without its last one."""
+    axes, shape = argument.shapes[0], tuple(value.shape)
+    whole = full_shape(axes, batch, sizes)
+    own = full_shape(axes[:1], batch, sizes)
+    if shape in ((), own, whole):
+        return whole
+    needs = " or ".join(dict.fromkeys(_axes(legal) for legal in ((), own, whole)))
+    raise ValueError(f"{name}: `{argument.name}` has shape {_axes(shape)}, needs {needs}")
+
+
+def with_all_axes(shape, whole):
+    """The shape of lengths, () or the first axes of ``whole``, with an axis of 1 for each that is missing."""
+    return tuple(shape) + (1,) * (len(whole) - len(shape))
 
 
 def normalize_axis(name, axis, ndim):

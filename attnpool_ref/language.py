@@ -7,7 +7,9 @@
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
-* ``lengths?:int[...]``: integers on some leading axes.
+* ``lengths:int[...]``: integers on some leading axes.
+* ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
+  left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
 * ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
 
 ``rules`` say what the shapes cannot:
@@ -25,7 +27,7 @@ _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
-_KINDS = ("int", "bool")
+_KINDS = ("int", "lengths", "bool")
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Argument:
     Attributes:
       name: its name.
       optional: whether it may be None.
-      kind: data, parameter, mask, stretch (broadcasts, never widens), number, int (lengths) or bool.
+      kind: data, parameter, mask, stretch (broadcasts, never widens), number, int, lengths (in place of a mask) or bool.
       shapes: its alternatives, each a tuple of axes; the batch axes are "...".
     """
 
@@ -53,6 +55,16 @@ class Argument:
     def batched(self):
         """Whether it has batch axes."""
         return "..." in self.shapes[0]
+
+    @property
+    def lengths(self):
+        """The name of the lengths that may stand in a mask's place."""
+        return self.name.removesuffix("mask") + "lengths"
+
+    @property
+    def mask(self):
+        """The name of the mask in whose place lengths stand."""
+        return self.name.removesuffix("lengths") + "mask"
 
     @property
     def own(self):
@@ -141,6 +153,11 @@ def parse_rule(text):
     if match := re.fullmatch(r"(\w+'?) may be 0", text):
         return MayBeEmpty(match[1])
     raise ValueError(f"the rule {text!r} is not understood")
+
+
+def exclusions(arguments):
+    """The rules that need not be written: a mask and its lengths exclude each other."""
+    return tuple(Excludes(a.mask, a.name) for a in arguments.values() if a.kind == "lengths")
 
 
 def check_names(rules, arguments, options):

@@ -9,7 +9,7 @@ from attnpool_ref.rounding import power_of_two
 
 
 @definition
-def mean_pooling(x, mask=None):
+def mean_pooling(x, mask=None, *, lengths=None):
     r"""Averages the real tokens.
 
     .. math:: o = \frac 1 N \sum_{l : k_l} x_l, \qquad N = \sum_l k_l
@@ -17,6 +17,7 @@ def mean_pooling(x, mask=None):
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -36,7 +37,7 @@ def mean_pooling(x, mask=None):
 
 
 @definition
-def max_pooling(x, mask=None):
+def max_pooling(x, mask=None, *, lengths=None):
     r"""Takes the largest real value of each feature.
 
     .. math:: o_c = \max_{l : k_l} x_{lc}
@@ -46,6 +47,7 @@ def max_pooling(x, mask=None):
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real. -inf at a real token is data.
@@ -64,7 +66,7 @@ def max_pooling(x, mask=None):
 
 
 @definition
-def first_pooling(x, mask=None):
+def first_pooling(x, mask=None, *, lengths=None):
     r"""Takes the first real token, on whichever side the padding is.
 
     .. math:: o = x_l, \qquad l = \min \{ l : k_l \}
@@ -72,6 +74,7 @@ def first_pooling(x, mask=None):
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -89,7 +92,7 @@ def first_pooling(x, mask=None):
 
 
 @definition
-def last_pooling(x, mask=None):
+def last_pooling(x, mask=None, *, lengths=None):
     r"""Takes the last real token, on whichever side the padding is.
 
     .. math:: o = x_l, \qquad l = \max \{ l : k_l \}
@@ -97,6 +100,7 @@ def last_pooling(x, mask=None):
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -122,7 +126,7 @@ def _token_at(x, mask, position):
 
 
 @definition
-def weighted_pooling(x, weights=None, mask=None):
+def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     r"""Averages the real tokens under given weights.
 
     .. math:: o = \frac{\sum_{l : k_l} w_l x_l}{\sum_{l : k_l} w_l}
@@ -133,6 +137,7 @@ def weighted_pooling(x, weights=None, mask=None):
       x: [..., L, d] tokens.
       weights: [L] for all examples or [..., L]; None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real or the weights cancel.
@@ -164,6 +169,7 @@ def attention_pooling(
     mask=None,
     query=None,
     *,
+    lengths=None,
     query_kernel=None,
     key_kernel=None,
     normalize_query=False,
@@ -187,6 +193,7 @@ def attention_pooling(
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
       normalize_query: apply layer normalisation to the query, before its kernel.
@@ -235,6 +242,7 @@ def multi_head_attention_pooling(
     x,
     mask=None,
     *,
+    lengths=None,
     query,
     query_kernel,
     key_kernel,
@@ -258,6 +266,7 @@ def multi_head_attention_pooling(
     Args:
       x: [..., L, d] tokens, :math:`X`.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
       query: [n, d] learned queries, :math:`Q`.
       query_kernel: [d, H, c], :math:`W_q`.
       key_kernel: [d, H, c], :math:`W_k`.

@@ -115,7 +115,7 @@ def calls_of(function, row, size=2):
                 size if axis == "..." else sum(size * number for number, _ in terms(axis))
                 for axis in argument.shapes[0]
             ]
-            dtype = {"mask": bool, "bool": bool, "int": int}.get(argument.kind, np.float32)
+            dtype = {"mask": bool, "bool": bool, "int": int, "lengths": int}.get(argument.kind, np.float32)
             given[name] = jnp.ones(shape, dtype)
     choices = [{}]
     for name, allowed in row.options.items():

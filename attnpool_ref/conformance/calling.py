@@ -55,6 +55,8 @@ class Calling:
         """The names under which an argument of the row is known, the best first."""
         words = [key]
         argument = self.row.arguments.get(key)
+        if argument is not None and argument.kind == "lengths" and self.candidate.mask_form in ("lengths", "segments"):
+            return []  # they are the form of its masks
         if argument is not None and argument.kind == "mask":
             if self.candidate.mask_form == "lengths":
                 words.append(key.replace("mask", "lengths"))

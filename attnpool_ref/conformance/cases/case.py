@@ -68,6 +68,11 @@ class Case:
         """Names of the arguments of these kinds that are not None."""
         return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
 
+    def told(self):
+        """Names of the masks that are given, or in whose place lengths are."""
+        lengths = [self.arguments()[key].mask for key in self.given("lengths")]
+        return [key for key in self.arguments() if key in self.given("mask") or key in lengths]
+
     def with_values(self, title, **values):
         """The same case with some arguments replaced."""
         return replace(self, title=f"{self.title}, {title}" if title else self.title, values=self.values | values)
