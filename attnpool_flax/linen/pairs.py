@@ -46,7 +46,7 @@ class CrossAttentionPool(TokenWalker):
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
-    def __call__(self, x, y, x_mask=None, y_mask=None, *, return_weights=False):
+    def __call__(self, x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, return_weights=False):
         """Pools two sequences, each by how well its tokens suit the other.
 
         Args:
@@ -54,6 +54,8 @@ class CrossAttentionPool(TokenWalker):
           y: [..., T, e] tokens.
           x_mask: bool, broadcastable to [..., L], True = real.
           y_mask: bool, broadcastable to [..., T], True = real.
+          x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
+          y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -67,6 +69,8 @@ class CrossAttentionPool(TokenWalker):
             cast(y, self.dtype),
             x_mask=x_mask,
             y_mask=y_mask,
+            x_lengths=x_lengths,
+            y_lengths=y_lengths,
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,
@@ -101,7 +105,17 @@ class CodeWiseAttention(TokenWalker):
     implementation: str | None = None
 
     @nn.compact
-    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        query,
+        context,
+        query_mask=None,
+        context_mask=None,
+        *,
+        query_lengths=None,
+        context_lengths=None,
+        return_weights=False,
+    ):
         """Pools the context by each token's best score.
 
         Args:
@@ -109,6 +123,8 @@ class CodeWiseAttention(TokenWalker):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -119,6 +135,8 @@ class CodeWiseAttention(TokenWalker):
             cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
+            query_lengths=query_lengths,
+            context_lengths=context_lengths,
             scale=self.scale,
             return_weights=return_weights,
             implementation=self.implementation,
@@ -151,7 +169,17 @@ class MaskAttention(TokenWalker):
     implementation: str | None = None
 
     @nn.compact
-    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        query,
+        context,
+        query_mask=None,
+        context_mask=None,
+        *,
+        query_lengths=None,
+        context_lengths=None,
+        return_weights=False,
+    ):
         """Chooses softly among the query's tokens, for each token of the context.
 
         Args:
@@ -159,6 +187,8 @@ class MaskAttention(TokenWalker):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -169,6 +199,8 @@ class MaskAttention(TokenWalker):
             cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
+            query_lengths=query_lengths,
+            context_lengths=context_lengths,
             scale=self.scale,
             return_weights=return_weights,
             implementation=self.implementation,
@@ -203,7 +235,17 @@ class BiDAFAttention(TokenWalker):
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
-    def __call__(self, context, query, context_mask=None, query_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        context,
+        query,
+        context_mask=None,
+        query_mask=None,
+        *,
+        context_lengths=None,
+        query_lengths=None,
+        return_weights=False,
+    ):
         """Puts beside each context token what the query says about it.
 
         Args:
@@ -211,6 +253,8 @@ class BiDAFAttention(TokenWalker):
           query: [..., J, d] tokens.
           context_mask: bool, broadcastable to [..., T], True = real.
           query_mask: bool, broadcastable to [..., J], True = real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -223,6 +267,8 @@ class BiDAFAttention(TokenWalker):
             cast(query, self.dtype),
             context_mask=context_mask,
             query_mask=query_mask,
+            context_lengths=context_lengths,
+            query_lengths=query_lengths,
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,

@@ -34,19 +34,25 @@ class WeightedPool(TokenWalker):
     implementation: str | None = None
 
     @nn.compact
-    def __call__(self, x, mask=None):
+    def __call__(self, x, mask=None, *, lengths=None):
         """Pools tokens.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
         Returns:
           [..., d].
         """
         parameters = values(self, "WeightedPool", read_sizes("WeightedPool", {"x": x}))
         return weighted_pooling(
-            cast(x, self.dtype), mask=mask, implementation=self.implementation, precision=self.precision, **parameters
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            implementation=self.implementation,
+            precision=self.precision,
+            **parameters,
         )
 
 
@@ -90,12 +96,13 @@ class AttentionPool(TokenWalker):
     query_init: Initializer = QUERY_INIT
 
     @nn.compact
-    def __call__(self, x, mask=None, *, deterministic=None, return_weights=False):
+    def __call__(self, x, mask=None, *, lengths=None, deterministic=None, return_weights=False):
         """Pools tokens.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
           return_weights: also return the weights, as they are before dropout.
 
@@ -107,6 +114,7 @@ class AttentionPool(TokenWalker):
         return attention_pooling(
             cast(x, self.dtype),
             mask=mask,
+            lengths=lengths,
             normalize_query=self.normalize_query,
             epsilon=self.epsilon,
             scale=self.scale,
@@ -163,12 +171,13 @@ class MultiHeadAttentionPool(TokenWalker):
     query_init: Initializer = QUERY_INIT
 
     @nn.compact
-    def __call__(self, x, mask=None, *, deterministic=None, return_weights=False):
+    def __call__(self, x, mask=None, *, lengths=None, deterministic=None, return_weights=False):
         """Pools tokens, once for each learned query.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
           return_weights: also return the weights, as they are before dropout.
 
@@ -186,6 +195,7 @@ class MultiHeadAttentionPool(TokenWalker):
         return multi_head_attention_pooling(
             cast(x, self.dtype),
             mask=mask,
+            lengths=lengths,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, x=x),
             return_weights=return_weights,
             implementation=self.implementation,

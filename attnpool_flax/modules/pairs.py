@@ -64,7 +64,7 @@ class CrossAttentionPool(nnx.Module):
         self.implementation = implementation
         create(self, "CrossAttentionPool", rngs, kernel=kernel_init)
 
-    def __call__(self, x, y, x_mask=None, y_mask=None, *, return_weights=False):
+    def __call__(self, x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, return_weights=False):
         """Pools two sequences, each by how well its tokens suit the other.
 
         Args:
@@ -72,6 +72,8 @@ class CrossAttentionPool(nnx.Module):
           y: [..., T, e] tokens.
           x_mask: bool, broadcastable to [..., L], True = real.
           y_mask: bool, broadcastable to [..., T], True = real.
+          x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
+          y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -82,6 +84,8 @@ class CrossAttentionPool(nnx.Module):
             cast(y, self.dtype),
             x_mask=x_mask,
             y_mask=y_mask,
+            x_lengths=x_lengths,
+            y_lengths=y_lengths,
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,
@@ -124,7 +128,17 @@ class CodeWiseAttention(nnx.Module):
         self.implementation = implementation
         create(self, "CodeWiseAttention", rngs)
 
-    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        query,
+        context,
+        query_mask=None,
+        context_mask=None,
+        *,
+        query_lengths=None,
+        context_lengths=None,
+        return_weights=False,
+    ):
         """Pools the context by each token's best score.
 
         Args:
@@ -132,6 +146,8 @@ class CodeWiseAttention(nnx.Module):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -142,6 +158,8 @@ class CodeWiseAttention(nnx.Module):
             cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
+            query_lengths=query_lengths,
+            context_lengths=context_lengths,
             scale=self.scale,
             return_weights=return_weights,
             implementation=self.implementation,
@@ -182,7 +200,17 @@ class MaskAttention(nnx.Module):
         self.implementation = implementation
         create(self, "MaskAttention", rngs)
 
-    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        query,
+        context,
+        query_mask=None,
+        context_mask=None,
+        *,
+        query_lengths=None,
+        context_lengths=None,
+        return_weights=False,
+    ):
         """Chooses softly among the query's tokens, for each token of the context.
 
         Args:
@@ -190,6 +218,8 @@ class MaskAttention(nnx.Module):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -200,6 +230,8 @@ class MaskAttention(nnx.Module):
             cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
+            query_lengths=query_lengths,
+            context_lengths=context_lengths,
             scale=self.scale,
             return_weights=return_weights,
             implementation=self.implementation,
@@ -247,7 +279,17 @@ class BiDAFAttention(nnx.Module):
         self.implementation = implementation
         create(self, "BiDAFAttention", rngs, kernel=kernel_init)
 
-    def __call__(self, context, query, context_mask=None, query_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        context,
+        query,
+        context_mask=None,
+        query_mask=None,
+        *,
+        context_lengths=None,
+        query_lengths=None,
+        return_weights=False,
+    ):
         """Puts beside each context token what the query says about it.
 
         Args:
@@ -255,6 +297,8 @@ class BiDAFAttention(nnx.Module):
           query: [..., J, d] tokens.
           context_mask: bool, broadcastable to [..., T], True = real.
           query_mask: bool, broadcastable to [..., J], True = real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -265,6 +309,8 @@ class BiDAFAttention(nnx.Module):
             cast(query, self.dtype),
             context_mask=context_mask,
             query_mask=query_mask,
+            context_lengths=context_lengths,
+            query_lengths=query_lengths,
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,

@@ -46,12 +46,13 @@ class WeightedPool(nnx.Module):
         self.implementation = implementation
         create(self, "WeightedPool", rngs)
 
-    def __call__(self, x, mask=None):
+    def __call__(self, x, mask=None, *, lengths=None):
         """Pools tokens.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
         Returns:
           [..., d].
@@ -59,6 +60,7 @@ class WeightedPool(nnx.Module):
         return weighted_pooling(
             cast(x, self.dtype),
             mask=mask,
+            lengths=lengths,
             implementation=self.implementation,
             precision=self.precision,
             **values(self, "WeightedPool"),
@@ -129,12 +131,13 @@ class AttentionPool(nnx.Module):
         create(self, "AttentionPool", rngs, kernel=kernel_init, query=query_init)
         self.dropout = create_dropout("AttentionPool", dropout_rate, rngs)
 
-    def __call__(self, x, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+    def __call__(self, x, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False):
         """Pools tokens.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
@@ -145,6 +148,7 @@ class AttentionPool(nnx.Module):
         return attention_pooling(
             cast(x, self.dtype),
             mask=mask,
+            lengths=lengths,
             normalize_query=self.normalize_query,
             epsilon=self.epsilon,
             scale=self.scale,
@@ -230,12 +234,13 @@ class MultiHeadAttentionPool(nnx.Module):
         create(self, "MultiHeadAttentionPool", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
         self.dropout = create_dropout("MultiHeadAttentionPool", dropout_rate, rngs)
 
-    def __call__(self, x, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+    def __call__(self, x, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False):
         """Pools tokens, once for each learned query.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
@@ -246,6 +251,7 @@ class MultiHeadAttentionPool(nnx.Module):
         return multi_head_attention_pooling(
             cast(x, self.dtype),
             mask=mask,
+            lengths=lengths,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
             implementation=self.implementation,

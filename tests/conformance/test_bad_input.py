@@ -37,7 +37,7 @@ def test_each_bad_call_differs_from_a_legal_one(row):
     calls = list(bad_input.refusals_of(subject))
     titles = [call.title for call in calls]
     assert len(set(titles)) == len(titles)
-    for title in {"fullest" if bad_input._has_fullest(row) else "smallest", *bad_input._lengths(row)}:
+    for title in {"fullest" if bad_input._has_fullest(row) else "smallest", *bad_input._with_lengths(row)}:
         args, kwargs = subject.calling.arrange(bad_input._Call(subject, bad_input._drawn(subject, title)).values)
         subject.function(*args, **kwargs)
 
