@@ -108,8 +108,10 @@ def _tiles(program, shapes, trips=1):
         if equation.primitive.name == "dynamic_slice" and equation.invars[0].aval.shape in shapes:
             yield trips, equation.outvars[0].aval
         inside = trips * equation.params["length"] if equation.primitive.name == "scan" else trips
-        for inner in _programs(equation.params):
-            yield from _tiles(inner, shapes, inside)
+        found = [list(_tiles(inner, shapes, inside)) for inner in _programs(equation.params)]
+        if equation.primitive.name == "cond":  # one of the branches is run: the whole tile's is the longest
+            found = [max(found, key=lambda cuts: sum(trips * size(tile) for trips, tile in cuts))]
+        yield from (cut for cuts in found for cut in cuts)
 
 
 def _programs(params):

@@ -1,5 +1,6 @@
 """The extreme reduction: the largest value of each feature, and how many tokens reach it."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -61,10 +62,13 @@ def _of(x, real):
 
 
 def _state_tiles(x, mask, *, plan):
-    def part(trip):
-        keep = jnp.broadcast_to(tiles.new(plan, trip), (plan.rows, plan.size))
+    def of_tile(trip, plan):
+        keep = jnp.broadcast_to(tiles.new(plan, trip), (plan.rows, plan.taken))
         keep = keep if mask is None else keep & tiles.cut(mask, plan, trip)
-        return _of(tiles.cut(x, plan, trip), keep)
+        return (), _of(tiles.cut(x, plan, trip), keep)
+
+    def part(trip):
+        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
 
     state = lax.map(part, jnp.arange(plan.trips))
     tops, counts, some = (tiles.joined_rows(value, plan) for value in state)

@@ -120,12 +120,15 @@ def _total(x, mask, weights, part, precision):
 def _total_of_tiles(x, mask, weights, *, plan, part, precision):
     dtype = computing(x.dtype)
 
-    def of_tile(trip):
+    def of_tile(trip, plan):
         tokens, keep = tiles.tile(x, mask, plan, trip, dtype)
         shares = keep.astype(dtype) if weights is None else jnp.where(keep, tiles.cut(weights, plan, trip), 0)
-        return sums_of_tile((shares / part)[..., None], tokens, precision)[:, 0]
+        return (), sums_of_tile((shares / part)[..., None], tokens, precision)[:, 0]
 
-    return summed(tiles.joined_rows(lax.map(of_tile, jnp.arange(plan.trips)), plan))
+    def sum_of(trip):
+        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
+
+    return summed(tiles.joined_rows(lax.map(sum_of, jnp.arange(plan.trips)), plan))
 
 
 def _keep_total(x, mask, weights, part, precision):
@@ -156,11 +159,14 @@ def _reached_plain(x, mask, of_total, *, precision):
 
 
 def _reached_by_tiles(x, mask, of_total, *, plan, precision):
-    def of_tile(trip):
+    def of_tile(trip, plan):
         tokens, _ = tiles.tile(x, mask, plan, trip, of_total.dtype)
-        return products_of_tile(tokens, tiles.of_rows(of_total[:, None], plan, trip), precision)[..., 0]
+        return (products_of_tile(tokens, tiles.of_rows(of_total[:, None], plan, trip), precision)[..., 0],), ()
 
-    return tiles.joined(lax.map(of_tile, jnp.arange(plan.trips)), plan)
+    def reached(trip):
+        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip, (0,))[0][0]
+
+    return tiles.joined(lax.map(reached, jnp.arange(plan.trips)), plan)
 
 
 tiled_total.defvjp(_keep_total, _total_slopes)
