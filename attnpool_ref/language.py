@@ -7,7 +7,7 @@
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
-* ``lengths?:int[...]``: integers on some leading axes.
+* ``lengths?:int[...]``: integers on some leading axes. ``start:position[]``: an integer, traced, of at least 0.
 * ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
 
 ``rules`` say what the shapes cannot:
@@ -25,7 +25,7 @@ _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
-_KINDS = ("int", "bool")
+_KINDS = ("int", "bool", "position")
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Argument:
     Attributes:
       name: its name.
       optional: whether it may be None.
-      kind: data, parameter, mask, stretch (broadcasts, never widens), number, int (lengths) or bool.
+      kind: data, parameter, mask, stretch (broadcasts, never widens), number, int (lengths), bool or position.
       shapes: its alternatives, each a tuple of axes; the batch axes are "...".
     """
 
@@ -47,6 +47,8 @@ class Argument:
     def __str__(self):
         if self.kind == "number":
             return "a number"
+        if self.kind == "position":
+            return "an integer"
         return " or ".join(f"[{', '.join(axes)}]" for axes in self.shapes)
 
     @property

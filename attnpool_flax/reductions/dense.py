@@ -36,6 +36,15 @@ class Dense:
         count = jnp.maximum(jnp.sum(self.mask, -1, dtype=jnp.int32), 1).astype(self.dtype)
         return self.total(None, part) / (count / part)[..., None]
 
+    def counted(self):
+        """(sum [..., d] of the real tokens over :func:`sums.part_of` their number, their number [...])."""
+        part = 2 ** self.length.bit_length()
+        if self.mask is None:
+            count = jnp.full(self._batch(), self.length, jnp.int32)
+        else:
+            count = jnp.sum(self.mask, -1, dtype=jnp.int32)
+        return self.total(None, part) * (part / sums.part_of(count.astype(self.dtype)))[..., None], count
+
     def clean(self):
         """The tokens in the computing dtype, padding as 0."""
         x = self.x.astype(self.dtype)
@@ -52,6 +61,17 @@ class Dense:
         Returns:
           (pooled [..., h, d], weights [..., h, L]).
         """
+        scores, state, batch = self._walked(queries, multiplier, scored)
+        weights = jnp.swapaxes(softmax.weights_of(scores, state), -1, -2)
+        return self._spread(softmax.finalize(state), batch), self._spread(weights, batch)
+
+    def softmax_state(self, queries):
+        """The :class:`~softmax.SoftmaxState` with the batch axes, of the products with queries [..., h, d], scaled."""
+        _, state, batch = self._walked(queries, None, None)
+        return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
+
+    def _walked(self, queries, multiplier, scored):
+        """(scores, state, batch axes) of all examples after each other."""
         batch = self._batch((queries, 2), (multiplier, 2))
         if multiplier is not None:
             multiplier = self._flat(jnp.swapaxes(multiplier, -1, -2), 2, batch)
@@ -63,9 +83,7 @@ class Dense:
             multiplier,
         )
         walk: Any = softmax.tiled if self._tiles(x, queries) else softmax.plain
-        scores, state = walk(x, mask, scored, queries, multiplier, self.precision)
-        weights = jnp.swapaxes(softmax.weights_of(scores, state), -1, -2)
-        return self._spread(softmax.finalize(state), batch), self._spread(weights, batch)
+        return *walk(x, mask, scored, queries, multiplier, self.precision), batch
 
     def beside(self, other, scale, mean):
         """Averages under the softmax of the products with the other's sum or mean, of both sides in one walk.
@@ -92,10 +110,19 @@ class Dense:
 
     def largest(self):
         """[..., d]: the largest real value of each feature, 0 where nothing is real."""
+        state, batch = self._extreme()
+        return self._spread(extreme.finalize(state).astype(self.dtype), batch)
+
+    def extreme_state(self):
+        """The :class:`~extreme.ExtremeState` with the batch axes, in the computing dtype."""
+        state, batch = self._extreme()
+        state = state._replace(extreme=state.extreme.astype(self.dtype))
+        return extreme.ExtremeState(*(self._spread(part, batch) for part in state))
+
+    def _extreme(self):
         batch = self._batch()
         x, mask = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch))
-        walk = extreme.tiled if self._tiles(x) else extreme.plain
-        return self._spread(walk(x, mask).astype(self.dtype), batch)
+        return (extreme.tiled if self._tiles(x) else extreme.plain)(x, mask), batch
 
     def real(self):
         """Bool [...]: which examples have any real token; None if all have."""
