@@ -57,6 +57,8 @@ def _values(key, argument, axes, shape, rng, index, known, batch_rank):
     if argument.kind == "int":
         count = int(np.prod(shape))
         return (np.arange(count).reshape(shape) * 3 % (known["m"] + 1)) if shape else np.asarray(min(2, known["m"]))
+    if argument.kind == "position":
+        return np.asarray(5)
     if argument.kind == "number":
         return np.float64(NUMBERS.get(key, NUMBER))
     draws = rng.standard_normal(shape)
