@@ -37,7 +37,7 @@ def mean_state(x, mask=None, *, implementation=None):
     >>> finalize_state(whole)
     Array([4.], dtype=float32)
     """
-    total, count = Dense(x, mask, implementation).counted()
+    total, count = Dense(x, mask, implementation, recompute=True).counted()
     return MeanState(total, jnp.zeros_like(total), count)
 
 
@@ -49,7 +49,7 @@ def max_state(x, mask=None, *, implementation=None):
     >>> finalize_state(whole)
     Array([-1.], dtype=float32)
     """
-    return MaxState(*Dense(x, mask, implementation).extreme_state())
+    return MaxState(*Dense(x, mask, implementation, recompute=True).extreme_state())
 
 
 @implementation(as_they_come=("x",))
@@ -99,7 +99,7 @@ def weighted_state(x, weights=None, mask=None, *, implementation=None, precision
     >>> finalize_state(merge_states(one, weighted_state(jnp.array([[5.0]]), jnp.array([2.0]))))
     Array([4.5], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision)
+    tokens = Dense(x, mask, implementation, precision, recompute=True)
     if weights is None:
         weights = jnp.ones(x.shape[:-1], tokens.dtype)
     if mask is not None:
@@ -139,7 +139,7 @@ def attention_state(
     """
     normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
     query = fold_query(query, query_kernel, key_kernel, normalization, scale, precision)
-    state = Dense(x, mask, implementation, precision).softmax_state(query[..., None, :])
+    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(query[..., None, :])
     return AttentionState(*_with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
 
 
@@ -169,7 +169,7 @@ def multi_head_attention_state(
     queries = jnp.swapaxes(fold_queries(query, query_kernel, key_kernel, query_bias, precision), 0, 1)
     *each, width = queries.shape
     queries = jnp.reshape(queries, (1,) * (x.ndim - 2) + (math.prod(each), width))
-    state = Dense(x, mask, implementation, precision).softmax_state(queries)
+    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries)
     top, total = (jnp.reshape(part, (*part.shape[:-1], *each)) for part in (state.top, state.total))
     pooled = jnp.reshape(state.sum, (*state.sum.shape[:-2], *each, width))
     return MultiHeadAttentionState(*_with_rests(top, total, pooled))

@@ -1,11 +1,13 @@
 """Tokens that stand in one array with a mask."""
 
+import functools
 import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from attnpool_flax.recomputing import recomputed
 from attnpool_flax.reductions import extreme, mutual, softmax, sums
 from attnpool_flax.reductions.implementations import alike, chosen
 
@@ -16,8 +18,10 @@ class Dense:
     Every method takes and returns arrays with the batch axes; axes of 1 are shared by the examples.
     """
 
-    def __init__(self, x, mask, implementation, precision=None):
+    def __init__(self, x, mask, implementation, precision=None, *, recompute=False):
+        """``recompute``: whole products keep nothing like x for the gradient, as a loop over chunks would keep it of all."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
+        self._whole = recomputed if recompute else lambda walk: walk
         self.x, self.asked = x, implementation
         self.length = x.shape[-2]
 
@@ -25,8 +29,10 @@ class Dense:
         """[..., d]: the sum of the tokens under weights [..., L] or 1, over ``part``, a power of two."""
         batch = self._batch((weights, 1))
         x, mask, weights = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch), self._flat(weights, 1))
-        walk = sums.tiled_total if self._tiles(x, weights) else sums.plain_total
-        return self._spread(walk(x, mask, weights, part, self.precision), batch)
+        if self._tiles(x, weights):
+            return self._spread(sums.tiled_total(x, mask, weights, part, self.precision), batch)
+        walk = self._whole(functools.partial(sums.plain_total, part=part, precision=self.precision))
+        return self._spread(walk(x, mask, weights), batch)
 
     def mean(self):
         """[..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
@@ -82,8 +88,11 @@ class Dense:
             self._flat(queries, 2),
             multiplier,
         )
-        walk: Any = softmax.tiled if self._tiles(x, queries) else softmax.plain
-        return *walk(x, mask, scored, queries, multiplier, self.precision), batch
+        arrays = x, mask, scored, queries, multiplier
+        if self._tiles(x, queries):
+            return *softmax.tiled(*arrays, self.precision), batch
+        walk = self._whole(functools.partial(softmax.plain, precision=self.precision))
+        return *walk(*arrays), batch
 
     def beside(self, other, scale, mean):
         """Averages under the softmax of the products with the other's sum or mean, of both sides in one walk.
@@ -122,7 +131,8 @@ class Dense:
     def _extreme(self):
         batch = self._batch()
         x, mask = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch))
-        return (extreme.tiled if self._tiles(x) else extreme.plain)(x, mask), batch
+        walk = extreme.tiled if self._tiles(x) else self._whole(extreme.plain)
+        return walk(x, mask), batch
 
     def real(self):
         """Bool [...]: which examples have any real token; None if all have."""

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
 from attnpool_flax.rounding import largest
 
@@ -33,7 +34,7 @@ def plain(x, mask):
     """The state of tokens [B or 1, L, d] and a mask [B, L] or None, whole; differentiable in every mode."""
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     x = jnp.where(real[..., None], x, -jnp.inf)
-    top = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
+    top = small(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
     tied = real[..., None] & (x == top)
     return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
