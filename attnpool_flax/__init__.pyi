@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from typing import Any, Final, Literal, Protocol, overload
+from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import jax.typing
 from jax import Array
@@ -27,6 +27,17 @@ from attnpool_flax.modules.scores import ConcatScore as ConcatScore
 from attnpool_flax.modules.scores import LocationScore as LocationScore
 from attnpool_flax.modules.scores import TanhSumScore as TanhSumScore
 from attnpool_flax.modules.scores import TrilinearScore as TrilinearScore
+from attnpool_flax.states import AttentionState as AttentionState
+from attnpool_flax.states import FirstState as FirstState
+from attnpool_flax.states import LastState as LastState
+from attnpool_flax.states import MaxState as MaxState
+from attnpool_flax.states import MeanState as MeanState
+from attnpool_flax.states import MultiHeadAttentionState as MultiHeadAttentionState
+from attnpool_flax.states import WeightedState as WeightedState
+
+_State = TypeVar(
+    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+)
 
 class HoldsArray(Protocol):  # what a module's parameter is
     def __jax_array__(self) -> Array: ...
@@ -81,6 +92,15 @@ __all__ = [
     "relation_triplet_loss",
     "field_attention_pooling",
     "label_attention",
+    "mean_state",
+    "max_state",
+    "first_state",
+    "last_state",
+    "weighted_state",
+    "attention_state",
+    "multi_head_attention_state",
+    "merge_states",
+    "finalize_state",
     "BilinearScore",
     "AdditiveScore",
     "ConcatScore",
@@ -991,4 +1011,57 @@ def label_attention(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def mean_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+) -> MeanState: ...
+def max_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+) -> MaxState: ...
+def first_state(x: ArrayLike, mask: ArrayLike | None = None, *, start: ArrayLike) -> FirstState: ...
+def last_state(x: ArrayLike, mask: ArrayLike | None = None, *, start: ArrayLike) -> LastState: ...
+def weighted_state(
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> WeightedState: ...
+def attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    query: ArrayLike = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> AttentionState: ...
+def multi_head_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> MultiHeadAttentionState: ...
+def merge_states(a: _State, b: _State) -> _State: ...
+def finalize_state(
+    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    *,
+    value_kernel: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
 def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...

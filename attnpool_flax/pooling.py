@@ -45,7 +45,7 @@ def first_pooling(x, mask=None, *, lengths=None):
         return jnp.sum(x, -2)
     if mask is None:
         return x[..., 0, :]
-    return _token_at(x, mask, jnp.argmax(mask, -1))
+    return token_at(x, mask, jnp.argmax(mask, -1))
 
 
 @implementation(as_they_come=("x",))
@@ -59,10 +59,10 @@ def last_pooling(x, mask=None, *, lengths=None):
         return jnp.sum(x, -2)
     if mask is None:
         return x[..., -1, :]
-    return _token_at(x, mask, mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1))
+    return token_at(x, mask, mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1))
 
 
-def _token_at(x, mask, position):
+def token_at(x, mask, position):
     """The token [..., d] at a position [...]; 0 where nothing is real. An x that is shared is not copied."""
     x = jnp.broadcast_to(x, mask.shape[:-1] + x.shape[-2:])
     token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
@@ -115,16 +115,24 @@ def attention_pooling(
     tokens = Dense(x, mask, implementation, precision)
     if query is None:
         query = tokens.mean()
-    if normalize_query:
-        query = _layer_norm(query, query_norm_scale, query_norm_bias, epsilon)
+    normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
+    query = fold_query(query, query_kernel, key_kernel, normalization, scale, precision)
+    multiplier = None if dropout_multiplier is None else dropout_multiplier[..., None, :]
+    pooled, weights = tokens.softmax(query[..., None, :], multiplier)
+    return (pooled[..., 0, :], weights[..., 0, :]) if return_weights else pooled[..., 0, :]
+
+
+def fold_query(query, query_kernel, key_kernel, normalization, scale, precision):
+    """The vector whose products with raw tokens are the scaled scores; the normalisation is (flag, scale, bias, epsilon)."""
+    normalize, *parameters = normalization
+    if normalize:
+        query = _layer_norm(query, *parameters)
     if query_kernel is not None:
         query = jnp.einsum("...d,dc->...c", query, query_kernel, precision=precision)
     query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
     if key_kernel is not None:
         query = jnp.einsum("...c,dc->...d", query, key_kernel, precision=precision)
-    multiplier = None if dropout_multiplier is None else dropout_multiplier[..., None, :]
-    pooled, weights = tokens.softmax(query[..., None, :], multiplier)
-    return (pooled[..., 0, :], weights[..., 0, :]) if return_weights else pooled[..., 0, :]
+    return query
 
 
 def _layer_norm(query, scale, bias, epsilon):

@@ -1,9 +1,21 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from attnpool_ref.states import AttentionState as AttentionState
+from attnpool_ref.states import FirstState as FirstState
+from attnpool_ref.states import LastState as LastState
+from attnpool_ref.states import MaxState as MaxState
+from attnpool_ref.states import MeanState as MeanState
+from attnpool_ref.states import MultiHeadAttentionState as MultiHeadAttentionState
+from attnpool_ref.states import WeightedState as WeightedState
+
+_State = TypeVar(
+    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+)
 
 __version__: Final[str]
 __all__ = [
@@ -52,6 +64,15 @@ __all__ = [
     "relation_triplet_loss",
     "field_attention_pooling",
     "label_attention",
+    "mean_state",
+    "max_state",
+    "first_state",
+    "last_state",
+    "weighted_state",
+    "attention_state",
+    "multi_head_attention_state",
+    "merge_states",
+    "finalize_state",
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> NDArray[np.bool_]: ...
@@ -788,3 +809,40 @@ def label_attention(
     value_kernel: ArrayLike,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def mean_state(x: ArrayLike, mask: ArrayLike | None = None) -> MeanState: ...
+def max_state(x: ArrayLike, mask: ArrayLike | None = None) -> MaxState: ...
+def first_state(x: ArrayLike, mask: ArrayLike | None = None, *, start: ArrayLike) -> FirstState: ...
+def last_state(x: ArrayLike, mask: ArrayLike | None = None, *, start: ArrayLike) -> LastState: ...
+def weighted_state(x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None) -> WeightedState: ...
+def attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    query: ArrayLike = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+) -> AttentionState: ...
+def multi_head_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+) -> MultiHeadAttentionState: ...
+def merge_states(a: _State, b: _State) -> _State: ...
+def finalize_state(
+    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    *,
+    value_kernel: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+) -> NDArray[Any]: ...

@@ -175,6 +175,8 @@ def check_values(row, values, call):
             low, high, limit = int(np.min(value)), int(np.max(value)), call.limits[key]
             if low < 0 or high > limit:
                 raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
+        elif argument.kind == "position" and _on_host(value) and int(value) < 0:
+            raise ValueError(f"{row.name}: `{key}` has the value {int(value)}, needs at least 0")
 
 
 def _static(name, key, value, allowed):
@@ -215,7 +217,7 @@ def _check_dtype(name, argument, value):
     if role in ("mask", "bool") and kind in "fc":
         repair = f"; did you mean `{key} != 0`?" if role == "bool" else ""
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, but {_MEANING.get(key, _POLARITY)}{repair}")
-    if role in ("int", "lengths") and kind not in "ui":
+    if argument.integers and kind not in "ui":
         repair = f"{argument.mask}=" if kind == "b" else f"{key}.astype(int)"
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{repair}`?")
     if kind == "c":
@@ -312,7 +314,7 @@ def _sizes(row, given, values):
     pending = []
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind not in ("data", "parameter", "bool", "number"):
+        if argument.kind not in ("data", "parameter", "bool", "number", "position"):
             continue
         axes = _alternative(row.name, argument, value)
         own = [a for a in axes if a != "..."]
@@ -459,11 +461,13 @@ def _result_dtype(arguments, given):
 
     Numbers decide nothing either, also where they stand for a parameter (a bias of shape ()).
     """
-    floats = {
-        name_of(value.dtype): value.dtype if value.dtype.isnative else value.dtype.newbyteorder("=")
-        for key, value in given.items()
-        if arguments[key].kind in ("data", "parameter") and value.ndim and kind_of(value.dtype) == "f"
-    }
+    deciding = [v.dtype for k, v in given.items() if arguments[k].kind in ("data", "parameter") and v.ndim]
+    return common_dtype(dtype for dtype in deciding if kind_of(dtype) == "f")
+
+
+def common_dtype(dtypes):
+    """The dtype that floating dtypes together decide, as arguments of one call; None where there is none."""
+    floats = {name_of(dtype): dtype if dtype.isnative else dtype.newbyteorder("=") for dtype in dtypes}
     for wide in ("float64", "float32"):
         if wide in floats:
             return floats[wide]

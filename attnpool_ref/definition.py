@@ -22,7 +22,7 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
     def checked_definition(*args, **kwargs):
         values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
-            values[key] = _as_array(row.name, key, values[key])
+            values[key] = as_array(row.name, key, values[key])
         call = contract.resolve(row, values)
         contract.check_values(row, values, call)
         for key, argument in arguments.items():
@@ -33,16 +33,18 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
                 continue
             elif argument.kind == "bool":
                 values[key] = value.astype(bool)
-            elif argument.kind not in ("int", "lengths"):
+            elif not argument.integers:
                 value = value.astype(np.float64)
                 values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value
         result = function(**values)
-        return _cast(result, call.dtype or np.dtype(np.float64))
+        if row.state:
+            return result._replace(dtype=call.dtype)
+        return cast(result, call.dtype or np.dtype(np.float64))
 
     return checked_definition
 
 
-def _as_array(name, key, value):
+def as_array(name, key, value):
     """What ``np.asarray`` makes of it; None and text stay, for the check to refuse."""
     if value is None or isinstance(value, (str, bytes)):
         return value
@@ -69,8 +71,9 @@ def _full_mask(mask, argument, call, values):
     return np.broadcast_to(np.arange(target[-1]) < lengths[..., None], target)
 
 
-def _cast(result, dtype):
+def cast(result, dtype):
+    """The arrays of a result in its dtype; booleans stay."""
     if isinstance(result, tuple):
-        return tuple(_cast(part, dtype) for part in result)
+        return tuple(cast(part, dtype) for part in result)
     result = np.asarray(result)
     return result.astype(dtype) if result.dtype == np.float64 else result

@@ -10,6 +10,7 @@
 * ``lengths:int[...]``: integers on some leading axes.
 * ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
   left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
+* ``start:position[]``: an integer, traced, of at least 0.
 * ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
 
 ``rules`` say what the shapes cannot:
@@ -27,7 +28,9 @@ _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
-_KINDS = ("int", "lengths", "bool")
+INTEGERS = ("int", "lengths", "position")
+KINDS = (*INTEGERS, "bool")
+"""What may be written behind a colon."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Argument:
     Attributes:
       name: its name.
       optional: whether it may be None.
-      kind: data, parameter, mask, stretch (broadcasts, never widens), number, int, lengths (in place of a mask) or bool.
+      kind: data, parameter, mask, stretch (broadcasts, never widens), number, bool, or one of :data:`INTEGERS`.
       shapes: its alternatives, each a tuple of axes; the batch axes are "...".
     """
 
@@ -49,12 +52,19 @@ class Argument:
     def __str__(self):
         if self.kind == "number":
             return "a number"
+        if self.kind == "position":
+            return "an integer"
         return " or ".join(f"[{', '.join(axes)}]" for axes in self.shapes)
 
     @property
     def batched(self):
         """Whether it has batch axes."""
         return "..." in self.shapes[0]
+
+    @property
+    def integers(self):
+        """Whether it holds integers, whatever they count."""
+        return self.kind in INTEGERS
 
     @property
     def lengths(self):
@@ -199,7 +209,7 @@ def _argument(piece):
         raise ValueError(f"the argument {piece!r} is not understood")
     name, optional, stretch, kind, alternatives = match.groups()
     shapes = tuple(_axes(part) for part in alternatives.split("|"))
-    if kind is not None and (kind not in _KINDS or stretch):
+    if kind is not None and (kind not in KINDS or stretch):
         raise ValueError(f"the argument {piece!r} is of no known kind")
     if kind is None:
         kind = _kind(name, stretch, shapes)

@@ -219,6 +219,16 @@ def attention_pooling(
     x = np.where(mask[..., None], x, 0)
     if query is None:
         query = mean_pooling(x, mask)
+    normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
+    weights = masked_softmax(attention_scores(x, query, query_kernel, key_kernel, normalization, scale), mask)
+    applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
+    pooled = _average(applied, x, mask)
+    return (pooled, weights) if return_weights else pooled
+
+
+def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
+    """The scores [..., L] of clean tokens under a query, in its normalisation (flag, scale, bias, epsilon)."""
+    normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
     if normalize_query:
         size = np.maximum(power_of_two(np.max(np.abs(query), -1, keepdims=True)), 1)  # squares of 1e200 overflow
         centered = query / size - np.mean(query / size, -1, keepdims=True)
@@ -231,10 +241,7 @@ def attention_pooling(
     key = x if key_kernel is None else x @ key_kernel
     if scale is None:
         scale = 1 / np.sqrt(key.shape[-1])
-    weights = masked_softmax(scale * np.sum(key * query[..., None, :], -1), mask)
-    applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
-    pooled = _average(applied, x, mask)
-    return (pooled, weights) if return_weights else pooled
+    return scale * np.sum(key * query[..., None, :], -1)
 
 
 @definition

@@ -51,6 +51,7 @@ class Variant:
       rules: what the shapes cannot say.
       options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
       module: the class that owns the parameters, if any.
+      state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
       ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
       norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
       arguments: what ``shapes`` says of each argument, by name.
@@ -69,6 +70,7 @@ class Variant:
     rules: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     module: str = ""
+    state: str = ""
     ordered: str = ""
     norms: bool = False
     arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
@@ -512,7 +514,81 @@ VARIANTS = (
 )
 """The rows, in the order in which the documentation shows them."""
 
-BY_NAME = {row.name: row for row in VARIANTS}
+_ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
+
+STATES = (
+    Variant(
+        "mean_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] -> [..., d]",
+        source="reimers2019",
+        equation="sum over real l of x_l, and their number",
+        state="mean_pooling",
+    ),
+    Variant(
+        "max_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] -> [..., d]",
+        source="reimers2019",
+        equation="max over real l of x_lc, and how many reach it",
+        state="max_pooling",
+    ),
+    Variant(
+        "first_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] start:position[] -> [..., d]",
+        source="reimers2019",
+        equation="start + l and x_l, l the first real position",
+        state="first_pooling",
+        ordered="always",
+    ),
+    Variant(
+        "last_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] start:position[] -> [..., d]",
+        source="reimers2019",
+        equation="start + l and x_l, l the last real position",
+        state="last_pooling",
+        ordered="always",
+    ),
+    Variant(
+        "weighted_state",
+        family="streaming",
+        shapes="x[..., L, d] weights?[..., L] mask?[..., L] -> [..., d]",
+        source="notebook001",
+        equation="sum over real l of w_l x_l, and sum over real l of w_l",
+        state="weighted_pooling",
+    ),
+    Variant(
+        "attention_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
+        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] -> [..., d]",
+        source="notebook001",
+        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q)",
+        rules=(
+            "q=d if query_kernel",
+            "q=c unless query_kernel",
+            "c=d unless key_kernel",
+            "query_norm_scale needs normalize_query",
+            "query_norm_bias needs normalize_query",
+        ),
+        options={"normalize_query": "flag"},
+        state="attention_pooling",
+    ),
+    Variant(
+        "multi_head_attention_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] query[n, d] query_kernel[d, H, c] key_kernel[d, H, c] query_bias?[H, c] "
+        "key_bias?[H, c] -> [..., n, H, d]",
+        source="vaswani2017",
+        equation=f"{_ATTENTION}, for each head h and query i: s = (q_i W_q^h + b_q^h) . (x W_k^h) / sqrt(c)",
+        state="multi_head_attention_pooling",
+    ),
+)
+"""The rows whose functions give the state of one chunk; :func:`merge_states` and :func:`finalize_state` take it on."""
+
+BY_NAME = {row.name: row for row in (*VARIANTS, *STATES)}
 
 
 def get(name):

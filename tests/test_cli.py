@@ -149,7 +149,7 @@ def test_the_demonstration_without_its_extras_names_both(monkeypatch):
 
 def test_the_list_has_every_row_with_its_source():
     output = run("list").output
-    for row in variants.VARIANTS:
+    for row in variants.BY_NAME.values():
         (line,) = (line for line in output.splitlines() if row.name in line.split()[:2])
         assert row.source in line
         assert row.equation[:20] in line
@@ -161,7 +161,7 @@ def test_the_list_has_every_row_with_its_source():
     ] == FAMILIES
 
 
-FAMILIES = list(dict.fromkeys(row.family for row in variants.VARIANTS))
+FAMILIES = list(dict.fromkeys(row.family for row in variants.BY_NAME.values()))
 
 
 def test_a_table_that_is_no_terminals_keeps_its_lines(tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_a_table_that_is_no_terminals_keeps_its_lines(tmp_path, monkeypatch):
         assert listing.console(file).width == listing.UNBOUNDED
 
 
-@pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", variants.BY_NAME.values(), ids=lambda row: row.name)
 def test_every_variant_is_shown_with_both_texts(row):
     for package in ("attnpool_ref", "attnpool_flax"):
         source = show.read_source(package, row)

@@ -1,11 +1,13 @@
 """Tokens that stand in one array with a mask."""
 
+import functools
 import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from attnpool_flax.recomputing import recomputed
 from attnpool_flax.reductions import extreme, mutual, softmax, sums
 from attnpool_flax.reductions.implementations import alike, chosen
 
@@ -16,8 +18,10 @@ class Dense:
     Every method takes and returns arrays with the batch axes; axes of 1 are shared by the examples.
     """
 
-    def __init__(self, x, mask, implementation, precision=None):
+    def __init__(self, x, mask, implementation, precision=None, *, recompute=False):
+        """``recompute``: whole products keep nothing like x for the gradient, as a loop over chunks would keep it of all."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
+        self._whole = recomputed if recompute else lambda walk: walk
         self.x, self.asked = x, implementation
         self.length = x.shape[-2]
 
@@ -25,8 +29,10 @@ class Dense:
         """[..., d]: the sum of the tokens under weights [..., L] or 1, over ``part``, a power of two."""
         batch = self._batch((weights, 1))
         x, mask, weights = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch), self._flat(weights, 1))
-        walk = sums.tiled_total if self._tiles(x, weights) else sums.plain_total
-        return self._spread(walk(x, mask, weights, part, self.precision), batch)
+        if self._tiles(x, weights):
+            return self._spread(sums.tiled_total(x, mask, weights, part, self.precision), batch)
+        walk = self._whole(functools.partial(sums.plain_total, part=part, precision=self.precision))
+        return self._spread(walk(x, mask, weights), batch)
 
     def mean(self):
         """[..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
@@ -35,6 +41,15 @@ class Dense:
             return self.total(None, part) / (max(self.length, 1) / part)
         count = jnp.maximum(jnp.sum(self.mask, -1, dtype=jnp.int32), 1).astype(self.dtype)
         return self.total(None, part) / (count / part)[..., None]
+
+    def counted(self):
+        """(sum [..., d] of the real tokens over :func:`sums.part_of` their number, their number [...])."""
+        part = 2 ** self.length.bit_length()
+        if self.mask is None:
+            count = jnp.full(self._batch(), self.length, jnp.int32)
+        else:
+            count = jnp.sum(self.mask, -1, dtype=jnp.int32)
+        return self.total(None, part) * (part / sums.part_of(count.astype(self.dtype)))[..., None], count
 
     def clean(self):
         """The tokens in the computing dtype, padding as 0."""
@@ -52,6 +67,17 @@ class Dense:
         Returns:
           (pooled [..., h, d], weights [..., h, L]).
         """
+        scores, state, batch = self._walked(queries, multiplier, scored)
+        weights = jnp.swapaxes(softmax.weights_of(scores, state), -1, -2)
+        return self._spread(softmax.finalize(state), batch), self._spread(weights, batch)
+
+    def softmax_state(self, queries):
+        """The :class:`~softmax.SoftmaxState` with the batch axes, of the products with queries [..., h, d], scaled."""
+        _, state, batch = self._walked(queries, None, None)
+        return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
+
+    def _walked(self, queries, multiplier, scored):
+        """(scores, state, batch axes) of all examples after each other."""
         batch = self._batch((queries, 2), (multiplier, 2))
         if multiplier is not None:
             multiplier = self._flat(jnp.swapaxes(multiplier, -1, -2), 2, batch)
@@ -62,10 +88,11 @@ class Dense:
             self._flat(queries, 2),
             multiplier,
         )
-        walk: Any = softmax.tiled if self._tiles(x, queries) else softmax.plain
-        scores, state = walk(x, mask, scored, queries, multiplier, self.precision)
-        weights = jnp.swapaxes(softmax.weights_of(scores, state), -1, -2)
-        return self._spread(softmax.finalize(state), batch), self._spread(weights, batch)
+        arrays = x, mask, scored, queries, multiplier
+        if self._tiles(x, queries):
+            return *softmax.tiled(*arrays, self.precision), batch
+        walk = self._whole(functools.partial(softmax.plain, precision=self.precision))
+        return *walk(*arrays), batch
 
     def beside(self, other, scale, mean):
         """Averages under the softmax of the products with the other's sum or mean, of both sides in one walk.
@@ -92,10 +119,20 @@ class Dense:
 
     def largest(self):
         """[..., d]: the largest real value of each feature, 0 where nothing is real."""
+        state, batch = self._extreme()
+        return self._spread(extreme.finalize(state).astype(self.dtype), batch)
+
+    def extreme_state(self):
+        """The :class:`~extreme.ExtremeState` with the batch axes, in the computing dtype."""
+        state, batch = self._extreme()
+        state = state._replace(extreme=state.extreme.astype(self.dtype))
+        return extreme.ExtremeState(*(self._spread(part, batch) for part in state))
+
+    def _extreme(self):
         batch = self._batch()
         x, mask = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch))
-        walk = extreme.tiled if self._tiles(x) else extreme.plain
-        return self._spread(walk(x, mask).astype(self.dtype), batch)
+        walk = extreme.tiled if self._tiles(x) else self._whole(extreme.plain)
+        return walk(x, mask), batch
 
     def real(self):
         """Bool [...]: which examples have any real token; None if all have."""

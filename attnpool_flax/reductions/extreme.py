@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
 from attnpool_flax.rounding import largest
 
@@ -31,17 +32,18 @@ def finalize(state):
 
 
 def plain(x, mask):
-    """[B, d] of tokens [B or 1, L, d] and a mask [B, L] or None, whole; differentiable in every mode."""
+    """The state of tokens [B or 1, L, d] and a mask [B, L] or None, whole; differentiable in every mode."""
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     x = jnp.where(real[..., None], x, -jnp.inf)
-    top = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
-    return jnp.where(jnp.any(real, 1)[:, None], largest(x, real[..., None] & (x == top), 1), 0)
+    top = small(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
+    tied = real[..., None] & (x == top)
+    return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
 
 @jax.custom_vjp
 def tiled(x, mask):
     """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
-    return finalize(_state(x, mask))
+    return _state(x, mask)
 
 
 def _state(x, mask):
@@ -79,11 +81,12 @@ def _state_tiles(x, mask, *, plan):
 
 def _keep(x, mask):
     state = _state(x, mask)
-    return finalize(state), (x, mask, state)
+    return state, (x, mask, state)
 
 
-def _backward(kept, of_top):
+def _backward(kept, cotangents):
     x, mask, state = kept
+    of_top = cotangents.extreme  # the others are integers
     share = of_top / jnp.maximum(state.count, 1).astype(of_top.dtype)
     reaches = x == state.extreme[:, None]
     if mask is not None:

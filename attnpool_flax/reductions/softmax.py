@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
 
@@ -62,7 +63,7 @@ def plain(x, mask, scored, queries, multiplier, precision):
     x = x.astype(queries.dtype)
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
-    scores = _scored(products(x, queries, precision), scored)
+    scores = small(_scored(products(x, queries, precision), scored))
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
     top = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.reductions import tiles
+from attnpool_flax.rounding import power_of_two
 
 LONGEST, PART = 512, 128
 """Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
@@ -76,6 +77,24 @@ def sums_of_tile(weights, tokens, precision):
     if weights.shape[2] == 1:
         return jnp.dot(weights[0, :, 0], tokens[0], precision=precision)[None, None]
     return jnp.dot(weights[0].T, tokens[0], precision=precision)[None]
+
+
+def part_of(mass):
+    """A power of two above the mass, by which a sum of so much is divided so that it does not overflow; 2 for none."""
+    return 2 * power_of_two(mass)
+
+
+def added(a, b):
+    """The sum of two sums, each a pair (value, rest); the rest is what rounding took from the value, so that it stays.
+
+    Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B. The rest is a constant.
+    """
+    (a, a_rest), (b, b_rest) = a, b
+    value = a + b
+    still, one, other = map(lax.stop_gradient, (value, a, b))
+    back = still - one
+    lost = (one - (still - back)) + (other - back)
+    return value, a_rest + b_rest + jnp.where(jnp.isfinite(still), lost, 0)  # inf - inf
 
 
 def plain_total(x, mask, weights, part, precision):

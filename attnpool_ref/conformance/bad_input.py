@@ -124,6 +124,10 @@ class _Call:
                 yield self._on_host(f"`{key}` has the value 2", key, 2 * value.astype(np.int32))
             elif kind in ("int", "lengths"):
                 yield from self._of_lengths(key, value)
+            elif kind == "position":
+                yield self._on_host(f"`{key}` is negative", key, np.full_like(value, -1))
+                yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+                yield self._with(f"`{key}` has shape (2,)", ValueError, key, np.ones(2, np.int32))
             elif kind in ("data", "parameter"):
                 yield from self._of_shape(key, value)
             elif kind == "stretch":

@@ -61,6 +61,8 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
         return _lengths(shape, known["m"])
     if argument.kind == "lengths":
         return _lengths(shape, known[masked[-1]])
+    if argument.kind == "position":
+        return np.asarray(5)
     if argument.kind == "number":
         return np.float64(NUMBERS.get(key, NUMBER))
     draws = rng.standard_normal(shape)

@@ -76,6 +76,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         if partial and not title.startswith("with"):
             if main.given("data"):
                 yield values.exact(main), "exact"
+            if main.values.get("weights") is not None:
+                yield values.alternating(main), "exact"
             if values.of_tokens(main):
                 yield values.repeated(main), "exact"
             if (case := values.tied(main)) is not None:
