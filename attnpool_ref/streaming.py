@@ -186,7 +186,7 @@ def attention_state(
     epsilon=1e-6,
     scale=None,
 ):
-    r"""Keeps what :func:`attention_pooling` of the whole needs of one chunk.
+    r"""Keeps what attention pooling of the whole needs of one chunk: the sums before their division.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c}
@@ -210,8 +210,8 @@ def attention_state(
       [..., d].
 
     Raises:
-      TypeError: no query.
       ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
+      TypeError: no query.
 
     Source:
       Notebook 001, ``attention_pooling``, as a monoid.
@@ -229,7 +229,7 @@ def attention_state(
 
 @definition
 def multi_head_attention_state(x, mask=None, *, query, query_kernel, key_kernel, query_bias=None, key_bias=None):
-    r"""Keeps what :func:`multi_head_attention_pooling` of the whole needs of one chunk: the raw tokens, by query and head.
+    r"""Keeps what multi-head attention pooling of the whole needs of one chunk: the raw tokens, by query and head.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
               s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c}
