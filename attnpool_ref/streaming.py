@@ -3,6 +3,8 @@
 No chunk overlaps another. A chunk without a real token, or of length 0, has the state that changes no other.
 """
 
+from typing import Any
+
 import numpy as np
 
 from attnpool_ref import contract, merging
@@ -339,7 +341,7 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     array([3., 5.])
     """
     given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
-    parameters = {key: as_array("finalize_state", key, value) for key, value in given.items()}
+    parameters: dict[str, Any] = {key: as_array("finalize_state", key, value) for key, value in given.items()}
     call = merging.resolve_finalize(state, KINDS, MultiHeadAttentionState, **parameters)
     result = state.finalized()
     if value_kernel is not None:
