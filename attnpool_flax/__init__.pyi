@@ -1030,7 +1030,7 @@ def weighted_state(
 def attention_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
-    query: ArrayLike = None,
+    query: ArrayLike | None = None,
     *,
     query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike | None = None,

@@ -17,26 +17,37 @@ from attnpool_flax.reductions.sums import added, part_of
 
 
 def _pytree(*leaves):
-    """Makes a dataclass a pytree of these leaves; its dtype is static."""
-    return functools.partial(jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=["dtype"])
+    """Makes a dataclass a pytree of these leaves; the name of its dtype is static (as a dtype, float64 would equal None)."""
+    return functools.partial(jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=["decided"])
+
+
+class _Decided:
+    """What all kinds have."""
+
+    decided: str
+
+    @property
+    def dtype(self):
+        """The result's dtype; None where integers alone decide none."""
+        return jnp.dtype(self.decided) if self.decided else None
 
 
 @_pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
-class MeanState:
+class MeanState(_Decided):
     """Of :func:`~attnpool_flax.streaming.mean_state`.
 
     Attributes:
       sum: [..., d], the sum of the real tokens over a power of two above their number, so that it does not overflow.
       rest: [..., d], what rounding took from it.
       count: [...], int32, their number.
-      dtype: that of the result; None where integers alone decide none.
+      decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
     sum: Any
     rest: Any
     count: Any
-    dtype: Any = None
+    decided: str = ""
 
     @property
     def shape(self):
@@ -58,20 +69,20 @@ class MeanState:
 
 @_pytree("extreme", "count", "real")
 @dataclass(frozen=True, eq=False)
-class MaxState:
+class MaxState(_Decided):
     """Of :func:`~attnpool_flax.streaming.max_state`.
 
     Attributes:
       extreme: [..., d], the largest values; -inf without any.
       count: [..., d], int32, how many real tokens reach it: they share its gradient.
       real: [...], whether any token was real.
-      dtype: that of the result; None where integers alone decide none.
+      decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
     extreme: Any
     count: Any
     real: Any
-    dtype: Any = None
+    decided: str = ""
 
     @property
     def shape(self):
@@ -107,18 +118,18 @@ def _larger_jvp(primals, tangents):
 
 @_pytree("position", "token")
 @dataclass(frozen=True, eq=False)
-class FirstState:
+class FirstState(_Decided):
     """Of :func:`~attnpool_flax.streaming.first_state`.
 
     Attributes:
       position: [...], JAX's default integers: the first real position; the largest integer without any.
       token: [..., d], what stands there.
-      dtype: that of the result; None where integers alone decide none.
+      decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
     position: Any
     token: Any
-    dtype: Any = None
+    decided: str = ""
 
     @property
     def shape(self):
@@ -137,18 +148,18 @@ class FirstState:
 
 @_pytree("position", "token")
 @dataclass(frozen=True, eq=False)
-class LastState:
+class LastState(_Decided):
     """Of :func:`~attnpool_flax.streaming.last_state`.
 
     Attributes:
       position: [...], JAX's default integers: the last real position; the smallest integer without any.
       token: [..., d], what stands there.
-      dtype: that of the result; None where integers alone decide none.
+      decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
     position: Any
     token: Any
-    dtype: Any = None
+    decided: str = ""
 
     @property
     def shape(self):
@@ -167,7 +178,7 @@ class LastState:
 
 @_pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class WeightedState:
+class WeightedState(_Decided):
     """Of :func:`~attnpool_flax.streaming.weighted_state`: sums in a unit that is a power of two.
 
     The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
@@ -179,7 +190,7 @@ class WeightedState:
       total_rest: [...], what rounding took from it.
       sum: [..., d], the sum of the weighted tokens in that unit.
       rest: [..., d], what rounding took from it.
-      dtype: that of the result; None where integers alone decide none.
+      decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
     size: Any
@@ -188,7 +199,7 @@ class WeightedState:
     total_rest: Any
     sum: Any
     rest: Any
-    dtype: Any = None
+    decided: str = ""
 
     @property
     def shape(self):
@@ -213,7 +224,7 @@ class WeightedState:
 
 @_pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class AttentionState:
+class AttentionState(_Decided):
     """Of :func:`~attnpool_flax.streaming.attention_state`: an exponential average before its division.
 
     Attributes:
@@ -222,7 +233,7 @@ class AttentionState:
       total_rest: [...], what rounding took from it.
       sum: [..., d], the sum of exp(score - top) times the token.
       rest: [..., d], what rounding took from it.
-      dtype: that of the result; None where integers alone decide none.
+      decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
     top: Any
@@ -230,7 +241,7 @@ class AttentionState:
     total_rest: Any
     sum: Any
     rest: Any
-    dtype: Any = None
+    decided: str = ""
 
     @property
     def shape(self):
@@ -248,7 +259,7 @@ class AttentionState:
 
 @_pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class MultiHeadAttentionState:
+class MultiHeadAttentionState(_Decided):
     """Of :func:`~attnpool_flax.streaming.multi_head_attention_state`: as :class:`AttentionState`, for each query and head.
 
     Attributes:
@@ -257,7 +268,7 @@ class MultiHeadAttentionState:
       total_rest: [..., n, H].
       sum: [..., n, H, d].
       rest: [..., n, H, d].
-      dtype: that of the result; None where integers alone decide none.
+      decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
     top: Any
@@ -265,7 +276,7 @@ class MultiHeadAttentionState:
     total_rest: Any
     sum: Any
     rest: Any
-    dtype: Any = None
+    decided: str = ""
 
     @property
     def shape(self):
@@ -312,7 +323,7 @@ KINDS = (MeanState, MaxState, FirstState, LastState, WeightedState, AttentionSta
 def settled(state, batch, dtype):
     """The state with all batch axes, whose result has this dtype."""
     state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(batch) :]), state)
-    return replace(state, dtype=dtype)
+    return replace(state, decided="" if dtype is None else dtype.name)
 
 
 def alike(a, b):

@@ -107,9 +107,11 @@ def weighted_state(x, weights=None, mask=None, *, implementation=None, precision
     sizes = lax.stop_gradient(jnp.abs(weights))
     largest = jnp.max(sizes, -1, initial=0)
     size = jnp.where(largest == 0, 0, power_of_two(largest))
-    unit = jnp.where(size == 0, 1, size)[..., None]
-    mass = jnp.sum(sizes / unit, -1)
-    weights = weights / unit / part_of(mass)[..., None]
+    inverse = (1 / jnp.where(size == 0, 1, size))[..., None]
+    mass = jnp.sum(sizes * inverse, -1)
+    weights = (
+        weights * inverse * (1 / part_of(mass))[..., None]
+    )  # XLA divides by the product of two divisors, which overflows
     total, pooled = jnp.sum(weights, -1), tokens.total(weights)
     return WeightedState(size, mass, total, jnp.zeros_like(total), pooled, jnp.zeros_like(pooled))
 
@@ -194,7 +196,7 @@ def merge_states(a, b):
 def _merged(a, b):
     dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
     a, b = alike(a, b)
-    return replace(a.merged(b), dtype=dtype)
+    return replace(a.merged(b), decided="" if dtype is None else dtype.name)
 
 
 def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None, precision=None):

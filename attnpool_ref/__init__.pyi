@@ -817,7 +817,7 @@ def weighted_state(x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLi
 def attention_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
-    query: ArrayLike = None,
+    query: ArrayLike | None = None,
     *,
     query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike | None = None,

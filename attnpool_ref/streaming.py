@@ -3,6 +3,8 @@
 No chunk overlaps another. A chunk without a real token, or of length 0, has the state that changes no other.
 """
 
+from typing import Any
+
 import numpy as np
 
 from attnpool_ref import contract, merging
@@ -186,7 +188,7 @@ def attention_state(
     epsilon=1e-6,
     scale=None,
 ):
-    r"""Keeps what :func:`attention_pooling` of the whole needs of one chunk.
+    r"""Keeps what attention pooling of the whole needs of one chunk: the sums before their division.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c}
@@ -210,8 +212,8 @@ def attention_state(
       [..., d].
 
     Raises:
-      TypeError: no query.
       ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
+      TypeError: no query.
 
     Source:
       Notebook 001, ``attention_pooling``, as a monoid.
@@ -229,7 +231,7 @@ def attention_state(
 
 @definition
 def multi_head_attention_state(x, mask=None, *, query, query_kernel, key_kernel, query_bias=None, key_bias=None):
-    r"""Keeps what :func:`multi_head_attention_pooling` of the whole needs of one chunk: the raw tokens, by query and head.
+    r"""Keeps what multi-head attention pooling of the whole needs of one chunk: the raw tokens, by query and head.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
               s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c}
@@ -339,7 +341,7 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     array([3., 5.])
     """
     given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
-    parameters = {key: as_array("finalize_state", key, value) for key, value in given.items()}
+    parameters: dict[str, Any] = {key: as_array("finalize_state", key, value) for key, value in given.items()}
     call = merging.resolve_finalize(state, KINDS, MultiHeadAttentionState, **parameters)
     result = state.finalized()
     if value_kernel is not None:

@@ -139,7 +139,7 @@ def _annotation(row, parameter, weights_annotation):
         allowed = row.options[parameter.name]
         return STATIC[allowed] if isinstance(allowed, str) else f"Literal[{', '.join(map(repr, allowed))}]"
     argument = row.arguments[parameter.name]
-    return "ArrayLike | None" if argument.optional else "ArrayLike"
+    return "ArrayLike | None" if argument.optional or parameter.default is None else "ArrayLike"
 
 
 def _result(results, array):

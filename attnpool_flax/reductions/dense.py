@@ -1,6 +1,5 @@
 """Tokens that stand in one array with a mask."""
 
-import functools
 import math
 from typing import Any
 
@@ -21,7 +20,7 @@ class Dense:
     def __init__(self, x, mask, implementation, precision=None, *, recompute=False):
         """``recompute``: whole products keep nothing like x for the gradient, as a loop over chunks would keep it of all."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
-        self._whole = recomputed if recompute else lambda walk: walk
+        self._recompute = recompute
         self.x, self.asked = x, implementation
         self.length = x.shape[-2]
 
@@ -29,10 +28,8 @@ class Dense:
         """[..., d]: the sum of the tokens under weights [..., L] or 1, over ``part``, a power of two."""
         batch = self._batch((weights, 1))
         x, mask, weights = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch), self._flat(weights, 1))
-        if self._tiles(x, weights):
-            return self._spread(sums.tiled_total(x, mask, weights, part, self.precision), batch)
-        walk = self._whole(functools.partial(sums.plain_total, part=part, precision=self.precision))
-        return self._spread(walk(x, mask, weights), batch)
+        walk = sums.tiled_total if self._tiles(x, weights) else self._whole(sums.plain_total, 3, 4)
+        return self._spread(walk(x, mask, weights, part, self.precision), batch)
 
     def mean(self):
         """[..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
@@ -81,18 +78,18 @@ class Dense:
         batch = self._batch((queries, 2), (multiplier, 2))
         if multiplier is not None:
             multiplier = self._flat(jnp.swapaxes(multiplier, -1, -2), 2, batch)
-        x, mask, scored, queries, multiplier = alike(
+        arrays = alike(
             self._flat(self.x, 2),
             self._flat(self.mask, 1, batch),
             self._flat(scored, 0),
             self._flat(queries, 2),
             multiplier,
         )
-        arrays = x, mask, scored, queries, multiplier
-        if self._tiles(x, queries):
-            return *softmax.tiled(*arrays, self.precision), batch
-        walk = self._whole(functools.partial(softmax.plain, precision=self.precision))
-        return *walk(*arrays), batch
+        walk: Any = softmax.tiled
+        if not self._tiles(arrays[0], arrays[3]):
+            walk = self._whole(softmax.plain, 5)
+        scores, state = walk(*arrays, self.precision)
+        return scores, state, batch
 
     def beside(self, other, scale, mean):
         """Averages under the softmax of the products with the other's sum or mean, of both sides in one walk.
@@ -139,6 +136,10 @@ class Dense:
         if self.mask is not None:
             return jnp.any(self.mask, -1)
         return None if self.length else jnp.zeros(self.x.shape[:-2], bool)
+
+    def _whole(self, walk, *static):
+        """A walk by whole products; ``static`` are the places of arguments that are no arrays."""
+        return recomputed(walk, static) if self._recompute else walk
 
     def _tiles(self, *arrays):
         return chosen(self.asked, *arrays) == "tiles"

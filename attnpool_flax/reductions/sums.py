@@ -85,16 +85,31 @@ def part_of(mass):
 
 
 def added(a, b):
-    """The sum of two sums, each a pair (value, rest); the rest is what rounding took from the value, so that it stays.
+    """The sum of two sums, each a pair (value, rest); the rest is what rounding took from the value, and has no gradient.
 
-    Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B. The rest is a constant.
+    Dekker 1971, A floating-point technique for extending the available precision, over Knuth's exact sum of two numbers.
     """
     (a, a_rest), (b, b_rest) = a, b
-    value = a + b
-    still, one, other = map(lax.stop_gradient, (value, a, b))
+    one, other = lax.stop_gradient(a), lax.stop_gradient(b)
+    still = one + other
     back = still - one
-    lost = (one - (still - back)) + (other - back)
-    return value, a_rest + b_rest + jnp.where(jnp.isfinite(still), lost, 0)  # inf - inf
+    lost = (one - (still - back)) + (other - back) + lax.stop_gradient(a_rest + b_rest)
+    lost = jnp.where(jnp.isfinite(still), lost, 0)  # inf - inf
+    whole = still + lost
+    rest = jnp.where(jnp.isfinite(whole), lost - (whole - still), 0)
+    return _rounded_to(whole, a + b), rest
+
+
+@jax.custom_jvp
+def _rounded_to(value, total):
+    """The value, whose gradient is that of the total."""
+    del total
+    return value
+
+
+@_rounded_to.defjvp
+def _rounded_to_jvp(primals, tangents):
+    return primals[0], tangents[1]
 
 
 def plain_total(x, mask, weights, part, precision):

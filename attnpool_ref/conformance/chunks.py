@@ -8,6 +8,7 @@ import functools
 import inspect
 import itertools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ SLICED = {"x": -2, "mask": -1, "weights": -1}
 """Along which axis an argument has the tokens; a mask may have 1 there for all of them."""
 
 
-def named(namespace, name):
+def named(namespace, name) -> Any:
     """What a module, a mapping or an object has under a name, or None."""
     return namespace.get(name) if isinstance(namespace, Mapping) else getattr(namespace, name, None)
 
@@ -38,9 +39,7 @@ class InChunks:
     def __init__(self, name, namespace, arguments=None):
         """``arguments`` are the names there of arguments that the row calls otherwise, by those of the row."""
         self.namespace, self.whole = namespace, named(namespace, name)
-        self.merge, self.finalize = (
-            named(namespace, f"{verb}_state{s}") for verb, s in (("merge", "s"), ("finalize", ""))
-        )
+        self.merge, self.finalize = named(namespace, "merge_states"), named(namespace, "finalize_state")
         self.__name__ = self.__qualname__ = name
         self._names = arguments or {}
         self.__signature__ = inspect.signature(self.whole)
@@ -51,9 +50,8 @@ class InChunks:
 
     def __call__(self, *args, **kwargs):
         """The pooled vector of the whole."""
-        values = dict(self.__signature__.bind(*args, **kwargs).arguments)
-        rest = values.pop(next((k for k in values if k == "kwargs"), ""), {}) | {}
-        values |= rest
+        bound = self.__signature__.bind(*args, **kwargs)
+        values = dict(zip(self.__signature__.parameters, bound.args, strict=False)) | bound.kwargs
         shape = values[self._names.get("x", "x")].shape
         rng = generator(f"{self.__name__}: {tuple(shape)}")
         cuts = [0, *np.sort(rng.integers(0, shape[-2] + 1, CUTS)).tolist(), shape[-2], shape[-2]]
