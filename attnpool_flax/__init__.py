@@ -32,6 +32,10 @@ from attnpool_ref.variants import VARIANTS
 for _row in VARIANTS:  # each from the file of its family; the types stand in __init__.pyi
     globals()[_row.name] = getattr(import_module(f"attnpool_flax.{_row.family}"), _row.name)
 
+from attnpool_flax.masks import pad as pad
+from attnpool_flax.segments import pack as pack
+from attnpool_flax.segments import unpack as unpack
+
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "__version__",
     *(row.name for row in VARIANTS),
@@ -56,5 +60,8 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "FieldAttentionPool",
     "LabelAttention",
     "linen",
+    "pad",
+    "pack",
+    "unpack",
     "chosen_implementation",
 ]

@@ -33,7 +33,8 @@ def implementation(function=None, *, as_they_come=(), weights_apart=False) -> An
     """Turns the body of an implementation into the public function.
 
     The body sees arrays of the computing dtype whose batch axes are in place (1 where an array is shared), masks that
-    are None or boolean of their full shape, numbers as arrays of shape (), and a ``precision`` that is settled.
+    are None or boolean of their full shape, segment numbers as int32 (those out of range are padding), numbers as
+    arrays of shape (), and a ``precision`` that is settled.
 
     Args:
       function: the body; its name is that of its row.
@@ -168,7 +169,7 @@ class _Frame:
                 if type(value) not in _JAX_TYPES:
                     if value is _MISSING:
                         raise _Unknown
-                    value: Any = _as_array(self.row.name, name, value)
+                    value: Any = as_array(self.row.name, name, value)
                     values[name] = value
                     if type(value) is np.ndarray:
                         on_host = True
@@ -207,7 +208,7 @@ class _Frame:
                     numbers[name] = values[name]
                 values[name] = np.asarray(values[name])
         call = contract.resolve(self.row, values)
-        dtype = _result_dtype(call.dtype)
+        dtype = result_dtype(call.dtype)
         computing = _computing(dtype)
         static = {name: values[name] for name in self.statics}
         if "precision" in static:
@@ -252,9 +253,9 @@ class _Frame:
     def traced(self, values):
         """As a call, but not compiled and not remembered: for looking at what it would do."""
         for name, _ in self.arrays:
-            values[name] = _as_array(self.row.name, name, values[name])
+            values[name] = as_array(self.row.name, name, values[name])
         call = contract.resolve(self.row, values)
-        dtype = _result_dtype(call.dtype)
+        dtype = result_dtype(call.dtype)
         static = {name: values[name] for name in self.statics}
         check_implementation(self.row.name, static["implementation"])
         return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
@@ -264,6 +265,8 @@ class _Frame:
             return None
         if argument.kind in ("mask", "bool"):
             value = jnp.asarray(value).astype(bool)
+        elif argument.kind == "segments":
+            return _in_32_bits(jnp.asarray(value), call.sizes["num_segments"])
         elif argument.kind != "int":
             computing = _computing(dtype)
             own = argument.name in self.as_they_come and contract.kind_of(value.dtype) == "f"
@@ -321,7 +324,7 @@ def _on(sharding, number):
         return jax.device_put(number)
 
 
-def _as_array(name, key, value):
+def as_array(name, key, value):
     """Python numbers as NumPy arrays; what holds an array (a module's parameter) as that array; no other class."""
     if value is None or isinstance(value, jax.Array):
         return value
@@ -339,13 +342,20 @@ def _for_jax(value, argument, computing):
     if argument.kind in ("data", "parameter", "stretch", "number"):
         if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
             return value.astype(computing)
-    elif argument.kind == "int" and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
+    elif argument.kind in ("int", "segments") and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
         limits = np.iinfo(np.int32)
         return np.clip(value, limits.min, limits.max).astype(np.int32)
     return value
 
 
-def _result_dtype(decided):
+def _in_32_bits(numbers, count):
+    """Segment numbers as int32: what is out of range stays out of it, and the order what it is."""
+    own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
+    return jnp.clip(numbers, own(max(-1, info.min)), own(min(count, info.max))).astype(jnp.int32)
+
+
+def result_dtype(decided):
+    """The dtype of a result, where the arguments decide this one, or None."""
     if decided is None:
         return np.dtype(jnp.result_type(float))
     if decided == np.float64 and not _SETTINGS.jax_enable_x64:

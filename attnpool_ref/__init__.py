@@ -9,4 +9,8 @@ __version__ = "0.1.0"
 for _row in VARIANTS:  # each from the file of its family; the types stand in __init__.pyi
     globals()[_row.name] = getattr(import_module(f"attnpool_ref.{_row.family}"), _row.name)
 
-__all__ = [row.name for row in VARIANTS]  # pyright: ignore[reportUnsupportedDunderAll]
+from attnpool_ref.masks import pad as pad
+from attnpool_ref.segments import pack as pack
+from attnpool_ref.segments import unpack as unpack
+
+__all__ = [*(row.name for row in VARIANTS), "pad", "pack", "unpack"]  # pyright: ignore[reportUnsupportedDunderAll]

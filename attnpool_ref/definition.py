@@ -22,7 +22,7 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
     def checked_definition(*args, **kwargs):
         values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
-            values[key] = _as_array(row.name, key, values[key])
+            values[key] = as_array(row.name, key, values[key])
         call = contract.resolve(row, values)
         contract.check_values(row, values, call)
         for key, argument in arguments.items():
@@ -33,6 +33,8 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
                 continue
             elif argument.kind == "bool":
                 values[key] = value.astype(bool)
+            elif argument.kind == "segments":
+                values[key] = value.astype(np.int64)
             elif argument.kind != "int":
                 value = value.astype(np.float64)
                 values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value
@@ -42,7 +44,7 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
     return checked_definition
 
 
-def _as_array(name, key, value):
+def as_array(name, key, value):
     """What ``np.asarray`` makes of it; None and text stay, for the check to refuse."""
     if value is None or isinstance(value, (str, bytes)):
         return value

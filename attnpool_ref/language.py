@@ -8,6 +8,8 @@
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
 * ``lengths?:int[...]``: integers on some leading axes.
+* ``segment_ids:segments[N]``: to which segment each token belongs, integers of exactly this shape, below the option
+  ``num_segments``. Arrays with that axis, or with ``num_segments``, are data.
 * ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
 
 ``rules`` say what the shapes cannot:
@@ -19,13 +21,13 @@
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
-_KINDS = ("int", "bool")
+_KINDS = ("int", "bool", "segments")
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Argument:
     Attributes:
       name: its name.
       optional: whether it may be None.
-      kind: data, parameter, mask, stretch (broadcasts, never widens), number, int (lengths) or bool.
+      kind: data, parameter, mask, stretch (broadcasts, never widens), number, int (lengths), segments or bool.
       shapes: its alternatives, each a tuple of axes; the batch axes are "...".
     """
 
@@ -116,7 +118,21 @@ def parse_shapes(text):
     results = parse_results(after)
     if not results:
         raise ValueError(f"{text!r} has no result")
-    return arguments, results
+    return _packed(arguments), results
+
+
+def _packed(arguments):
+    """The arguments of which those along the axes of segment numbers, or one for each segment, are data."""
+    axes = {axis for argument in arguments.values() if argument.kind == "segments" for axis in argument.own}
+    if not axes:
+        return arguments
+    axes.add("num_segments")
+    return {
+        name: replace(argument, kind="data")
+        if argument.kind == "parameter" and any(axes & set(own) for own in argument.shapes)
+        else argument
+        for name, argument in arguments.items()
+    }
 
 
 def parse_results(text):
