@@ -4,6 +4,7 @@ from importlib import import_module
 
 from attnpool_flax import linen
 from attnpool_flax.implementation import chosen_implementation
+from attnpool_flax.masks import pad
 from attnpool_flax.modules import (
     AdditiveAttention,
     AdditiveScore,
@@ -26,15 +27,12 @@ from attnpool_flax.modules import (
     TrilinearScore,
     WeightedPool,
 )
+from attnpool_flax.segments import pack, unpack
 from attnpool_ref import __version__
 from attnpool_ref.variants import VARIANTS
 
 for _row in VARIANTS:  # each from the file of its family; the types stand in __init__.pyi
     globals()[_row.name] = getattr(import_module(f"attnpool_flax.{_row.family}"), _row.name)
-
-from attnpool_flax.masks import pad as pad
-from attnpool_flax.segments import pack as pack
-from attnpool_flax.segments import unpack as unpack
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "__version__",

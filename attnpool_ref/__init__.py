@@ -2,15 +2,13 @@
 
 from importlib import import_module
 
+from attnpool_ref.masks import pad
+from attnpool_ref.segments import pack, unpack
 from attnpool_ref.variants import VARIANTS
 
 __version__ = "0.1.0"
 
 for _row in VARIANTS:  # each from the file of its family; the types stand in __init__.pyi
     globals()[_row.name] = getattr(import_module(f"attnpool_ref.{_row.family}"), _row.name)
-
-from attnpool_ref.masks import pad as pad
-from attnpool_ref.segments import pack as pack
-from attnpool_ref.segments import unpack as unpack
 
 __all__ = [*(row.name for row in VARIANTS), "pad", "pack", "unpack"]  # pyright: ignore[reportUnsupportedDunderAll]

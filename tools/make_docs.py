@@ -151,7 +151,7 @@ def _arguments(text):
 
 def _plain(shapes):
     """The shapes without the marks that only the checks read."""
-    return shapes.replace("?~", "?").replace(":int", "").replace(":bool", "")
+    return shapes.replace("?~", "?").replace(":int", "").replace(":bool", "").replace(":segments", "")
 
 
 if __name__ == "__main__":

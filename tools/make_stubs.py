@@ -31,13 +31,13 @@ class Language:
 
 LANGUAGES = {
     "attnpool_ref": Language(
-        header="from typing import Any, Final, Literal, overload\n\n"
+        header="from collections.abc import Iterable\nfrom typing import Any, Final, Literal, overload\n\n"
         "import numpy as np\nfrom numpy.typing import ArrayLike, NDArray",
         result="NDArray[Any]",
         mask_result="NDArray[np.bool_]",
     ),
     "attnpool_flax": Language(
-        header="from typing import Any, Final, Literal, Protocol, overload\n\n"
+        header="from collections.abc import Iterable\nfrom typing import Any, Final, Literal, Protocol, overload\n\n"
         "import jax.typing\nfrom jax import Array\nfrom jax.lax import PrecisionLike",
         result="Array",
         mask_result="Array",
@@ -49,6 +49,14 @@ HOLDERS = """class HoldsArray(Protocol):  # what a module's parameter is
 ArrayLike = jax.typing.ArrayLike | HoldsArray"""
 
 
+LISTS = """def pad(sequences: Iterable[{one}], *, length: int | None = None, side: Literal["right", "left"] = "right") -> tuple[{array}, {mask}]: ...
+
+def pack(sequences: Iterable[{one}]) -> tuple[{array}, {array}, int]: ...
+
+def unpack(x: {one}, segment_ids: {one}, num_segments: int) -> list[{array}]: ..."""
+"""What goes from and to lists, which no row describes."""
+
+
 def stub(package):
     """The text of a package's stub."""
     namespace, language = importlib.import_module(package), LANGUAGES[package]
@@ -57,6 +65,7 @@ def stub(package):
         parts.append(HOLDERS)
     parts.append(f"__version__: Final[str]\n__all__ = {namespace.__all__!r}")
     parts += [_function(row, inspect.signature(getattr(namespace, row.name)), language) for row in variants.VARIANTS]
+    parts.append(LISTS.format(array=language.result, mask=language.mask_result, one="ArrayLike"))
     if package == "attnpool_flax":
         parts.append("def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...")
     return _formatted("\n\n".join(parts) + "\n")

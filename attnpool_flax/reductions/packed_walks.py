@@ -140,8 +140,9 @@ def _reached_by_tiles(x, segments, rows, *, plan):
 
 
 def _reached(tokens, rows):
-    """[size, h]: the products of tokens [size, d] with rows [size, h, d]."""
-    return jnp.sum(tokens[:, None].astype(rows.dtype) * rows, 2)
+    """[size, h]: the products of tokens [size, d] with rows [size, h, d]; XLA's sums of a gathered row are slow."""
+    terms = tokens[:, None].astype(rows.dtype) * rows
+    return jnp.dot(terms, jnp.ones(terms.shape[2], terms.dtype), precision=lax.Precision.HIGHEST)
 
 
 def _outer(x, segments, terms):
