@@ -4,9 +4,11 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
+from attnpool_flax.layouts import in_layout
 from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.parameters import KERNEL_INIT, cast, read_sizes
+from attnpool_flax.segments import segment_cross_attention_pooling
 
 
 class CrossAttentionPool(TokenWalker):
@@ -46,7 +48,18 @@ class CrossAttentionPool(TokenWalker):
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
-    def __call__(self, x, y, x_mask=None, y_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        x,
+        y,
+        x_mask=None,
+        y_mask=None,
+        *,
+        return_weights=False,
+        x_segment_ids=None,
+        y_segment_ids=None,
+        num_segments=None,
+    ):
         """Pools two sequences, each by how well its tokens suit the other.
 
         Args:
@@ -55,6 +68,9 @@ class CrossAttentionPool(TokenWalker):
           x_mask: bool, broadcastable to [..., L], True = real.
           y_mask: bool, broadcastable to [..., T], True = real.
           return_weights: also return the weights.
+          x_segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with both others.
+          y_segment_ids: int [M], the segment of each token of packed tokens y [M, e].
+          num_segments: the number of segments, an integer; the results then have them for batch axes.
 
         Returns:
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
@@ -62,9 +78,13 @@ class CrossAttentionPool(TokenWalker):
         unnamed = self.x_features is None and self.y_features is None
         sizes = read_sizes("CrossAttentionPool", {"x": x, "y": y}) if unnamed and self.qk_features is not None else {}
         parameters = values(self, "CrossAttentionPool", sizes, kernel=self.kernel_init)
-        return cross_attention_pooling(
-            cast(x, self.dtype),
-            cast(y, self.dtype),
+        numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
+        pool = in_layout(
+            "CrossAttentionPool", cross_attention_pooling, segment_cross_attention_pooling, num_segments, **numbers
+        )
+        return pool(
+            x=cast(x, self.dtype),
+            y=cast(y, self.dtype),
             x_mask=x_mask,
             y_mask=y_mask,
             reduction=self.reduction,

@@ -154,7 +154,7 @@ def _outer(x, segments, terms):
         for heights, rows in terms:
             heights = cut(heights)
             for i in range(heads):
-                row = rows[0, i] if rows.shape[0] == 1 else at(rows[:, i], ids)
+                row = rows[:, i] if rows.shape[0] == 1 else at(rows[:, i], ids)
                 found = found + heights[:, i, None] * row
         return found.astype(x.dtype)
 

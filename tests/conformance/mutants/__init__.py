@@ -4,7 +4,17 @@ Most are found in notebooks and libraries. Each is a NumPy function with the sig
 right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this folder fails when one survives.
 """
 
-from conformance.mutants import attention, decomposition, masks, normalizers, pairs, pooling, relations, scores, segments
+from conformance.mutants import (
+    attention,
+    decomposition,
+    masks,
+    normalizers,
+    pairs,
+    pooling,
+    relations,
+    scores,
+    segments,
+)
 
 FAMILIES = (masks, normalizers, scores, attention, pooling, segments, pairs, decomposition, relations)
 
