@@ -173,7 +173,8 @@ def segment_weighted_pooling(x, segment_ids, num_segments, weights=None, mask=No
 
     .. math:: o_s = \frac{\sum_{i : k_i, \sigma_i = s} w_i x_i}{\sum_{i : k_i, \sigma_i = s} w_i}
 
-    The same numbers as :func:`weighted_pooling` of each segment. Where the weights of a segment sum to exactly 0, it is empty.
+    The same numbers as :func:`weighted_pooling` of each segment.
+    Where the weights of a segment sum to exactly 0, it is empty.
 
     Args:
       x: [N, d] tokens of all segments.

@@ -18,7 +18,7 @@ def test_a_row_says_again_what_its_text_says(row):
 
 
 def _written(argument):
-    kind = f":{argument.kind}" if argument.kind in ("int", "bool") else ""
+    kind = f":{argument.kind}" if argument.kind in ("int", "bool", "segments") else ""
     shapes = "|".join(f"[{', '.join(axes)}]" for axes in argument.shapes)
     return argument.name + "?" * argument.optional + "~" * (argument.kind == "stretch") + kind + shapes
 

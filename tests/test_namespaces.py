@@ -17,6 +17,9 @@ from attnpool_ref import variants
 from attnpool_ref.language import Excludes, terms
 
 NAMES = [row.name for row in variants.VARIANTS]
+LISTS = ["pad", "pack", "unpack"]
+"""Functions from and to lists of sequences, which are no rows."""
+
 PACKAGES = (attnpool_ref, attnpool_flax)
 
 every_row = pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
@@ -30,11 +33,11 @@ def public_functions(package):
 @every_package
 def test_the_functions_of_all_have_the_order_of_the_table(package):
     own = ["chosen_implementation"] if package is attnpool_flax else []
-    assert public_functions(package) == NAMES + own
+    assert public_functions(package) == [*NAMES, *LISTS, *own]
 
 
 def test_what_is_no_row_and_no_class_comes_last():
-    assert attnpool_flax.__all__[-2:] == ["linen", "chosen_implementation"]
+    assert attnpool_flax.__all__[-5:] == ["linen", *LISTS, "chosen_implementation"]
 
 
 @every_package
@@ -112,10 +115,10 @@ def calls_of(function, row, size=2):
     for name, argument in row.arguments.items():
         if name not in excluded:
             shape = [
-                size if axis == "..." else sum(size * number for number, _ in terms(axis))
+                size if axis in ("...", "num_segments") else sum(size * number for number, _ in terms(axis))
                 for axis in argument.shapes[0]
             ]
-            dtype = {"mask": bool, "bool": bool, "int": int}.get(argument.kind, np.float32)
+            dtype = {"mask": bool, "bool": bool, "int": int, "segments": int}.get(argument.kind, np.float32)
             given[name] = jnp.ones(shape, dtype)
     choices = [{}]
     for name, allowed in row.options.items():
