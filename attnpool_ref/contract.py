@@ -11,6 +11,7 @@ import math
 import operator
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -184,7 +185,7 @@ def check_values(row, values, call):
                 )
 
 
-def checked_static(name, key, value, allowed, refused=()):
+def checked_static(name, key, value, allowed, refused=()) -> Any:
     """A static argument as a Python value, refused if it is not what the row allows, with the reason if there is one."""
     if isinstance(allowed, tuple):
         if not isinstance(value, str) or value not in allowed:

@@ -1,5 +1,7 @@
 """Checks of lists of ragged sequences, and of packed ones that are taken apart: what both packages say in the same words."""
 
+from typing import Any
+
 from attnpool_ref import contract
 from attnpool_ref.variants import Variant
 
@@ -13,7 +15,7 @@ _UNPACK = Variant(
 )
 
 
-def sequence_arrays(name, sequences, as_array):
+def sequence_arrays(name, sequences, as_array) -> list[Any]:
     """Each sequence of a list as an array, by ``as_array(name, argument, value)``."""
     if isinstance(sequences, (str, bytes)) or not hasattr(sequences, "__iter__"):
         raise TypeError(f"{name}: `sequences` is a {type(sequences).__name__}, needs a list of [L, d]")

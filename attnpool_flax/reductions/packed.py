@@ -1,6 +1,7 @@
 """Tokens of many sequences that stand in one array, with the number of the segment of each."""
 
 import functools
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -52,7 +53,7 @@ class Packed:
         scored = None if scored is None else self._known(scored)
         multiplier = None if multiplier is None else multiplier.T
         x, scored, queries, multiplier = alike(self.x, scored, queries, multiplier)
-        walk = walks.tiled_softmax if self._tiles() else walks.plain_softmax
+        walk: Any = walks.tiled_softmax if self._tiles() else walks.plain_softmax
         scores, state = walk(x, self.segments, scored, queries, multiplier, self.precision)
         total = self.segments.each(jnp.where(state.total == 0, 1, state.total))
         weights = walks.exponential(scores, self.segments.each(state.top)) / total

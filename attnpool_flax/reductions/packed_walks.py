@@ -5,7 +5,7 @@ held for a head or gathered for a segment beyond a tile.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -150,7 +150,7 @@ def _outer(x, segments, terms):
     heads = terms[0][0].shape[1]
 
     def of(cut, ids):
-        found = 0
+        found: Any = 0
         for heights, rows in terms:
             heights = cut(heights)
             for i in range(heads):
