@@ -4,6 +4,7 @@ from importlib import import_module
 
 from attnpool_flax import linen
 from attnpool_flax.implementation import chosen_implementation
+from attnpool_flax.masks import pad
 from attnpool_flax.modules import (
     AdditiveAttention,
     AdditiveScore,
@@ -26,6 +27,7 @@ from attnpool_flax.modules import (
     TrilinearScore,
     WeightedPool,
 )
+from attnpool_flax.segments import pack, unpack
 from attnpool_flax.streaming import finalize_state, merge_states
 from attnpool_ref import __version__
 from attnpool_ref.variants import BY_NAME
@@ -59,5 +61,8 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "FieldAttentionPool",
     "LabelAttention",
     "linen",
+    "pad",
+    "pack",
+    "unpack",
     "chosen_implementation",
 ]

@@ -1,5 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import jax.typing
@@ -76,6 +77,14 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "segment_mean_pooling",
+    "segment_max_pooling",
+    "segment_first_pooling",
+    "segment_last_pooling",
+    "segment_weighted_pooling",
+    "segment_attention_pooling",
+    "segment_multi_head_attention_pooling",
+    "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
     "code_wise_attention",
@@ -122,6 +131,9 @@ __all__ = [
     "FieldAttentionPool",
     "LabelAttention",
     "linen",
+    "pad",
+    "pack",
+    "unpack",
     "chosen_implementation",
 ]
 
@@ -654,6 +666,236 @@ def multi_head_attention_pooling(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def segment_mean_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def segment_max_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def segment_first_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_last_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_weighted_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    weights: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+@overload
+def segment_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def segment_multi_head_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_multi_head_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_multi_head_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def segment_cross_attention_pooling(
+    x: ArrayLike,
+    x_segment_ids: ArrayLike,
+    y: ArrayLike,
+    y_segment_ids: ArrayLike,
+    num_segments: int,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    scale: ArrayLike = 1.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_cross_attention_pooling(
+    x: ArrayLike,
+    x_segment_ids: ArrayLike,
+    y: ArrayLike,
+    y_segment_ids: ArrayLike,
+    num_segments: int,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    scale: ArrayLike = 1.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
+@overload
+def segment_cross_attention_pooling(
+    x: ArrayLike,
+    x_segment_ids: ArrayLike,
+    y: ArrayLike,
+    y_segment_ids: ArrayLike,
+    num_segments: int,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    scale: ArrayLike = 1.0,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
 @overload
 def cross_attention_pooling(
     x: ArrayLike,
@@ -1012,18 +1254,31 @@ def label_attention(
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def mean_state(
-    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
 ) -> MeanState: ...
 def max_state(
-    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
 ) -> MaxState: ...
-def first_state(x: ArrayLike, mask: ArrayLike | None = None, *, start: ArrayLike) -> FirstState: ...
-def last_state(x: ArrayLike, mask: ArrayLike | None = None, *, start: ArrayLike) -> LastState: ...
+def first_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, start: ArrayLike
+) -> FirstState: ...
+def last_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, start: ArrayLike
+) -> LastState: ...
 def weighted_state(
     x: ArrayLike,
     weights: ArrayLike | None = None,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> WeightedState: ...
@@ -1032,6 +1287,7 @@ def attention_state(
     mask: ArrayLike | None = None,
     query: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike | None = None,
     normalize_query: bool = False,
@@ -1046,6 +1302,7 @@ def multi_head_attention_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query: ArrayLike,
     query_kernel: ArrayLike,
     key_kernel: ArrayLike,
@@ -1064,4 +1321,9 @@ def finalize_state(
     out_bias: ArrayLike | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
+def pad(
+    sequences: Iterable[ArrayLike], *, length: int | None = None, side: Literal["right", "left"] = "right"
+) -> tuple[Array, Array]: ...
+def pack(sequences: Iterable[ArrayLike]) -> tuple[Array, Array, int]: ...
+def unpack(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> list[Array]: ...
 def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...

@@ -35,7 +35,8 @@ def implementation(function=None, *, as_they_come=(), weights_apart=False) -> An
     """Turns the body of an implementation into the public function.
 
     The body sees arrays of the computing dtype whose batch axes are in place (1 where an array is shared), masks that
-    are None or boolean of their full shape (also where lengths say what is real), numbers as arrays of shape (), and a ``precision`` that is settled.
+    are None or boolean of their full shape (also where lengths say what is real), segment numbers as int32 (those out of
+    range are padding), numbers as arrays of shape (), and a ``precision`` that is settled.
 
     Args:
       function: the body; its name is that of its row.
@@ -278,6 +279,8 @@ class _Frame:
             return None
         if argument.kind in ("mask", "bool"):
             value = jnp.asarray(value).astype(bool)
+        elif argument.kind == "segments":
+            return _in_32_bits(jnp.asarray(value), call.sizes["num_segments"])
         elif not argument.integers:
             computing = _computing(dtype)
             own = argument.name in self.as_they_come and contract.kind_of(value.dtype) == "f"
@@ -367,6 +370,12 @@ def _for_jax(value, argument, computing):
         limits = np.iinfo(np.int32)
         return np.clip(value, limits.min, limits.max).astype(np.int32)
     return value
+
+
+def _in_32_bits(numbers, count):
+    """Segment numbers as int32: what is out of range stays out of it, and the order what it is."""
+    own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
+    return jnp.clip(numbers, own(max(-1, info.min)), own(min(count, info.max))).astype(jnp.int32)
 
 
 def result_dtype(decided):

@@ -44,16 +44,21 @@ def cross_attention_pooling(
     xs, ys = Dense(x, x_mask, implementation, precision), Dense(y, y_mask, implementation, precision)
     if reduction == "max":
         return _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights)
+    pooled, weights = cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale)
+    return (pooled, weights) if return_weights else pooled
+
+
+def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
+    """(pooled, weights) of both sides, in any layout, by the sums or the means of each other."""
+    precision = xs.precision
     sides = xs.beside(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
-        pooled, weights = zip(*sides, strict=True)
-        return (pooled, weights) if return_weights else pooled
+        return tuple(zip(*sides, strict=True))
     x_query = scale * _seen_from(_summary(ys, reduction), y_kernel, x_kernel, precision)
     y_query = scale * _seen_from(_summary(xs, reduction), x_kernel, y_kernel, precision)
     x_pooled, x_weights = xs.softmax(x_query[..., None, :], scored=ys.real())
     y_pooled, y_weights = ys.softmax(y_query[..., None, :], scored=xs.real())
-    pooled = x_pooled[..., 0, :], y_pooled[..., 0, :]
-    return (pooled, (x_weights[..., 0, :], y_weights[..., 0, :])) if return_weights else pooled
+    return (x_pooled[..., 0, :], y_pooled[..., 0, :]), (x_weights[..., 0, :], y_weights[..., 0, :])
 
 
 def _summary(tokens, reduction):

@@ -77,13 +77,16 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, implementation
     >>> weighted_pooling(x, weights, jnp.array([True, True, False]))
     Array([2.], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision)
+    return weighted_average(Dense(x, mask, implementation, precision), weights)
+
+
+def weighted_average(tokens, weights):
+    """Averages under given weights, of tokens in any layout; uniform if None."""
     if weights is None:
         return tokens.mean()
-    if mask is not None:
-        weights = jnp.where(mask, weights, 0)
-    weights = weights / power_of_two(jnp.max(jnp.abs(weights), -1, keepdims=True, initial=0))  # the sum may overflow
-    total = jnp.sum(weights, -1, keepdims=True)
+    weights = tokens.kept(weights)
+    weights = weights / tokens.each(power_of_two(tokens.most_of(jnp.abs(weights))))  # the sum may overflow
+    total = tokens.each(tokens.sum_of(weights))
     return tokens.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
 
 
@@ -112,21 +115,30 @@ def attention_pooling(
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
     """
+    parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Dense(x, mask, implementation, precision)
+    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier)
+    return (pooled, weights) if return_weights else pooled
+
+
+def attention(tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier):
+    """(pooled [..., d], weights) of tokens in any layout; the mean is the query if None.
+
+    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None.
+    """
+    precision = tokens.precision
     if query is None:
         query = tokens.mean()
-    normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
-    query = fold_query(query, query_kernel, key_kernel, normalization, scale, precision)
+    query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
     multiplier = None if dropout_multiplier is None else dropout_multiplier[..., None, :]
     pooled, weights = tokens.softmax(query[..., None, :], multiplier)
-    return (pooled[..., 0, :], weights[..., 0, :]) if return_weights else pooled[..., 0, :]
+    return pooled[..., 0, :], weights[..., 0, :]
 
 
-def fold_query(query, query_kernel, key_kernel, normalization, scale, precision):
-    """The vector whose products with raw tokens are the scaled scores; the normalisation is (flag, scale, bias, epsilon)."""
-    normalize, *parameters = normalization
-    if normalize:
-        query = _layer_norm(query, *parameters)
+def fold_query(query, query_kernel, key_kernel, norm, scale, precision):
+    """The vector whose products with raw tokens are the scaled scores; ``norm`` as in :func:`attention`."""
+    if norm is not None:
+        query = _layer_norm(query, *norm)
     if query_kernel is not None:
         query = jnp.einsum("...d,dc->...c", query, query_kernel, precision=precision)
     query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
@@ -189,8 +201,7 @@ def multi_head_attention_pooling(
     tokens = Dense(x, mask, implementation, precision)
     if folding_pays(query, key_kernel, value_kernel):
         queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
-        pooled, weights = _pool_by_heads(tokens, queries, dropout_multiplier)
-        attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=precision)
+        attended, weights = attended_by_heads(tokens, queries, value_kernel, value_bias, dropout_multiplier)
     else:
         real = None if mask is None else mask[..., None, None, :]
         values = tokens.clean()
@@ -199,10 +210,9 @@ def multi_head_attention_pooling(
         weights = softmax(dot(jnp.reshape(queries, (1,) * (x.ndim - 2) + queries.shape), keys, precision), real)
         applied = drop(weights, dropout_multiplier, real)
         attended = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
-    if value_bias is not None:
-        applied = drop(weights, dropout_multiplier, None if mask is None else mask[..., None, None, :])
-        bias = jnp.broadcast_to(value_bias[:, None], attended.shape)
-        attended = attended + jnp.sum(applied, -1, keepdims=True) * bias
+        if value_bias is not None:
+            bias = jnp.broadcast_to(value_bias[:, None], attended.shape)
+            attended = attended + jnp.sum(applied, -1, keepdims=True) * bias
     result = from_heads(attended, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
 
@@ -214,14 +224,20 @@ def folding_pays(query, key_kernel, value_kernel):
     return folded <= heads * (width + queries) * (keys + values)
 
 
-def _pool_by_heads(tokens, queries, multiplier):
-    """(pooled [..., H, n, d], weights [..., H, n, L]) of raw tokens under folded queries [H, n, d]."""
+def attended_by_heads(tokens, queries, value_kernel, value_bias, multiplier):
+    """(attended [..., H, n, c'], weights) of raw tokens in any layout under folded queries [H, n, d]."""
     *heads, width = queries.shape
     queries = jnp.reshape(queries, (1,) * (tokens.x.ndim - 2) + (math.prod(heads), width))
     if multiplier is not None:
         multiplier = jnp.reshape(multiplier, (*multiplier.shape[:-3], math.prod(heads), multiplier.shape[-1]))
     pooled, weights = tokens.softmax(queries, multiplier)
-    return tuple(jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in (pooled, weights))
+    pooled, weights_by_head = (jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in (pooled, weights))
+    attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=tokens.precision)
+    if value_bias is not None:
+        applied = tokens.sum_of(weights if multiplier is None else weights * tokens.kept(multiplier))
+        applied = jnp.reshape(applied, attended.shape[:-1])[..., None]
+        attended = attended + applied * jnp.broadcast_to(value_bias[:, None], attended.shape)
+    return attended, weights_by_head
 
 
 def fold_queries(query, query_kernel, key_kernel, query_bias, precision):

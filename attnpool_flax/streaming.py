@@ -30,7 +30,7 @@ from attnpool_ref import contract, merging
 
 
 @implementation(as_they_come=("x",))
-def mean_state(x, mask=None, *, implementation=None):
+def mean_state(x, mask=None, *, lengths=None, implementation=None):
     """Twin of :func:`attnpool_ref.mean_state`; the sum keeps what rounding takes from it, and does not drift.
 
     >>> whole = merge_states(mean_state(jnp.array([[1.0], [3.0]])), mean_state(jnp.array([[8.0]])))
@@ -42,7 +42,7 @@ def mean_state(x, mask=None, *, implementation=None):
 
 
 @implementation(as_they_come=("x",))
-def max_state(x, mask=None, *, implementation=None):
+def max_state(x, mask=None, *, lengths=None, implementation=None):
     """Twin of :func:`attnpool_ref.max_state`; ties are counted, and share the gradient whichever chunks they stand in.
 
     >>> whole = merge_states(max_state(jnp.array([[-1.0], [-3.0]])), max_state(jnp.array([[99.0]]), jnp.array([False])))
@@ -53,7 +53,7 @@ def max_state(x, mask=None, *, implementation=None):
 
 
 @implementation(as_they_come=("x",))
-def first_state(x, mask=None, *, start):
+def first_state(x, mask=None, *, lengths=None, start):
     """Twin of :func:`attnpool_ref.first_state`; ``start`` is traced, and positions are JAX's default integers.
 
     >>> later = first_state(jnp.array([[1.0], [2.0]]), start=2)
@@ -66,7 +66,7 @@ def first_state(x, mask=None, *, start):
 
 
 @implementation(as_they_come=("x",))
-def last_state(x, mask=None, *, start):
+def last_state(x, mask=None, *, lengths=None, start):
     """Twin of :func:`attnpool_ref.last_state`; ``start`` is traced, and positions are JAX's default integers.
 
     >>> later = last_state(jnp.array([[1.0], [2.0]]), jnp.array([True, False]), start=2)
@@ -79,7 +79,7 @@ def last_state(x, mask=None, *, start):
     return LastState(*_token_state(x, mask, start, index, end, jnp.iinfo(jnp.result_type(int)).min))
 
 
-def _token_state(x, mask, start, index, end, nowhere):
+def _token_state(x, mask, start, index, end, nowhere, *, lengths=None):
     """(position, token) at an index [...], or where every token is real at the end; ``nowhere`` and 0 where none is."""
     wide = jnp.promote_types(x.dtype, jnp.float32)
     start = start.astype(jnp.result_type(int))
@@ -92,7 +92,7 @@ def _token_state(x, mask, start, index, end, nowhere):
 
 
 @implementation(as_they_come=("x",))
-def weighted_state(x, weights=None, mask=None, *, implementation=None, precision=None):
+def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_state`; the sums keep what rounding takes from them, and do not drift.
 
     >>> one = weighted_state(jnp.array([[1.0], [2.0]]), jnp.array([1.0, -1.0]))
@@ -122,6 +122,7 @@ def attention_state(
     mask=None,
     query=None,
     *,
+    lengths=None,
     query_kernel=None,
     key_kernel=None,
     normalize_query=False,
@@ -139,8 +140,8 @@ def attention_state(
     >>> finalize_state(merge_states(one, other))
     Array([2., 0.], dtype=float32)
     """
-    normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
-    query = fold_query(query, query_kernel, key_kernel, normalization, scale, precision)
+    norm = (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
+    query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
     state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(query[..., None, :])
     return AttentionState(*_with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
 
@@ -150,6 +151,7 @@ def multi_head_attention_state(
     x,
     mask=None,
     *,
+    lengths=None,
     query,
     query_kernel,
     key_kernel,

@@ -1,5 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
@@ -48,6 +49,14 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "segment_mean_pooling",
+    "segment_max_pooling",
+    "segment_first_pooling",
+    "segment_last_pooling",
+    "segment_weighted_pooling",
+    "segment_attention_pooling",
+    "segment_multi_head_attention_pooling",
+    "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
     "code_wise_attention",
@@ -73,6 +82,9 @@ __all__ = [
     "multi_head_attention_state",
     "merge_states",
     "finalize_state",
+    "pad",
+    "pack",
+    "unpack",
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> NDArray[np.bool_]: ...
@@ -503,6 +515,217 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_mean_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_max_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_first_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_last_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_weighted_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    weights: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_multi_head_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_multi_head_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_multi_head_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_cross_attention_pooling(
+    x: ArrayLike,
+    x_segment_ids: ArrayLike,
+    y: ArrayLike,
+    y_segment_ids: ArrayLike,
+    num_segments: int,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    scale: ArrayLike = 1.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_cross_attention_pooling(
+    x: ArrayLike,
+    x_segment_ids: ArrayLike,
+    y: ArrayLike,
+    y_segment_ids: ArrayLike,
+    num_segments: int,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    scale: ArrayLike = 1.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]: ...
+@overload
+def segment_cross_attention_pooling(
+    x: ArrayLike,
+    x_segment_ids: ArrayLike,
+    y: ArrayLike,
+    y_segment_ids: ArrayLike,
+    num_segments: int,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    scale: ArrayLike = 1.0,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> (
+    tuple[NDArray[Any], NDArray[Any]] | tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
+): ...
 @overload
 def cross_attention_pooling(
     x: ArrayLike,
@@ -809,16 +1032,23 @@ def label_attention(
     value_kernel: ArrayLike,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
-def mean_state(x: ArrayLike, mask: ArrayLike | None = None) -> MeanState: ...
-def max_state(x: ArrayLike, mask: ArrayLike | None = None) -> MaxState: ...
-def first_state(x: ArrayLike, mask: ArrayLike | None = None, *, start: ArrayLike) -> FirstState: ...
-def last_state(x: ArrayLike, mask: ArrayLike | None = None, *, start: ArrayLike) -> LastState: ...
-def weighted_state(x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None) -> WeightedState: ...
+def mean_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MeanState: ...
+def max_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MaxState: ...
+def first_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, start: ArrayLike
+) -> FirstState: ...
+def last_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, start: ArrayLike
+) -> LastState: ...
+def weighted_state(
+    x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> WeightedState: ...
 def attention_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     query: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike | None = None,
     normalize_query: bool = False,
@@ -831,6 +1061,7 @@ def multi_head_attention_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query: ArrayLike,
     query_kernel: ArrayLike,
     key_kernel: ArrayLike,
@@ -846,3 +1077,8 @@ def finalize_state(
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
 ) -> NDArray[Any]: ...
+def pad(
+    sequences: Iterable[ArrayLike], *, length: int | None = None, side: Literal["right", "left"] = "right"
+) -> tuple[NDArray[Any], NDArray[np.bool_]]: ...
+def pack(sequences: Iterable[ArrayLike]) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+def unpack(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> list[NDArray[Any]]: ...

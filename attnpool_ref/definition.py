@@ -33,6 +33,8 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
                 continue
             elif argument.kind == "bool":
                 values[key] = value.astype(bool)
+            elif argument.kind == "segments":
+                values[key] = value.astype(np.int64)
             elif not argument.integers:
                 value = value.astype(np.float64)
                 values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value

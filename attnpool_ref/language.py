@@ -11,6 +11,8 @@
 * ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
   left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
 * ``start:position[]``: an integer, traced, of at least 0.
+* ``segment_ids:segments[N]``: to which segment each token belongs, integers of exactly this shape, below the option
+  ``num_segments``. Arrays with that axis, or with ``num_segments``, are data.
 * ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
 
 ``rules`` say what the shapes cannot:
@@ -22,13 +24,13 @@
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
-INTEGERS = ("int", "lengths", "position")
+INTEGERS = ("int", "lengths", "position", "segments")
 KINDS = (*INTEGERS, "bool")
 """What may be written behind a colon."""
 
@@ -138,7 +140,21 @@ def parse_shapes(text):
     results = parse_results(after)
     if not results:
         raise ValueError(f"{text!r} has no result")
-    return arguments, results
+    return _packed(arguments), results
+
+
+def _packed(arguments):
+    """The arguments of which those along the axes of segment numbers, or one for each segment, are data."""
+    axes = {axis for argument in arguments.values() if argument.kind == "segments" for axis in argument.own}
+    if not axes:
+        return arguments
+    axes.add("num_segments")
+    return {
+        name: replace(argument, kind="data")
+        if argument.kind == "parameter" and any(axes & set(own) for own in argument.shapes)
+        else argument
+        for name, argument in arguments.items()
+    }
 
 
 def parse_results(text):

@@ -70,7 +70,7 @@ def resolve_finalize(state, kinds, multi_head, **parameters):
         if parameters[key] is not None and parameters["value_kernel"] is None:
             raise ValueError(f"{name}: `{key}` is given without the kernels, needs `value_kernel` and `out_kernel`")
     if not given:
-        return contract.Call((), {}, state.dtype, {})
+        return contract.Call((), {}, state.dtype, {}, {})
     stand_in = SimpleNamespace(
         shape=state.shape, ndim=len(state.shape), dtype=np.dtype(int) if state.dtype is None else state.dtype
     )

@@ -26,7 +26,7 @@ from attnpool_ref.states import (
 
 
 @definition
-def mean_state(x, mask=None):
+def mean_state(x, mask=None, *, lengths=None):
     r"""Keeps what the mean of the whole needs of one chunk.
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N \Big), \qquad N = \sum_l k_l
@@ -34,6 +34,7 @@ def mean_state(x, mask=None):
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
 
     Returns:
       A ``MeanState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
@@ -52,7 +53,7 @@ def mean_state(x, mask=None):
 
 
 @definition
-def max_state(x, mask=None):
+def max_state(x, mask=None, *, lengths=None):
     r"""Keeps what the maximum of the whole needs of one chunk.
 
     .. math:: \max_{l : k_l} x_{lc}
@@ -60,6 +61,7 @@ def max_state(x, mask=None):
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
 
     Returns:
       A ``MaxState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
@@ -78,7 +80,7 @@ def max_state(x, mask=None):
 
 
 @definition
-def first_state(x, mask=None, *, start):
+def first_state(x, mask=None, *, lengths=None, start):
     r"""Keeps the first real token of one chunk, and where it stands in the whole.
 
     .. math:: (s + l, \; x_l), \qquad l = \min \{ l : k_l \}
@@ -86,6 +88,7 @@ def first_state(x, mask=None, *, start):
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
       start: :math:`s`, the position of the chunk's first token in the whole, from 0.
 
     Returns:
@@ -106,7 +109,7 @@ def first_state(x, mask=None, *, start):
 
 
 @definition
-def last_state(x, mask=None, *, start):
+def last_state(x, mask=None, *, lengths=None, start):
     r"""Keeps the last real token of one chunk, and where it stands in the whole.
 
     .. math:: (s + l, \; x_l), \qquad l = \max \{ l : k_l \}
@@ -114,6 +117,7 @@ def last_state(x, mask=None, *, start):
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
       start: :math:`s`, the position of the chunk's first token in the whole, from 0.
 
     Returns:
@@ -135,7 +139,7 @@ def last_state(x, mask=None, *, start):
 
 
 @definition
-def weighted_state(x, weights=None, mask=None):
+def weighted_state(x, weights=None, mask=None, *, lengths=None):
     r"""Keeps what the average of the whole under given weights needs of one chunk.
 
     .. math:: \Big( \sum_{l : k_l} w_l, \; \sum_{l : k_l} w_l x_l \Big)
@@ -146,6 +150,7 @@ def weighted_state(x, weights=None, mask=None):
       x: [..., L, d] tokens of the chunk.
       weights: [L] for all examples or [..., L]; None is 1.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
 
     Returns:
       A ``WeightedState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
@@ -180,6 +185,7 @@ def attention_state(
     mask=None,
     query=None,
     *,
+    lengths=None,
     query_kernel=None,
     key_kernel=None,
     normalize_query=False,
@@ -199,6 +205,7 @@ def attention_state(
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
       normalize_query: apply layer normalisation to the query, before its kernel.
@@ -230,7 +237,9 @@ def attention_state(
 
 
 @definition
-def multi_head_attention_state(x, mask=None, *, query, query_kernel, key_kernel, query_bias=None, key_bias=None):
+def multi_head_attention_state(
+    x, mask=None, *, lengths=None, query, query_kernel, key_kernel, query_bias=None, key_bias=None
+):
     r"""Keeps what multi-head attention pooling of the whole needs of one chunk: the raw tokens, by query and head.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
@@ -241,6 +250,7 @@ def multi_head_attention_state(x, mask=None, *, query, query_kernel, key_kernel,
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
       query: [n, d] learned queries.
       query_kernel: [d, H, c], :math:`W_q`.
       key_kernel: [d, H, c], :math:`W_k`.

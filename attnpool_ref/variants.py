@@ -50,6 +50,7 @@ class Variant:
       weights: shape of what ``return_weights=True`` adds, where there is such an argument.
       rules: what the shapes cannot say.
       options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
+      refused: (option, value, reason) of what a neighbouring row takes and this one cannot.
       module: the class that owns the parameters, if any.
       state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
       ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
@@ -69,6 +70,7 @@ class Variant:
     weights: str = ""
     rules: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    refused: tuple[tuple[str, str, str], ...] = ()
     module: str = ""
     state: str = ""
     ordered: str = ""
@@ -92,6 +94,9 @@ class Variant:
         """Whether any argument has batch axes."""
         return any(argument.batched for argument in self.arguments.values())
 
+
+SEGMENTS = {"num_segments": "size", "indices_are_sorted": "flag"}
+"""The options of every packed row."""
 
 VARIANTS = (
     # masks
@@ -358,6 +363,97 @@ VARIANTS = (
         equation="o = multi-head attention of n learned queries over x",
         module="MultiHeadAttentionPool",
     ),
+    # segments
+    Variant(
+        "segment_mean_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] -> [num_segments, d]",
+        source="reimers2019",
+        equation="o_s = mean_pooling of the tokens of segment s",
+        options=SEGMENTS,
+    ),
+    Variant(
+        "segment_max_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] -> [num_segments, d]",
+        source="reimers2019",
+        equation="o_s = max_pooling of the tokens of segment s",
+        options=SEGMENTS,
+    ),
+    Variant(
+        "segment_first_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] -> [num_segments, d]",
+        source="reimers2019",
+        equation="o_s = first_pooling of the tokens of segment s",
+        options=SEGMENTS,
+        ordered="always",
+    ),
+    Variant(
+        "segment_last_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] -> [num_segments, d]",
+        source="reimers2019",
+        equation="o_s = last_pooling of the tokens of segment s",
+        options=SEGMENTS,
+        ordered="always",
+    ),
+    Variant(
+        "segment_weighted_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] weights?[N] mask?[N] -> [num_segments, d]",
+        source="notebook001",
+        equation="o_s = weighted_pooling of the tokens of segment s",
+        options=SEGMENTS,
+    ),
+    Variant(
+        "segment_attention_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] query?[q]|[num_segments, q] query_kernel?[d, c] "
+        "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
+        "dropout_multiplier?~[N] -> [num_segments, d]",
+        weights="[N]",
+        source="notebook001",
+        equation="o_s = attention_pooling of the tokens of segment s",
+        rules=(
+            "q=d if query_kernel",
+            "q=c unless query_kernel",
+            "q=d unless query",
+            "c=d unless key_kernel",
+            "query_norm_scale needs normalize_query",
+            "query_norm_bias needs normalize_query",
+        ),
+        options=SEGMENTS | {"normalize_query": "flag"},
+    ),
+    Variant(
+        "segment_multi_head_attention_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] query[n, d] query_kernel[d, H, c] key_kernel[d, H, c] "
+        "value_kernel[d, H, c'] out_kernel[H, c', o] query_bias?[H, c] key_bias?[H, c] value_bias?[H, c'] "
+        "out_bias?[o] dropout_multiplier?~[H, n, N] -> [num_segments, n, o]",
+        weights="[H, n, N]",
+        source="vaswani2017",
+        equation="o_s = multi_head_attention_pooling of the tokens of segment s",
+        options=SEGMENTS,
+    ),
+    Variant(
+        "segment_cross_attention_pooling",
+        family="segments",
+        shapes="x[N, d] x_segment_ids:segments[N] y[M, e] y_segment_ids:segments[M] x_mask?[N] y_mask?[M] "
+        "x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([num_segments, d], [num_segments, e])",
+        weights="([N], [M])",
+        source="notebook000",
+        equation="(o_x, o_y)_s = cross_attention_pooling of the tokens of segment s",
+        rules=("c=d unless x_kernel", "c=e unless y_kernel"),
+        options=SEGMENTS | {"reduction": ("sum", "mean")},
+        refused=(
+            (
+                "reduction",
+                "max",
+                "the largest score needs every pair of tokens, and a sum of each side does not tell it",
+            ),
+        ),
+    ),
     # pairs
     Variant(
         "cross_attention_pooling",
@@ -520,7 +616,7 @@ STATES = (
     Variant(
         "mean_state",
         family="streaming",
-        shapes="x[..., L, d] mask?[..., L] -> [..., d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="reimers2019",
         equation="sum over real l of x_l, and their number",
         state="mean_pooling",
@@ -528,7 +624,7 @@ STATES = (
     Variant(
         "max_state",
         family="streaming",
-        shapes="x[..., L, d] mask?[..., L] -> [..., d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="reimers2019",
         equation="max over real l of x_lc, and how many reach it",
         state="max_pooling",
@@ -536,7 +632,7 @@ STATES = (
     Variant(
         "first_state",
         family="streaming",
-        shapes="x[..., L, d] mask?[..., L] start:position[] -> [..., d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] start:position[] -> [..., d]",
         source="reimers2019",
         equation="start + l and x_l, l the first real position",
         state="first_pooling",
@@ -545,7 +641,7 @@ STATES = (
     Variant(
         "last_state",
         family="streaming",
-        shapes="x[..., L, d] mask?[..., L] start:position[] -> [..., d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] start:position[] -> [..., d]",
         source="reimers2019",
         equation="start + l and x_l, l the last real position",
         state="last_pooling",
@@ -554,7 +650,7 @@ STATES = (
     Variant(
         "weighted_state",
         family="streaming",
-        shapes="x[..., L, d] weights?[..., L] mask?[..., L] -> [..., d]",
+        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="notebook001",
         equation="sum over real l of w_l x_l, and sum over real l of w_l",
         state="weighted_pooling",
@@ -562,7 +658,7 @@ STATES = (
     Variant(
         "attention_state",
         family="streaming",
-        shapes="x[..., L, d] mask?[..., L] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
         "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] -> [..., d]",
         source="notebook001",
         equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q)",
@@ -579,8 +675,8 @@ STATES = (
     Variant(
         "multi_head_attention_state",
         family="streaming",
-        shapes="x[..., L, d] mask?[..., L] query[n, d] query_kernel[d, H, c] key_kernel[d, H, c] query_bias?[H, c] "
-        "key_bias?[H, c] -> [..., n, H, d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[n, d] query_kernel[d, H, c] "
+        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] -> [..., n, H, d]",
         source="vaswani2017",
         equation=f"{_ATTENTION}, for each head h and query i: s = (q_i W_q^h + b_q^h) . (x W_k^h) / sqrt(c)",
         state="multi_head_attention_pooling",

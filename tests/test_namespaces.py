@@ -17,6 +17,9 @@ from attnpool_ref import variants
 from attnpool_ref.language import Excludes, terms
 
 NAMES = [row.name for row in variants.BY_NAME.values()]
+OWN = ["merge_states", "finalize_state", "pad", "pack", "unpack"]
+"""Functions of states, and from and to lists of sequences, which are no rows."""
+
 PACKAGES = (attnpool_ref, attnpool_flax)
 
 every_row = pytest.mark.parametrize("row", variants.BY_NAME.values(), ids=lambda row: row.name)
@@ -29,12 +32,12 @@ def public_functions(package):
 
 @every_package
 def test_the_functions_of_all_have_the_order_of_the_table(package):
-    own = ["merge_states", "finalize_state", *(["chosen_implementation"] if package is attnpool_flax else [])]
+    own = [*OWN, *(["chosen_implementation"] if package is attnpool_flax else [])]
     assert public_functions(package) == NAMES + own
 
 
 def test_what_is_no_row_and_no_class_comes_last():
-    assert attnpool_flax.__all__[-2:] == ["linen", "chosen_implementation"]
+    assert attnpool_flax.__all__[-5:] == ["linen", "pad", "pack", "unpack", "chosen_implementation"]
 
 
 @every_package
@@ -112,7 +115,7 @@ def calls_of(function, row, size=2):
     for name, argument in row.arguments.items():
         if name not in excluded:
             shape = [
-                size if axis == "..." else sum(size * number for number, _ in terms(axis))
+                size if axis in ("...", "num_segments") else sum(size * number for number, _ in terms(axis))
                 for axis in argument.shapes[0]
             ]
             dtype = int if argument.integers else {"mask": bool, "bool": bool}.get(argument.kind, np.float32)

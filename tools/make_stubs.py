@@ -31,13 +31,13 @@ class Language:
 
 LANGUAGES = {
     "attnpool_ref": Language(
-        header="from typing import Any, Final, Literal, TypeVar, overload\n\n"
+        header="from collections.abc import Iterable\nfrom typing import Any, Final, Literal, TypeVar, overload\n\n"
         "import numpy as np\nfrom numpy.typing import ArrayLike, NDArray",
         result="NDArray[Any]",
         mask_result="NDArray[np.bool_]",
     ),
     "attnpool_flax": Language(
-        header="from typing import Any, Final, Literal, Protocol, TypeVar, overload\n\n"
+        header="from collections.abc import Iterable\nfrom typing import Any, Final, Literal, Protocol, TypeVar, overload\n\n"
         "import jax.typing\nfrom jax import Array\nfrom jax.lax import PrecisionLike",
         result="Array",
         mask_result="Array",
@@ -47,6 +47,14 @@ HOLDERS = """class HoldsArray(Protocol):  # what a module's parameter is
     def __jax_array__(self) -> Array: ...
 
 ArrayLike = jax.typing.ArrayLike | HoldsArray"""
+
+
+LISTS = """def pad(sequences: Iterable[{one}], *, length: int | None = None, side: Literal["right", "left"] = "right") -> tuple[{array}, {mask}]: ...
+
+def pack(sequences: Iterable[{one}]) -> tuple[{array}, {array}, int]: ...
+
+def unpack(x: {one}, segment_ids: {one}, num_segments: int) -> list[{array}]: ..."""
+"""What goes from and to lists, which no row describes."""
 
 
 def stub(package):
@@ -61,6 +69,7 @@ def stub(package):
         _function(row, inspect.signature(getattr(namespace, row.name)), language) for row in variants.BY_NAME.values()
     ]
     parts += [_merge(namespace.merge_states), _finalize(namespace.finalize_state, language)]
+    parts.append(LISTS.format(array=language.result, mask=language.mask_result, one="ArrayLike"))
     if package == "attnpool_flax":
         parts.append("def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...")
     return _formatted("\n\n".join(parts) + "\n")

@@ -4,9 +4,11 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
+from attnpool_flax.layouts import in_layout
 from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.parameters import KERNEL_INIT, cast, read_sizes
+from attnpool_flax.segments import segment_cross_attention_pooling
 
 
 class CrossAttentionPool(TokenWalker):
@@ -46,7 +48,20 @@ class CrossAttentionPool(TokenWalker):
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
-    def __call__(self, x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, return_weights=False):
+    def __call__(
+        self,
+        x,
+        y,
+        x_mask=None,
+        y_mask=None,
+        *,
+        x_lengths=None,
+        y_lengths=None,
+        x_segment_ids=None,
+        y_segment_ids=None,
+        num_segments=None,
+        return_weights=False,
+    ):
         """Pools two sequences, each by how well its tokens suit the other.
 
         Args:
@@ -57,6 +72,9 @@ class CrossAttentionPool(TokenWalker):
           x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
           y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
           return_weights: also return the weights.
+          x_segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with both others.
+          y_segment_ids: int [M], the segment of each token of packed tokens y [M, e].
+          num_segments: the number of segments, an integer; the results then have them for batch axes.
 
         Returns:
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
@@ -64,13 +82,21 @@ class CrossAttentionPool(TokenWalker):
         unnamed = self.x_features is None and self.y_features is None
         sizes = read_sizes("CrossAttentionPool", {"x": x, "y": y}) if unnamed and self.qk_features is not None else {}
         parameters = values(self, "CrossAttentionPool", sizes, kernel=self.kernel_init)
-        return cross_attention_pooling(
-            cast(x, self.dtype),
-            cast(y, self.dtype),
+        lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
+        numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
+        pool = in_layout(
+            "CrossAttentionPool",
+            cross_attention_pooling,
+            segment_cross_attention_pooling,
+            num_segments,
+            lengths,
+            **numbers,
+        )
+        return pool(
+            x=cast(x, self.dtype),
+            y=cast(y, self.dtype),
             x_mask=x_mask,
             y_mask=y_mask,
-            x_lengths=x_lengths,
-            y_lengths=y_lengths,
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,

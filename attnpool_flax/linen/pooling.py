@@ -4,9 +4,11 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
+from attnpool_flax.layouts import in_layout
 from attnpool_flax.linen.creation import TokenWalker, multiplier, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features, read_sizes
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
+from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
 
 class WeightedPool(TokenWalker):
@@ -96,7 +98,17 @@ class AttentionPool(TokenWalker):
     query_init: Initializer = QUERY_INIT
 
     @nn.compact
-    def __call__(self, x, mask=None, *, lengths=None, deterministic=None, return_weights=False):
+    def __call__(
+        self,
+        x,
+        mask=None,
+        *,
+        lengths=None,
+        segment_ids=None,
+        num_segments=None,
+        deterministic=None,
+        return_weights=False,
+    ):
         """Pools tokens.
 
         Args:
@@ -105,16 +117,25 @@ class AttentionPool(TokenWalker):
           lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
           return_weights: also return the weights, as they are before dropout.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
         """
         sizes = read_sizes("AttentionPool", {"x": x})
         parameters = values(self, "AttentionPool", sizes, kernel=self.kernel_init, query=self.query_init)
-        return attention_pooling(
+        pool = in_layout(
+            "AttentionPool",
+            attention_pooling,
+            segment_attention_pooling,
+            num_segments,
+            {"lengths": lengths},
+            segment_ids=segment_ids,
+        )
+        return pool(
             cast(x, self.dtype),
             mask=mask,
-            lengths=lengths,
             normalize_query=self.normalize_query,
             epsilon=self.epsilon,
             scale=self.scale,
@@ -171,7 +192,17 @@ class MultiHeadAttentionPool(TokenWalker):
     query_init: Initializer = QUERY_INIT
 
     @nn.compact
-    def __call__(self, x, mask=None, *, lengths=None, deterministic=None, return_weights=False):
+    def __call__(
+        self,
+        x,
+        mask=None,
+        *,
+        lengths=None,
+        segment_ids=None,
+        num_segments=None,
+        deterministic=None,
+        return_weights=False,
+    ):
         """Pools tokens, once for each learned query.
 
         Args:
@@ -180,6 +211,8 @@ class MultiHeadAttentionPool(TokenWalker):
           lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
           return_weights: also return the weights, as they are before dropout.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
@@ -192,10 +225,17 @@ class MultiHeadAttentionPool(TokenWalker):
         parameters = values(
             self, "MultiHeadAttentionPool", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init
         )
-        return multi_head_attention_pooling(
+        pool = in_layout(
+            "MultiHeadAttentionPool",
+            multi_head_attention_pooling,
+            segment_multi_head_attention_pooling,
+            num_segments,
+            {"lengths": lengths},
+            segment_ids=segment_ids,
+        )
+        return pool(
             cast(x, self.dtype),
             mask=mask,
-            lengths=lengths,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, x=x),
             return_weights=return_weights,
             implementation=self.implementation,

@@ -4,9 +4,11 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
+from attnpool_flax.layouts import in_layout
 from attnpool_flax.modules.creation import create, values
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.parameters import KERNEL_INIT, cast
+from attnpool_flax.segments import segment_cross_attention_pooling
 
 
 class CrossAttentionPool(nnx.Module):
@@ -64,7 +66,20 @@ class CrossAttentionPool(nnx.Module):
         self.implementation = implementation
         create(self, "CrossAttentionPool", rngs, kernel=kernel_init)
 
-    def __call__(self, x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, return_weights=False):
+    def __call__(
+        self,
+        x,
+        y,
+        x_mask=None,
+        y_mask=None,
+        *,
+        x_lengths=None,
+        y_lengths=None,
+        x_segment_ids=None,
+        y_segment_ids=None,
+        num_segments=None,
+        return_weights=False,
+    ):
         """Pools two sequences, each by how well its tokens suit the other.
 
         Args:
@@ -75,17 +90,28 @@ class CrossAttentionPool(nnx.Module):
           x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
           y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
           return_weights: also return the weights.
+          x_segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with both others.
+          y_segment_ids: int [M], the segment of each token of packed tokens y [M, e].
+          num_segments: the number of segments, an integer; the results then have them for batch axes.
 
         Returns:
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
         """
-        return cross_attention_pooling(
-            cast(x, self.dtype),
-            cast(y, self.dtype),
+        lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
+        numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
+        pool = in_layout(
+            "CrossAttentionPool",
+            cross_attention_pooling,
+            segment_cross_attention_pooling,
+            num_segments,
+            lengths,
+            **numbers,
+        )
+        return pool(
+            x=cast(x, self.dtype),
+            y=cast(y, self.dtype),
             x_mask=x_mask,
             y_mask=y_mask,
-            x_lengths=x_lengths,
-            y_lengths=y_lengths,
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,

@@ -13,5 +13,6 @@ from attnpool_flax.reductions.implementations import (
     listening,
     record,
 )
+from attnpool_flax.reductions.packed import Packed
 
-__all__ = ["IMPLEMENTATIONS", "Dense", "chosen", "chosen_for_units", "in_forward_mode", "listening", "record"]
+__all__ = ["IMPLEMENTATIONS", "Dense", "Packed", "chosen", "chosen_for_units", "in_forward_mode", "listening", "record"]

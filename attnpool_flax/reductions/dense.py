@@ -141,6 +141,25 @@ class Dense:
         """A walk by whole products; ``static`` are the places of arguments that are no arrays."""
         return recomputed(walk, static) if self._recompute else walk
 
+    def kept(self, weights):
+        """Weights [..., L] or [..., h, L] with those of padding as 0."""
+        if self.mask is None:
+            return weights
+        mask = self.mask if weights.ndim == self.mask.ndim else self.mask[..., None, :]
+        return jnp.where(mask, weights, 0)
+
+    def sum_of(self, weights):
+        """[...], or [..., h]: the sums of what a token has."""
+        return jnp.sum(weights, -1)
+
+    def most_of(self, weights):
+        """[...]: the largest of what a token has, [..., L]; 0 where nothing is."""
+        return jnp.max(weights, -1, initial=0)
+
+    def each(self, values):
+        """[..., 1]: what the example has, [...], beside what a token has."""
+        return values[..., None]
+
     def _tiles(self, *arrays):
         return chosen(self.asked, *arrays) == "tiles"
 

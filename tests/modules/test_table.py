@@ -116,6 +116,9 @@ def test_a_call_takes_what_the_function_takes_as_data_masks_and_weights(name):
     }
     taken |= {"return_weights"} & set(function)
     taken |= {"deterministic", "rngs"} if "dropout_multiplier" in function else set()
+    packed = variants.BY_NAME.get(f"segment_{owner.function}")
+    if packed and name != "WeightedPool":  # which owns slots
+        taken |= {key for key, a in packed.arguments.items() if a.kind == "segments"} | {"num_segments"}
     assert call == taken
 
 

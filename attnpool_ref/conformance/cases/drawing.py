@@ -24,10 +24,10 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     arguments = row.arguments
     present = {k: k not in left and (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
     arrays = [a for a in arguments.values() if a.kind != "lengths"]
-    keys = any({"m", "L"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
+    keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
     same = contract.unions(row, {k: True if p else None for k, p in present.items()} | options)
-    known |= row.sizes
+    known |= row.sizes | {key: options[key] for key in contract.COUNTS if key in options}
     known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}
     known = known | {axis: known[root] for axis, root in same.items()}
     rng = generator(f"{row.name}: {title}")
@@ -43,6 +43,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
         shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
         masked = arguments[argument.mask].shapes[0] if argument.kind == "lengths" else ()
         values[key] = _values(key, argument, masked, axes[key], shape, rng, index, known, len(batch))
+        if argument.kind == "segments" and options.get("indices_are_sorted"):
+            values[key] = np.sort(values[key])
         if row.norms and argument.kind == "data":
             values[key] = np.float32(values[key] + 1).astype(np.float64)  # clear of cosines that cancel in a sum
     if "lengths" in arguments and present["lengths"] and "max_length" in options:
@@ -63,6 +65,8 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
         return _lengths(shape, known[masked[-1]])
     if argument.kind == "position":
         return np.asarray(5)
+    if argument.kind == "segments":
+        return _segments(shape, rng, index, known["num_segments"])
     if argument.kind == "number":
         return np.float64(NUMBERS.get(key, NUMBER))
     draws = rng.standard_normal(shape)
@@ -83,9 +87,17 @@ def _lengths(shape, limit):
     return np.arange(int(np.prod(shape))).reshape(shape) * 3 % (limit + 1) if shape else np.asarray(min(2, limit))
 
 
+def _segments(shape, rng, index, count):
+    """Numbers in any order; one segment has no token, another one for each argument of a row."""
+    if count < 2:
+        return np.zeros(shape, np.int32)
+    numbers = rng.integers(0, count - 1, shape, dtype=np.int32)
+    return numbers + (numbers >= index % count).astype(np.int32)
+
+
 def _mask(axes, shape, rng, index, batch_rank):
     """Masks of every kind, one kind an example, in another order for each argument of a row."""
-    own = shape[batch_rank:] if "..." in axes else shape[1:]
+    own = shape[batch_rank:] if "..." in axes else shape[len(axes) > 1 :]
     lead = shape[: len(shape) - len(own)]
     mask = np.empty((int(np.prod(lead)), *own), bool)
     kinds = ("full", "prefix", "scattered", "empty", "suffix")

@@ -2,6 +2,9 @@
 
 from attnpool_ref.language import Equal, Needs
 
+PROMISES = frozenset({"indices_are_sorted"})
+"""Flags by which the caller says something of the data: they are off unless it is so."""
+
 
 def configurations(row):
     """(title, names of the optional arguments given, options) of each way to call the row that is worth all checks."""
@@ -28,7 +31,8 @@ def configurations(row):
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
         elif allowed == "flag" and key not in flags:
-            yield f"{key}=False", masks + full, defaults | {key: False}
+            value = key in PROMISES
+            yield f"{key}={value}", masks + full, defaults | flags | {key: value}
     for key in full:
         if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
             yield f"with {key}", [*masks, key], defaults

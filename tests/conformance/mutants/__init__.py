@@ -13,9 +13,10 @@ from conformance.mutants import (
     pooling,
     relations,
     scores,
+    segments,
     streaming,
 )
 
-FAMILIES = (masks, normalizers, scores, attention, pooling, pairs, decomposition, relations, streaming)
+FAMILIES = (masks, normalizers, scores, attention, pooling, segments, pairs, decomposition, relations, streaming)
 
 MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}
