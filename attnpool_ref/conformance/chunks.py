@@ -69,6 +69,9 @@ class InChunks:
             value = values.get(key)
             if value is not None and len(value.shape) >= -axis and value.shape[axis] == length:
                 values[key] = value[(..., slice(first, last)) + (slice(None),) * (-1 - axis)]
+        lengths = self._names.get("lengths", "lengths")
+        if values.get(lengths) is not None:
+            values[lengths] = (values[lengths] - first).clip(0, last - first)
         start = self._names.get("start", "start")
         return values | ({start: values[start] + first} if start in values else {})
 
