@@ -358,6 +358,7 @@ def as_array(name, key, value):
         if not hasattr(value, "__jax_array__"):
             raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs an array of numbers")
         return jnp.asarray(value)
+    value = np.asarray(value)  # of a memmap too
     return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
 
 
