@@ -275,7 +275,7 @@ class _Frame:
         return prefix(lengths, call.targets[argument.name][-1])
 
     def _prepared(self, value, argument, call, dtype):
-        if value is None:
+        if value is None or argument.kind == "lengths":  # the mask says it
             return None
         if argument.kind in ("mask", "bool"):
             value = jnp.asarray(value).astype(bool)
