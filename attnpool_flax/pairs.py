@@ -10,7 +10,7 @@ from attnpool_flax.blocks import over_first, over_queries, size_of
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exponentials, softmax
-from attnpool_flax.reductions import Dense, chosen
+from attnpool_flax.reductions import Dense, chosen, softmax_together, summed_together
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import largest_product, norm
 from attnpool_flax.scores import dot
@@ -28,6 +28,7 @@ def cross_attention_pooling(
     reduction="sum",
     scale=1.0,
     return_weights=False,
+    axis_name=None,
     implementation=None,
     precision=None,
 ):
@@ -39,19 +40,22 @@ def cross_attention_pooling(
     >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))
     (Array([2., 2.], dtype=float32), Array([1., 0.], dtype=float32))
     """
-    xs, ys = Dense(x, x_mask, implementation, precision), Dense(y, y_mask, implementation, precision)
+    xs, ys = (Dense(*side, implementation, precision, axis_name) for side in ((x, x_mask), (y, y_mask)))
     if reduction == "max":
         return _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights)
-    sides = xs.beside(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
+    together = x_kernel is None and y_kernel is None and axis_name is None
+    sides = xs.beside(ys, scale, reduction == "mean") if together else None
     if sides is not None:
         pooled, weights = zip(*sides, strict=True)
         return (pooled, weights) if return_weights else pooled
-    x_query = scale * _seen_from(_summary(ys, reduction), y_kernel, x_kernel, precision)
-    y_query = scale * _seen_from(_summary(xs, reduction), x_kernel, y_kernel, precision)
-    x_pooled, x_weights = xs.softmax(x_query[..., None, :], scored=ys.real())
-    y_pooled, y_weights = ys.softmax(y_query[..., None, :], scored=xs.real())
-    pooled = x_pooled[..., 0, :], y_pooled[..., 0, :]
-    return (pooled, (x_weights[..., 0, :], y_weights[..., 0, :])) if return_weights else pooled
+    (x_sum, y_sum), (x_real, y_real) = summed_together(reduction == "mean", xs, ys)
+    x_query = scale * _seen_from(y_sum, y_kernel, x_kernel, precision)
+    y_query = scale * _seen_from(x_sum, x_kernel, y_kernel, precision)
+    walked = xs.scored(x_query[..., None, :], scored=y_real), ys.scored(y_query[..., None, :], scored=x_real)
+    pooled, weights = zip(
+        *((each[0][..., 0, :], each[1][..., 0, :]) for each in softmax_together(*walked)), strict=True
+    )
+    return (pooled, weights) if return_weights else pooled
 
 
 def _summary(tokens, reduction):

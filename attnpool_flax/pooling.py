@@ -8,80 +8,82 @@ from jax import lax
 from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.normalizers import softmax
-from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions import Dense, softmax_together
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import power_of_two
 from attnpool_flax.scores import dot
 
 
 @implementation(as_they_come=("x",))
-def mean_pooling(x, mask=None, *, implementation=None):
+def mean_pooling(x, mask=None, *, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.mean_pooling`; counts are exact in every dtype.
 
     >>> mean_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2.], dtype=float32)
     """
-    return Dense(x, mask, implementation).mean()
+    return Dense(x, mask, implementation, axis_name=axis_name).mean()
 
 
 @implementation(as_they_come=("x",))
-def max_pooling(x, mask=None, *, implementation=None):
+def max_pooling(x, mask=None, *, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.max_pooling`.
 
     >>> max_pooling(jnp.array([[-1.0], [-3.0], [99.0]]), jnp.array([True, True, False]))
     Array([-1.], dtype=float32)
     """
-    return Dense(x, mask, implementation).largest()
+    return Dense(x, mask, implementation, axis_name=axis_name).largest()
 
 
 @implementation(as_they_come=("x",))
-def first_pooling(x, mask=None):
+def first_pooling(x, mask=None, *, axis_name=None):
     """Twin of :func:`attnpool_ref.first_pooling`; one token is read.
 
     >>> first_pooling(jnp.array([[99.0], [1.0], [2.0]]), jnp.array([False, True, True]))
     Array([1.], dtype=float32)
     """
-    if x.shape[-2] == 0:
-        return jnp.sum(x, -2)
-    if mask is None:
-        return x[..., 0, :]
-    return _token_at(x, mask, jnp.argmax(mask, -1))
+    return _at_end(x, mask, axis_name, last=False)
 
 
 @implementation(as_they_come=("x",))
-def last_pooling(x, mask=None):
+def last_pooling(x, mask=None, *, axis_name=None):
     """Twin of :func:`attnpool_ref.last_pooling`; one token is read.
 
     >>> last_pooling(jnp.array([[1.0], [2.0], [99.0]]), jnp.array([True, True, False]))
     Array([2.], dtype=float32)
     """
+    return _at_end(x, mask, axis_name, last=True)
+
+
+def _at_end(x, mask, axis_name, last):
+    """The first or the last real token [..., d]; 0 where nothing is real. An x that is shared is not copied."""
     if x.shape[-2] == 0:
-        return jnp.sum(x, -2)
+        return jnp.zeros_like(x, shape=(*x.shape[:-2], x.shape[-1]))
     if mask is None:
-        return x[..., -1, :]
-    return _token_at(x, mask, mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1))
-
-
-def _token_at(x, mask, position):
-    """The token [..., d] at a position [...]; 0 where nothing is real. An x that is shared is not copied."""
-    x = jnp.broadcast_to(x, mask.shape[:-1] + x.shape[-2:])
-    token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
-    return jnp.where(jnp.any(mask, -1)[..., None], token, 0)
+        position = jnp.full(x.shape[:-2], x.shape[-2] - 1 if last else 0)
+        if axis_name is None:
+            return x[..., -1 if last else 0, :]
+    elif last:
+        position = mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1)
+    else:
+        position = jnp.argmax(mask, -1)
+    return Dense(x, mask, None, axis_name=axis_name).at(position, last)
 
 
 @implementation(as_they_come=("x",))
-def weighted_pooling(x, weights=None, mask=None, *, implementation=None, precision=None):
+def weighted_pooling(x, weights=None, mask=None, *, axis_name=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_pooling`.
 
     >>> x, weights = jnp.array([[1.0], [5.0], [99.0]]), jnp.array([3.0, 1.0, 5.0])
     >>> weighted_pooling(x, weights, jnp.array([True, True, False]))
     Array([2.], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision)
+    tokens = Dense(x, mask, implementation, precision, axis_name)
     if weights is None:
         return tokens.mean()
     if mask is not None:
         weights = jnp.where(mask, weights, 0)
+    if axis_name is not None:
+        return tokens.average(weights)
     weights = weights / power_of_two(jnp.max(jnp.abs(weights), -1, keepdims=True, initial=0))  # the sum may overflow
     total = jnp.sum(weights, -1, keepdims=True)
     return tokens.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
@@ -102,6 +104,7 @@ def attention_pooling(
     scale=None,
     dropout_multiplier=None,
     return_weights=False,
+    axis_name=None,
     implementation=None,
     precision=None,
 ):
@@ -111,7 +114,7 @@ def attention_pooling(
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
     """
-    tokens = Dense(x, mask, implementation, precision)
+    tokens = Dense(x, mask, implementation, precision, axis_name)
     if query is None:
         query = tokens.mean()
     if normalize_query:
@@ -155,6 +158,7 @@ def multi_head_attention_pooling(
     out_bias=None,
     dropout_multiplier=None,
     return_weights=False,
+    axis_name=None,
     implementation=None,
     precision=None,
 ):
@@ -162,7 +166,7 @@ def multi_head_attention_pooling(
 
     The key kernel is folded into the queries, where the key bias cancels; the raw tokens are pooled for each head and
     query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to. Where so
-    many queries meet that projecting the tokens takes fewer operations, they are projected.
+    many queries meet that projecting the tokens takes fewer operations, they are projected, unless they are split over a mesh.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(
@@ -176,10 +180,11 @@ def multi_head_attention_pooling(
     ... )
     Array([[2., 3.]], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision)
-    if folding_pays(query, key_kernel, value_kernel):
+    tokens = Dense(x, mask, implementation, precision, axis_name)
+    shares = None
+    if axis_name is not None or folding_pays(query, key_kernel, value_kernel):
         queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
-        pooled, weights = _pool_by_heads(tokens, queries, dropout_multiplier)
+        pooled, weights, shares = _pool_by_heads(tokens, queries, dropout_multiplier)
         attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=precision)
     else:
         real = None if mask is None else mask[..., None, None, :]
@@ -190,9 +195,10 @@ def multi_head_attention_pooling(
         applied = drop(weights, dropout_multiplier, real)
         attended = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
     if value_bias is not None:
-        applied = drop(weights, dropout_multiplier, None if mask is None else mask[..., None, None, :])
-        bias = jnp.broadcast_to(value_bias[:, None], attended.shape)
-        attended = attended + jnp.sum(applied, -1, keepdims=True) * bias
+        if shares is None:
+            applied = drop(weights, dropout_multiplier, None if mask is None else mask[..., None, None, :])
+            shares = jnp.sum(applied, -1)
+        attended = attended + shares[..., None] * jnp.broadcast_to(value_bias[:, None], attended.shape)
     result = from_heads(attended, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
 
@@ -205,13 +211,14 @@ def folding_pays(query, key_kernel, value_kernel):
 
 
 def _pool_by_heads(tokens, queries, multiplier):
-    """(pooled [..., H, n, d], weights [..., H, n, L]) of raw tokens under folded queries [H, n, d]."""
+    """(pooled [..., H, n, d], weights [..., H, n, L], shares [..., H, n] or None) under folded queries [H, n, d]."""
     *heads, width = queries.shape
     queries = jnp.reshape(queries, (1,) * (tokens.x.ndim - 2) + (math.prod(heads), width))
     if multiplier is not None:
         multiplier = jnp.reshape(multiplier, (*multiplier.shape[:-3], math.prod(heads), multiplier.shape[-1]))
-    pooled, weights = tokens.softmax(queries, multiplier)
-    return tuple(jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in (pooled, weights))
+    ((*found, shares),) = softmax_together(tokens.scored(queries, multiplier))
+    shares = None if shares is None else jnp.reshape(shares, (*shares.shape[:-1], *heads))
+    return *(jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in found), shares
 
 
 def fold_queries(query, query_kernel, key_kernel, query_bias, precision):

@@ -4,7 +4,7 @@ A pooling says which score and which reduction, :class:`Dense` which tokens belo
 are walked. Each reduction is a commutative monoid with a state, so that parts can be walked apart and merged.
 """
 
-from attnpool_flax.reductions.dense import Dense
+from attnpool_flax.reductions.dense import Dense, softmax_together, summed_together
 from attnpool_flax.reductions.implementations import (
     IMPLEMENTATIONS,
     chosen,
@@ -12,6 +12,20 @@ from attnpool_flax.reductions.implementations import (
     in_forward_mode,
     listening,
     record,
+    varies,
 )
+from attnpool_flax.reductions.mesh import names_of
 
-__all__ = ["IMPLEMENTATIONS", "Dense", "chosen", "chosen_for_units", "in_forward_mode", "listening", "record"]
+__all__ = [
+    "IMPLEMENTATIONS",
+    "Dense",
+    "chosen",
+    "chosen_for_units",
+    "in_forward_mode",
+    "listening",
+    "names_of",
+    "record",
+    "softmax_together",
+    "summed_together",
+    "varies",
+]

@@ -1,5 +1,6 @@
 """The extreme reduction: the largest value of each feature, and how many tokens reach it."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,7 @@ class ExtremeState(NamedTuple):
 
     Attributes:
       extreme: [B, d], -inf where nothing was real.
-      count: [B, d], int32: how many real tokens reach it; they share its gradient.
+      count: [B, d]: how many real tokens reach it; they share its gradient. int32, over a mesh float32.
       some: [B], whether anything was real.
     """
 
@@ -35,6 +36,32 @@ def plain(x, mask):
     x = jnp.where(real[..., None], x, -jnp.inf)
     top = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
     return jnp.where(jnp.any(real, 1)[:, None], largest(x, real[..., None] & (x == top), 1), 0)
+
+
+def state(x, mask, by_tiles):
+    """The state of tokens [B or 1, L, d] and a mask [B, L] or None, without gradients."""
+    return _state(x, mask) if by_tiles else _state_plain(x, mask)
+
+
+def reached(x, mask, state, axis_name):
+    """The largest values [B, d] of the state of all devices; its gradient goes to this device's tokens that reach them."""
+    real = jnp.ones(x.shape[:2], bool) if mask is None else mask
+    return _reached(
+        x, real[..., None] & (lax.stop_gradient(x) == state.extreme[:, None]), finalize(state), state.count, axis_name
+    )
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(4,))
+def _reached(x, tied, extreme, count, axis_name):
+    del x, tied, count, axis_name
+    return extreme
+
+
+@_reached.defjvp
+def _reached_jvp(axis_name, primals, tangents):
+    _, tied, extreme, count = primals
+    slopes = lax.psum(jnp.sum(jnp.where(tied, tangents[0], 0), 1), axis_name)
+    return extreme, (slopes / jnp.maximum(count, 1)).astype(extreme.dtype)
 
 
 @jax.custom_vjp
