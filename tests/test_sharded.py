@@ -113,7 +113,9 @@ def walks(name):
 
 
 CALLS = [
-    (*key, implementation) for key in COLLECTIVES for implementation in (("einsum", "tiles") if walks(key[0]) else (None,))
+    (*key, implementation)
+    for key in COLLECTIVES
+    for implementation in (("einsum", "tiles") if walks(key[0]) else (None,))
 ]
 
 
@@ -125,7 +127,11 @@ def test_a_split_sequence_gives_what_the_whole_gives(name, title, implementation
 
     @jax.jit
     def program(arrays):
-        return with_gradients(call.over(mesh))(arrays), gradients_inside(call, mesh)(arrays), with_gradients(whole)(arrays)
+        return (
+            with_gradients(call.over(mesh))(arrays),
+            gradients_inside(call, mesh)(arrays),
+            with_gradients(whole)(arrays),
+        )
 
     with tiling(WHOLE=0, ROW=0, TOKENS=5):
         (results, outside), inside, (want, gradients) = found = jax.tree.map(np.asarray, program(call.values))

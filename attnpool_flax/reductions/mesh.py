@@ -4,6 +4,8 @@ A state is merged by one maximum over the mesh (where it has something largest),
 The sum carries NaN; a maximum over a mesh may lose it.
 """
 
+import itertools
+import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -57,24 +59,40 @@ def over_mesh(states, axis_name):
         return states
     names = names_of(axis_name)
     tops = [lax.stop_gradient(state[0]) if _is_ranked(state) else None for state in states]
-    tops = _collective(lax.pmax, tops, names)
+    rank = _batch_rank(states[0])
+    tops = _collective(lax.pmax, tops, rank, names)
     addends = [_addends(state, top) for state, top in zip(states, tops, strict=True)]
-    sums = iter(_collective(lax.psum, [part for parts in addends for part in parts], names))
-    return [
-        _merged(state, top, [next(sums) for _ in parts])
-        for state, top, parts in zip(states, tops, addends, strict=True)
-    ]
+    sums = iter(_collective(lax.psum, [part for parts in addends for part in parts], rank, names))
+    merged = zip(states, tops, addends, strict=True)
+    return [_merged(state, top, [next(sums) for _ in parts]) for state, top, parts in merged]
+
+
+def _batch_rank(state):
+    if isinstance(state, PositionState):
+        return state.rank.ndim
+    return state.sum.ndim - 1 if isinstance(state, SumState) else 1
 
 
 def _is_ranked(state):
     return not isinstance(state, SumState)
 
 
-def _collective(operation, arrays, names):
-    """One collective for all that are arrays and not None."""
-    given = tuple(varying(array, frozenset(names) - varies(array)) for array in arrays if array is not None)
-    found = iter(operation(given, names) if given else ())
-    return [None if array is None else next(found) for array in arrays]
+def _collective(operation, arrays, rank, names):
+    """One collective for all arrays that are not None: as one array, as compilers may or may not combine several.
+
+    Their first ``rank`` axes are those of the batch, where 1 stands for what is shared.
+    """
+    given = [array for array in arrays if array is not None]
+    if not given:
+        return arrays
+    batch = jnp.broadcast_shapes(*(array.shape[:rank] for array in given))
+    sizes = [math.prod(array.shape[rank:]) for array in given]
+    flat = [jnp.reshape(array, (*array.shape[:rank], size)) for array, size in zip(given, sizes, strict=True)]
+    flat = [jnp.broadcast_to(array, (*batch, array.shape[-1])) for array in flat]
+    whole = jnp.concatenate(flat, -1) if len(flat) > 1 else flat[0]
+    whole = operation(varying(whole, frozenset(names) - varies(whole)), names)
+    parts = iter(jnp.split(whole, list(itertools.accumulate(sizes))[:-1], -1))
+    return [None if a is None else jnp.reshape(next(parts), (*batch, *a.shape[rank:])) for a in arrays]
 
 
 def _addends(state, top):
