@@ -475,18 +475,31 @@ def kernel_regression(
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 def mean_pooling(
-    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
 ) -> Array: ...
 def max_pooling(
-    x: ArrayLike, mask: ArrayLike | None = None, *, implementation: Literal["einsum", "tiles"] | None = None
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
 ) -> Array: ...
-def first_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
-def last_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> Array: ...
+def first_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, axis_name: str | tuple[str, ...] | None = None
+) -> Array: ...
+def last_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, axis_name: str | tuple[str, ...] | None = None
+) -> Array: ...
 def weighted_pooling(
     x: ArrayLike,
     weights: ArrayLike | None = None,
     mask: ArrayLike | None = None,
     *,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -505,6 +518,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -523,6 +537,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -541,6 +556,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
@@ -560,6 +576,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -579,6 +596,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -598,6 +616,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
@@ -613,6 +632,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -628,6 +648,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
@@ -643,6 +664,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...

@@ -1,21 +1,31 @@
 """Sequences split over a mesh (``axis_name=``): what the whole gives, on every device, with few collectives."""
 
+import os
 import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from agreement import assert_agree, assert_gradients_agree
-from jax.sharding import AxisType, PartitionSpec
-from walks import Call, tiling
+from agreement import arguments_of, assert_agree, assert_gradients_agree
+from flax import nnx
+from jax import lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from splits import NAMES, Split, gradients_inside, with_gradients
+from walks import tiling
 
+import attnpool_flax
+from attnpool_flax import linen
 from attnpool_flax.implementation import FRAMES
+from attnpool_flax.reductions import mesh as merging
 from attnpool_ref import variants
+from attnpool_ref.conformance import cases
 
-NAMES = "slow", "fast"
-SIZES = {"L": 24, "T": 16, "d": 5, "e": 7, "q": 5, "n": 2}
 COLLECTIVES = {
     ("mean_pooling", "smallest"): (1, 1),
     ("max_pooling", "smallest"): (2, 2),
@@ -33,76 +43,6 @@ COLLECTIVES = {
 KINDS = re.compile(r"\b(?:all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(?:-start)?\(")
 
 
-class Split(Call):
-    """A call whose sequences are split over the axes "slow" and "fast" of a mesh.
-
-    In the first example one device has padding alone, in the second all have, the third has ties.
-    """
-
-    def __init__(self, name, title, implementation=None):
-        super().__init__(variants.get(name), title, implementation, batch=3, sizes=SIZES)
-        if self.case.row.weights:
-            self.options["return_weights"] = True
-        for key in set(self.values) & {"mask", "x_mask", "y_mask"}:
-            mask = np.ones((3, self.case.sizes["T" if key == "y_mask" else "L"]), bool)
-            part = mask.shape[-1] // 4
-            mask[0, part : 2 * part + 1] = mask[0, -1] = mask[2, : part + 1] = mask[1] = False
-            self.values[key] = mask
-        self.values["x"][2] = np.round(self.values["x"][2])
-        self.specs = {key: _spec(self.case.axes[key], value.ndim) for key, value in self.values.items()}
-        weights = self.case.row.weight_results if self.options.get("return_weights") else ()
-        self.result_specs = [_spec(own, len(own)) for own in (*self.case.row.results, *weights)]
-
-    def over(self, mesh):
-        """The same call, of which each device of the mesh computes its part."""
-        split = self.changed(axis_name=NAMES)
-        return jax.shard_map(split.forward, mesh=mesh, in_specs=(self.specs,), out_specs=self.result_specs)
-
-
-def _spec(axes, rank):
-    """[..., L, d] as a place for each of so many axes."""
-    places = [NAMES if axis in ("L", "T") else None for axis in axes if axis != "..."]
-    return PartitionSpec(*(None,) * (rank - len(places)), *places)
-
-
-def objective(results):
-    """What no function makes constant."""
-    return sum(jnp.sum(jnp.square(out)) for out in results)
-
-
-def floats_of(arrays):
-    return {key: array for key, array in arrays.items() if jnp.issubdtype(array.dtype, jnp.floating)}
-
-
-def with_gradients(forward):
-    """From arrays to (results, gradients)."""
-
-    def program(arrays):
-        def loss(floats):
-            results = forward(arrays | floats)
-            return objective(results), results
-
-        gradients, results = jax.grad(loss, has_aux=True)(floats_of(arrays))
-        return results, gradients
-
-    return program
-
-
-def gradients_inside(call, mesh):
-    """From arrays to gradients that each device takes itself: its own of its tokens, the same as all of the parameters."""
-
-    def gradients(arrays):
-        def loss(floats):
-            results = call.changed(axis_name=NAMES).forward(arrays | floats)
-            count = len(call.case.row.results)
-            return objective(results[:count]) + jax.lax.psum(objective(results[count:]), NAMES)
-
-        return jax.grad(loss)(floats_of(arrays))
-
-    specs = {key: call.specs[key] for key in floats_of(call.values)}
-    return jax.shard_map(gradients, mesh=mesh, in_specs=(call.specs,), out_specs=specs)
-
-
 @pytest.fixture(scope="module")
 def mesh():
     return jax.make_mesh((2, 2), NAMES, axis_types=(AxisType.Auto,) * 2)
@@ -112,11 +52,8 @@ def walks(name):
     return FRAMES[name].has_rules
 
 
-CALLS = [
-    (*key, implementation)
-    for key in COLLECTIVES
-    for implementation in (("einsum", "tiles") if walks(key[0]) else (None,))
-]
+PLAIN = ("max_pooling", "smallest"), ("attention_pooling", "smallest"), ("cross_attention_pooling", "reduction=mean")
+CALLS = [(*key, ("einsum" if key in PLAIN else "tiles") if walks(key[0]) else None) for key in COLLECTIVES]
 
 
 @pytest.mark.parametrize(("name", "title", "implementation"), CALLS)
@@ -147,9 +84,179 @@ def test_a_split_sequence_gives_what_the_whole_gives(name, title, implementation
 
 @pytest.mark.parametrize(("name", "title"), COLLECTIVES)
 def test_collectives_are_few_and_the_same_for_any_length(name, title, mesh):
-    call = Split(name, title)
-    call.options.pop("return_weights", None)
-    call.result_specs = [_spec(own, len(own)) for own in call.case.row.results]
+    call = Split(name, title).without_weights()
     step = with_gradients(call.over(mesh))
     programs = [jax.jit(function).lower(call.values).compile().as_text() for function in (call.over(mesh), step)]
     assert tuple(len(KINDS.findall(text)) for text in programs) == COLLECTIVES[name, title]
+
+
+SPLIT, WHOLE = PartitionSpec(None, NAMES), PartitionSpec()
+
+
+def over(mesh, function, specs=SPLIT, result=WHOLE):
+    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=result)
+
+
+X = np.arange(40, dtype=np.float32).reshape(1, 8, 5) - 17
+
+
+def test_the_same_call_over_another_mesh_is_another_program(mesh):
+    """Twice the tokens a device, other names, no names, and one of two axes: nothing is taken from another's program."""
+    small = jax.make_mesh((2,), ("slow",), axis_types=(AxisType.Auto,))
+    mean = attnpool_flax.mean_pooling
+    split = over(mesh, lambda x: mean(x, axis_name=NAMES))(X)
+    chex.assert_trees_all_equal(
+        split, over(small, lambda x: mean(x, axis_name="slow"), PartitionSpec(None, "slow"))(X), mean(X)
+    )
+    parts = over(mesh, lambda x: mean(x, axis_name="fast"), result=PartitionSpec("slow"))(X)
+    chex.assert_trees_all_equal(np.asarray(parts), X.reshape(2, 4, 5).mean(1))
+    with pytest.raises(ValueError, match="mean_pooling: `axis_name` has 'slow', which is not bound here"):
+        mean(X, axis_name="slow")
+
+
+@pytest.mark.parametrize("name", [(), ("slow", "slow"), ["slow"], 3, ("slow", None)], ids=str)
+def test_what_is_no_name_of_an_axis_is_refused(name):
+    words = "`axis_name` is .*, needs None, a name or a tuple of different names of mesh axes"
+    calls = {
+        "max_pooling": lambda: attnpool_flax.max_pooling(X, axis_name=name),
+        "AttentionPool": lambda: attnpool_flax.AttentionPool(5, axis_name=name, rngs=nnx.Rngs(0)),
+        "CrossAttentionPool": lambda: linen.CrossAttentionPool(axis_name=name),
+    }
+    for who, call in calls.items():
+        with pytest.raises(ValueError, match=f"{who}: {words}"):
+            call()
+
+
+def test_what_cannot_be_split_is_refused_by_name(mesh):
+    def cross(x, **options):
+        return attnpool_flax.cross_attention_pooling(x, x, axis_name=NAMES, **options)
+
+    with pytest.raises(
+        ValueError, match="cross_attention_pooling: `reduction` is 'max', needs 'sum' or 'mean' with `axis_name`"
+    ):
+        over(mesh, lambda x: cross(x, reduction="max"))(X)
+    with pytest.raises(ValueError, match="cross_attention_pooling: `x` is the same on all devices along 'slow'"):
+        over(mesh, cross, PartitionSpec(None, "fast"))(X)
+    with pytest.raises(ValueError, match=r"mean_pooling: `x` is the same .* with `check_vma=True`"):
+        unchecked = {
+            "mesh": mesh,
+            "in_specs": PartitionSpec(None, NAMES),
+            "out_specs": PartitionSpec(),
+            "check_vma": False,
+        }
+        jax.shard_map(lambda x: attnpool_flax.mean_pooling(x, axis_name=NAMES), **unchecked)(X)
+
+
+def test_modules_split_what_their_functions_split(mesh):
+    """With the parameters of a module that was made outside; Linen's `init` needs no mesh."""
+    pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
+    both = attnpool_flax.CrossAttentionPool(axis_name=NAMES)
+    heads = linen.MultiHeadAttentionPool(5, num_queries=2, axis_name=NAMES)
+    variables = heads.init(jax.random.key(0), X)
+
+    def modules(x):
+        return pool(x), both(x, x), heads.apply(variables, x)
+
+    def functions(x):
+        names, pooling = {"axis_name": NAMES}, attnpool_flax.multi_head_attention_pooling
+        one = attnpool_flax.attention_pooling(x, query=pool.query[...], **names)
+        return one, attnpool_flax.cross_attention_pooling(x, x, **names), pooling(x, **variables["params"], **names)
+
+    chex.assert_trees_all_equal(over(mesh, modules)(X / 8), over(mesh, functions)(X / 8))
+
+
+DENSE = [row for row in variants.VARIANTS if row.family in ("pooling", "pairs")]
+
+
+def test_over_explicit_axes_every_pooling_gives_what_one_device_gives():
+    """Split over batch and length, eager and under jit; results lie as the arguments do."""
+    mesh = jax.make_mesh((2, 2), ("examples", "tokens"), axis_types=(AxisType.Explicit,) * 2)
+    wanted = {}
+    for row in DENSE:
+        names, options = {own: rest for own, *rest in cases.configurations(row)}["smallest"]
+        wanted[row.name] = cases.draw(
+            row, "explicit", names, options, (4,), {"B": 4, "L": 8, "T": 6, "m": 8, "k": 8, "n": 2}
+        )
+    calls = {name: arguments_of(case, getattr(attnpool_flax, name)) for name, case in wanted.items()}
+    split = {
+        name: {key: explicit(value, wanted[name].axes[key], mesh) for key, value in arrays.items()}
+        for name, (arrays, _) in calls.items()
+    }
+
+    def all_of(arrays):
+        return {name: call(arrays[name]) for name, (_, call) in calls.items()}
+
+    want = jax.jit(all_of)({name: arrays for name, (arrays, _) in calls.items()})
+    jitted = jax.jit(all_of)(split)
+    for name, case in wanted.items():
+        for found in (calls[name][1](split[name]), jitted[name]):
+            assert_agree(case, [np.asarray(out) for out in found], [np.asarray(out) for out in want[name]])
+            assert jax.typeof(found[0]).sharding.spec[0] == "examples", name
+
+
+def explicit(array, axes, mesh):
+    """The array with its batch on "examples" and its tokens on "tokens"."""
+    places = {"...": "examples", "B": "examples", "L": "tokens", "T": "tokens", "m": "tokens"}
+    own = [places.get(axis) for axis in axes] if len(axes) == array.ndim else [None] * array.ndim
+    return jax.device_put(array, NamedSharding(mesh, PartitionSpec(*own))) if array.ndim else array
+
+
+MISTAKES = {
+    "a psum without the pmax": ("attention_pooling", "_collective", lambda right: lambda operation, arrays, *rest: (
+        list(arrays) if operation is lax.pmax else right(operation, arrays, *rest)
+    )),
+    "ties counted once per device": ("max_pooling", "_addends", lambda right: lambda state, top: (
+        (jnp.minimum(right(state, top)[0], 1),)
+    )),
+    "a gradient counted once per device": ("mean_pooling", "_collective", lambda right: lambda operation, arrays, *rest: (
+        [_four_times(own) for own in right(operation, arrays, *rest)]
+    )),
+}  # fmt: skip
+
+
+def _four_times(array):
+    """The array, with four times its gradient."""
+    return array if array is None else 4 * array - 3 * lax.stop_gradient(array)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_merging_is_seen(mistake, mesh, monkeypatch):
+    name, place, wrong = MISTAKES[mistake]
+    monkeypatch.setattr(merging, place, wrong(getattr(merging, place)))
+    monkeypatch.setattr(FRAMES[name], "plans", {})
+    monkeypatch.setattr(FRAMES[name], "programs", {})
+    with pytest.raises(AssertionError):
+        test_a_split_sequence_gives_what_the_whole_gives(name, "smallest", "einsum", mesh)
+
+
+ALONE = Path(__file__).with_name("sharded.py")
+
+
+def program_of_its_own(devices, *arguments):
+    path = os.pathsep.join([str(ALONE.parent.parent), str(ALONE.parent)])
+    environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
+    command = [sys.executable, str(ALONE), *arguments]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finished(process):
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert not process.returncode, err
+    return out.split()[-1]
+
+
+def test_eight_devices_give_what_one_gives():
+    assert finished(program_of_its_own(8)) == "8"
+
+
+def test_two_processes_with_two_devices_each_give_what_one_device_gives():
+    """As a cluster starts them, on the loopback; gradients too."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    processes = [program_of_its_own(2, address, "2", str(index)) for index in range(2)]
+    assert [finished(process) for process in processes] == ["4", "4"]

@@ -66,6 +66,8 @@ class AttentionPool(TokenWalker):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
+        by ``init``.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
 
@@ -86,6 +88,7 @@ class AttentionPool(TokenWalker):
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
     implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
     kernel_init: Initializer = KERNEL_INIT
     query_init: Initializer = QUERY_INIT
 
@@ -112,6 +115,7 @@ class AttentionPool(TokenWalker):
             scale=self.scale,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, x=x),
             return_weights=return_weights,
+            axis_name=None if self.is_initializing() else self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **parameters,
@@ -136,6 +140,8 @@ class MultiHeadAttentionPool(TokenWalker):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
+        by ``init``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
@@ -158,6 +164,7 @@ class MultiHeadAttentionPool(TokenWalker):
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
     implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
     query_init: Initializer = QUERY_INIT
@@ -188,6 +195,7 @@ class MultiHeadAttentionPool(TokenWalker):
             mask=mask,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, x=x),
             return_weights=return_weights,
+            axis_name=None if self.is_initializing() else self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **parameters,

@@ -82,6 +82,7 @@ class AttentionPool(nnx.Module):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
@@ -112,6 +113,7 @@ class AttentionPool(nnx.Module):
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
         implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         query_init: Initializer = QUERY_INIT,
         rngs: nnx.Rngs,
@@ -126,6 +128,7 @@ class AttentionPool(nnx.Module):
         self.param_dtype = param_dtype
         self.precision = precision
         self.implementation = implementation
+        self.axis_name = axis_name
         create(self, "AttentionPool", rngs, kernel=kernel_init, query=query_init)
         self.dropout = create_dropout("AttentionPool", dropout_rate, rngs)
 
@@ -150,6 +153,7 @@ class AttentionPool(nnx.Module):
             scale=self.scale,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
+            axis_name=self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **values(self, "AttentionPool"),
@@ -175,6 +179,7 @@ class MultiHeadAttentionPool(nnx.Module):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
@@ -210,6 +215,7 @@ class MultiHeadAttentionPool(nnx.Module):
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
         implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         query_init: Initializer = QUERY_INIT,
@@ -227,6 +233,7 @@ class MultiHeadAttentionPool(nnx.Module):
         self.param_dtype = param_dtype
         self.precision = precision
         self.implementation = implementation
+        self.axis_name = axis_name
         create(self, "MultiHeadAttentionPool", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
         self.dropout = create_dropout("MultiHeadAttentionPool", dropout_rate, rngs)
 
@@ -248,6 +255,7 @@ class MultiHeadAttentionPool(nnx.Module):
             mask=mask,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
+            axis_name=self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **values(self, "MultiHeadAttentionPool"),
