@@ -166,7 +166,7 @@ def multi_head_attention_pooling(
 
     The key kernel is folded into the queries, where the key bias cancels; the raw tokens are pooled for each head and
     query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to. Where so
-    many queries meet that projecting the tokens takes fewer operations, they are projected, unless they are split over a mesh.
+    many queries meet that projecting the tokens takes fewer operations, they are projected; never with ``axis_name``.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(

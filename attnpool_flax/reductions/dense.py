@@ -34,7 +34,8 @@ class Dense:
 
     def mean(self):
         """[..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
-        return mean_of(*over_mesh([self.summed(True)], self.axis_name), self)
+        (state,) = over_mesh([self.summed(True)], self.axis_name)
+        return mean_of(state, self)
 
     def summed(self, mean):
         """The state of this device's sum; for a mean its terms are small enough not to overflow."""
@@ -113,7 +114,8 @@ class Dense:
         x, mask = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch))
         if self.axis_name is not None:
             local = extreme.state(lax.stop_gradient(x), mask, self._tiles(x))
-            return self._spread(extreme.reached(x, mask, *over_mesh([local], self.axis_name), self.axis_name), batch)
+            (state,) = over_mesh([local], self.axis_name)
+            return self._spread(extreme.reached(x, mask, state, self.axis_name), batch)
         walk = extreme.tiled if self._tiles(x) else extreme.plain
         return self._spread(walk(x, mask).astype(self.dtype), batch)
 

@@ -45,7 +45,7 @@ def names_of(axis_name):
     return (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
 
 
-def over_mesh(states, axis_name):
+def over_mesh(states, axis_name) -> Any:
     """States of one device's tokens as those of the tokens of all devices, the same on each.
 
     Args:
