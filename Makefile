@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test peers lint docs verdicts bench accelerator
+.PHONY: help demo check test peers examples lint docs verdicts bench accelerator
 
 help: ## show this list
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -22,6 +22,9 @@ test: $(VENV)/dev.stamp ## run the tests
 
 peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch and Flax; fails where they are skipped
 	$(BIN)/pytest -q -n 2 tests/peers
+
+examples: $(VENV)/examples.stamp ## run the examples, small; fails where they are skipped
+	$(BIN)/pytest -q tests/examples
 
 lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/ruff check .
@@ -54,6 +57,10 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/peers.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[peers]' $(PEERS)
+	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
+
+$(VENV)/examples.stamp: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[examples]'
 	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
 
 $(VENV)/verdicts.stamp: pyproject.toml | $(VENV)/bin/python

@@ -4,6 +4,7 @@ from importlib import import_module
 
 from attnpool_flax import linen
 from attnpool_flax.implementation import chosen_implementation
+from attnpool_flax.masks import pad
 from attnpool_flax.modules import (
     AdditiveAttention,
     AdditiveScore,
@@ -26,15 +27,19 @@ from attnpool_flax.modules import (
     TrilinearScore,
     WeightedPool,
 )
+from attnpool_flax.segments import pack, unpack
+from attnpool_flax.streaming import finalize_state, merge_states
 from attnpool_ref import __version__
-from attnpool_ref.variants import VARIANTS
+from attnpool_ref.variants import BY_NAME
 
-for _row in VARIANTS:  # each from the file of its family; the types stand in __init__.pyi
+for _row in BY_NAME.values():  # each from the file of its family; the types stand in __init__.pyi
     globals()[_row.name] = getattr(import_module(f"attnpool_flax.{_row.family}"), _row.name)
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "__version__",
-    *(row.name for row in VARIANTS),
+    *BY_NAME,
+    "merge_states",
+    "finalize_state",
     "BilinearScore",  # the modules, NNX; Linen's are attnpool_flax.linen
     "AdditiveScore",
     "ConcatScore",
@@ -56,5 +61,8 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "FieldAttentionPool",
     "LabelAttention",
     "linen",
+    "pad",
+    "pack",
+    "unpack",
     "chosen_implementation",
 ]

@@ -61,7 +61,19 @@ def rigid_decomposition(x, reference, *, atol=0.0):
 
 
 @implementation
-def semantic_match(x, y, x_mask=None, y_mask=None, *, method="max", window=1, normalize=True, precision=None):
+def semantic_match(
+    x,
+    y,
+    x_mask=None,
+    y_mask=None,
+    *,
+    x_lengths=None,
+    y_lengths=None,
+    method="max",
+    window=1,
+    normalize=True,
+    precision=None,
+):
     """Twin of :func:`attnpool_ref.semantic_match`: the chosen token is read, not averaged out.
 
     >>> x, y = jnp.array([[1.0, 0.0], [1.0, 1.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]])

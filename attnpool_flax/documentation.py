@@ -20,10 +20,15 @@ NOTES = {
 """What stands in Args of the arguments that no definition has."""
 
 
-def composed(body):
-    """The docstring of the oracle's function, what the body's says beyond it, and the body's example on JAX arrays."""
-    row = variants.get(body.__name__)
-    text, _ = _without_example(getattr(importlib.import_module(f"attnpool_ref.{row.family}"), row.name))
+def composed(body, family=""):
+    """The docstring of the oracle's function, what the body's says beyond it, and the body's example on JAX arrays.
+
+    Args:
+      body: a function with the oracle's name.
+      family: the oracle's file, where the table has no such row.
+    """
+    family = family or variants.get(body.__name__).family
+    text, _ = _without_example(getattr(importlib.import_module(f"attnpool_ref.{family}"), body.__name__))
     difference, example = _without_example(body)
     notes = [_argument(name, note) for name, note in NOTES.items() if name in inspect.signature(body).parameters]
     text = text.replace("\n\nReturns:", "".join(notes) + "\n\nReturns:", 1)

@@ -15,8 +15,10 @@ import numpy as np
 from jax.core import Tracer
 
 from attnpool_flax.documentation import composed
+from attnpool_flax.lengths import prefix
 from attnpool_flax.meshes import check_split, over_explicit_axes
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
+from attnpool_flax.states import settled
 from attnpool_ref import contract, variants
 
 NARROW = ("float16", "bfloat16")
@@ -34,7 +36,8 @@ def implementation(function=None, *, as_they_come=(), weights_apart=False) -> An
     """Turns the body of an implementation into the public function.
 
     The body sees arrays of the computing dtype whose batch axes are in place (1 where an array is shared), masks that
-    are None or boolean of their full shape, numbers as arrays of shape (), and a ``precision`` that is settled.
+    are None or boolean of their full shape (also where lengths say what is real), segment numbers as int32 (those out of
+    range are padding), numbers as arrays of shape (), and a ``precision`` that is settled.
 
     Args:
       function: the body; its name is that of its row.
@@ -143,6 +146,7 @@ class _Frame:
             plan, on_host = self._plan(values, new=True)
         if on_host:
             contract.check_values(self.row, values, plan.call)
+            self._check_positions(values)
         arrays = [values[name] for name in plan.names]
         if on_host or plan.numbers:
             self._settle(arrays, values, plan)
@@ -169,7 +173,7 @@ class _Frame:
                 if type(value) not in _JAX_TYPES:
                     if value is _MISSING:
                         raise _Unknown
-                    value: Any = _as_array(self.row.name, name, value)
+                    value: Any = as_array(self.row.name, name, value)
                     values[name] = value
                     if type(value) is np.ndarray:
                         on_host = True
@@ -210,11 +214,11 @@ class _Frame:
                     numbers[name] = values[name]
                 values[name] = np.asarray(values[name])
         call = contract.resolve(self.row, values)
-        dtype = _result_dtype(call.dtype)
+        dtype = result_dtype(call.dtype)
         computing = _computing(dtype)
         static = {name: values[name] for name in self.statics}
         if "precision" in static:
-            static["precision"] = _precision(self.row.name, static["precision"], dtype)
+            static["precision"] = settled_precision(self.row.name, static["precision"], dtype)
         if "implementation" in static:
             check_implementation(self.row.name, static["implementation"])
         wants = static.get("return_weights", False)
@@ -248,30 +252,43 @@ class _Frame:
     def run(self, given, call, dtype, static):
         """The body, between what all bodies have in common."""
         prepared = {
-            key: self._prepared(given.get(key), argument, call, dtype) for key, argument in self.row.arguments.items()
+            key: self._prepared(self._told(given, argument, call), argument, call, dtype)
+            for key, argument in self.row.arguments.items()
         }
         result = self.function(**prepared, **static)
         batch = call.batch if self.row.batched else ()
+        if self.row.state:
+            return settled(result, batch, None if call.dtype is None else dtype)
         return jax.tree.map(lambda part: _finish(part, batch, dtype), result)
 
     def traced(self, values):
         """As a call, but not compiled and not remembered: for looking at what it would do."""
         for name, _ in self.arrays:
-            values[name] = _as_array(self.row.name, name, values[name])
+            values[name] = as_array(self.row.name, name, values[name])
         call = contract.resolve(self.row, values)
-        dtype = _result_dtype(call.dtype)
+        dtype = result_dtype(call.dtype)
         static = {name: values[name] for name in self.statics}
         check_implementation(self.row.name, static["implementation"])
         if "axis_name" in static:
             check_split(self.row, values)
         return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
 
+    def _told(self, given, argument, call):
+        """What the caller gave for an argument; for a mask what the lengths in its place say."""
+        lengths = given.get(argument.lengths) if argument.kind == "mask" else None
+        if lengths is None or argument.lengths not in call.targets:
+            return given.get(argument.name)
+        lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
+        return prefix(lengths, call.targets[argument.name][-1])
+
     def _prepared(self, value, argument, call, dtype):
         if value is None:
             return None
         if argument.kind in ("mask", "bool"):
             value = jnp.asarray(value).astype(bool)
-        elif argument.kind != "int":
+        elif argument.kind == "segments":
+            return _in_32_bits(jnp.asarray(value), call.sizes["num_segments"])
+        elif not argument.integers:
             computing = _computing(dtype)
             own = argument.name in self.as_they_come and contract.kind_of(value.dtype) == "f"
             # beside a float64 array a narrower one is widened before it is summed, not after
@@ -285,6 +302,16 @@ class _Frame:
             missing = len(call.targets[argument.name]) - value.ndim
             return jnp.reshape(value, (1,) * missing + value.shape)
         return value
+
+    def _check_positions(self, values):
+        """Refuses a position on the host that JAX's integers here do not hold."""
+        most = np.iinfo(np.int64 if _SETTINGS.jax_enable_x64 else np.int32).max
+        for name, argument in self.row.arguments.items():
+            value = values[name]
+            if argument.kind == "position" and type(value) is np.ndarray and int(value) > most:
+                raise ValueError(
+                    f"{self.row.name}: `{name}` has the value {int(value)}, needs at most {most} without x64"
+                )
 
     def _settle(self, arrays, values, plan):
         """Host arrays as JAX can take them, and defaults where the arrays are."""
@@ -328,7 +355,7 @@ def _on(sharding, number):
         return jax.device_put(number)
 
 
-def _as_array(name, key, value):
+def as_array(name, key, value):
     """Python numbers as NumPy arrays; what holds an array (a module's parameter) as that array; no other class."""
     if value is None or isinstance(value, jax.Array):
         return value
@@ -346,13 +373,20 @@ def _for_jax(value, argument, computing):
     if argument.kind in ("data", "parameter", "stretch", "number"):
         if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
             return value.astype(computing)
-    elif argument.kind == "int" and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
+    elif argument.integers and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
         limits = np.iinfo(np.int32)
         return np.clip(value, limits.min, limits.max).astype(np.int32)
     return value
 
 
-def _result_dtype(decided):
+def _in_32_bits(numbers, count):
+    """Segment numbers as int32: what is out of range stays out of it, and the order what it is."""
+    own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
+    return jnp.clip(numbers, own(max(-1, info.min)), own(min(count, info.max))).astype(jnp.int32)
+
+
+def result_dtype(decided):
+    """The dtype of a result, from what the arguments decide (None: nothing) and JAX's settings."""
     if decided is None:
         return np.dtype(jnp.result_type(float))
     if decided == np.float64 and not _SETTINGS.jax_enable_x64:
@@ -371,7 +405,7 @@ def check_implementation(name, asked):
         raise ValueError(f"{name}: `implementation` is {asked!r}, needs None or one of {names}")
 
 
-def _precision(name, precision, dtype):
+def settled_precision(name, precision, dtype):
     """The caller's own choice, else full float32 products; narrow inputs are exact in one pass."""
     if precision is not None:
         return _checked_precision(name, precision)

@@ -1,9 +1,11 @@
 """Masks: True is a real token. Twin of :mod:`attnpool_ref.masks`."""
 
 import jax.numpy as jnp
-from jax import lax
+import numpy as np
 
-from attnpool_flax.implementation import implementation
+from attnpool_flax.implementation import as_array, implementation, result_dtype
+from attnpool_flax.lengths import prefix
+from attnpool_ref.sequences import checked_sequences, padded_length, sequence_arrays
 
 
 @implementation
@@ -14,10 +16,26 @@ def lengths_to_mask(lengths, max_length):
     Array([[False, False, False],
            [ True,  True, False]], dtype=bool)
     """
-    own = lengths.dtype.type  # clipped in their own dtype, which may be narrower than the positions', or wider
-    lengths = lax.clamp(own(0), lengths, own(min(max_length, jnp.iinfo(own).max))).astype(jnp.int32)
-    positions = lax.broadcasted_iota(jnp.int32, (*lengths.shape, max_length), lengths.ndim)
-    return positions < jnp.expand_dims(lengths, -1)
+    return prefix(lengths, max_length)
+
+
+def pad(sequences, *, length=None, side="right"):
+    """Twin of :func:`attnpool_ref.pad`.
+
+    >>> x, mask = pad([np.array([[1.0], [2.0]]), np.array([[3.0]])])
+    >>> mask
+    Array([[ True,  True],
+           [ True, False]], dtype=bool)
+    """
+    arrays = sequence_arrays("pad", sequences, as_array)
+    dtype = result_dtype(checked_sequences("pad", arrays))
+    length, side = padded_length("pad", arrays, length, side)
+    rests = [length - len(array) for array in arrays]
+    widths = [((0, rest) if side == "right" else (rest, 0), (0, 0)) for rest in rests]
+    x = jnp.stack([jnp.pad(jnp.asarray(a, dtype), w) for a, w in zip(arrays, widths, strict=True)])
+    places = np.arange(length)
+    real = [places < len(a) if side == "right" else places >= length - len(a) for a in arrays]
+    return x, jnp.asarray(np.stack(real))
 
 
 def keep_real(x, mask):

@@ -27,7 +27,7 @@ def check_split(row, values):
     """Refuses a call that cannot be split over the axes that ``axis_name`` names, here and now.
 
     Raises:
-      ValueError: a name is no name, is not bound, or tokens are not split over it; the reduction is no sum.
+      ValueError: a name is no name, is not bound, or tokens are not split over it; lengths are given; the reduction is no sum.
     """
     axis_name = values["axis_name"]
     if axis_name is None:
@@ -41,6 +41,12 @@ def check_split(row, values):
                 f"{row.name}: `axis_name` has {own!r}, which is not bound here, needs a mesh axis of the `jax.shard_map` "
                 "that is around the call"
             ) from None
+    for argument in row.arguments.values():
+        if argument.kind == "mask" and values.get(argument.lengths) is not None:
+            raise ValueError(
+                f"{row.name}: `{argument.lengths}` and `axis_name` are both given, needs `{argument.name}`, of which each "
+                "device has its own part"
+            )
     if values.get("reduction") == "max":
         raise ValueError(
             f"{row.name}: `reduction` is 'max', needs 'sum' or 'mean' with `axis_name`: the largest product of a token "

@@ -23,6 +23,8 @@ def cross_attention_pooling(
     x_mask=None,
     y_mask=None,
     *,
+    x_lengths=None,
+    y_lengths=None,
     x_kernel=None,
     y_kernel=None,
     reduction="sum",
@@ -43,19 +45,22 @@ def cross_attention_pooling(
     xs, ys = (Dense(*side, implementation, precision, axis_name) for side in ((x, x_mask), (y, y_mask)))
     if reduction == "max":
         return _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights)
-    together = x_kernel is None and y_kernel is None and axis_name is None
-    sides = xs.beside(ys, scale, reduction == "mean") if together else None
+    pooled, weights = cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale)
+    return (pooled, weights) if return_weights else pooled
+
+
+def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
+    """(pooled, weights) of both sides, in any layout, by the sums or the means of each other."""
+    precision = xs.precision
+    sides = xs.beside(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
-        pooled, weights = zip(*sides, strict=True)
-        return (pooled, weights) if return_weights else pooled
+        return tuple(zip(*sides, strict=True))
     (x_sum, y_sum), (x_real, y_real) = summed_together(reduction == "mean", xs, ys)
     x_query = scale * _seen_from(y_sum, y_kernel, x_kernel, precision)
     y_query = scale * _seen_from(x_sum, x_kernel, y_kernel, precision)
-    walked = xs.scored(x_query[..., None, :], scored=y_real), ys.scored(y_query[..., None, :], scored=x_real)
-    pooled, weights = zip(
-        *((each[0][..., 0, :], each[1][..., 0, :]) for each in softmax_together(*walked)), strict=True
-    )
-    return (pooled, weights) if return_weights else pooled
+    sides = softmax_together((xs, x_query[..., None, :], y_real), (ys, y_query[..., None, :], x_real))
+    (x_pooled, x_weights), (y_pooled, y_weights) = sides
+    return (x_pooled[..., 0, :], y_pooled[..., 0, :]), (x_weights[..., 0, :], y_weights[..., 0, :])
 
 
 def _summary(tokens, reduction):
@@ -115,6 +120,8 @@ def cross_attention_pooling_all_pairs(
     x_mask=None,
     y_mask=None,
     *,
+    x_lengths=None,
+    y_lengths=None,
     x_kernel=None,
     y_kernel=None,
     reduction="sum",
@@ -183,6 +190,8 @@ def code_wise_attention(
     query_mask=None,
     context_mask=None,
     *,
+    query_lengths=None,
+    context_lengths=None,
     scale=1.0,
     return_weights=False,
     implementation=None,
@@ -221,6 +230,8 @@ def mask_attention(
     query_mask=None,
     context_mask=None,
     *,
+    query_lengths=None,
+    context_lengths=None,
     scale=1.0,
     return_weights=False,
     implementation=None,
@@ -250,6 +261,8 @@ def bidaf_attention(
     context_mask=None,
     query_mask=None,
     *,
+    context_lengths=None,
+    query_lengths=None,
     return_weights=False,
     implementation=None,
     precision=None,

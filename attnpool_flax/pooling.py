@@ -8,14 +8,14 @@ from jax import lax
 from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.normalizers import softmax
-from attnpool_flax.reductions import Dense, softmax_together
+from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import power_of_two
 from attnpool_flax.scores import dot
 
 
 @implementation(as_they_come=("x",))
-def mean_pooling(x, mask=None, *, axis_name=None, implementation=None):
+def mean_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.mean_pooling`; counts are exact in every dtype.
 
     >>> mean_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
@@ -25,7 +25,7 @@ def mean_pooling(x, mask=None, *, axis_name=None, implementation=None):
 
 
 @implementation(as_they_come=("x",))
-def max_pooling(x, mask=None, *, axis_name=None, implementation=None):
+def max_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.max_pooling`.
 
     >>> max_pooling(jnp.array([[-1.0], [-3.0], [99.0]]), jnp.array([True, True, False]))
@@ -35,7 +35,7 @@ def max_pooling(x, mask=None, *, axis_name=None, implementation=None):
 
 
 @implementation(as_they_come=("x",))
-def first_pooling(x, mask=None, *, axis_name=None):
+def first_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.first_pooling`; one token is read.
 
     >>> first_pooling(jnp.array([[99.0], [1.0], [2.0]]), jnp.array([False, True, True]))
@@ -45,7 +45,7 @@ def first_pooling(x, mask=None, *, axis_name=None):
 
 
 @implementation(as_they_come=("x",))
-def last_pooling(x, mask=None, *, axis_name=None):
+def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.last_pooling`; one token is read.
 
     >>> last_pooling(jnp.array([[1.0], [2.0], [99.0]]), jnp.array([True, True, False]))
@@ -66,11 +66,11 @@ def _at_end(x, mask, axis_name, last):
         position = mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1)
     else:
         position = jnp.argmax(mask, -1)
-    return Dense(x, mask, None, axis_name=axis_name).at(position, last)
+    return Dense(x, mask, None, axis_name=axis_name).at_end(position, last)
 
 
 @implementation(as_they_come=("x",))
-def weighted_pooling(x, weights=None, mask=None, *, axis_name=None, implementation=None, precision=None):
+def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_pooling`.
 
     >>> x, weights = jnp.array([[1.0], [5.0], [99.0]]), jnp.array([3.0, 1.0, 5.0])
@@ -78,14 +78,18 @@ def weighted_pooling(x, weights=None, mask=None, *, axis_name=None, implementati
     Array([2.], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
+    if axis_name is not None and weights is not None:
+        return tokens.average(tokens.kept(weights))
+    return weighted_average(tokens, weights)
+
+
+def weighted_average(tokens, weights):
+    """Averages under given weights, of tokens in any layout; uniform if None."""
     if weights is None:
         return tokens.mean()
-    if mask is not None:
-        weights = jnp.where(mask, weights, 0)
-    if axis_name is not None:
-        return tokens.average(weights)
-    weights = weights / power_of_two(jnp.max(jnp.abs(weights), -1, keepdims=True, initial=0))  # the sum may overflow
-    total = jnp.sum(weights, -1, keepdims=True)
+    weights = tokens.kept(weights)
+    weights = weights / tokens.each(power_of_two(tokens.most_of(jnp.abs(weights))))  # the sum may overflow
+    total = tokens.each(tokens.sum_of(weights))
     return tokens.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
 
 
@@ -95,6 +99,7 @@ def attention_pooling(
     mask=None,
     query=None,
     *,
+    lengths=None,
     query_kernel=None,
     key_kernel=None,
     normalize_query=False,
@@ -114,19 +119,36 @@ def attention_pooling(
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
     """
+    parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Dense(x, mask, implementation, precision, axis_name)
+    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier)
+    return (pooled, weights) if return_weights else pooled
+
+
+def attention(tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier):
+    """(pooled [..., d], weights) of tokens in any layout; the mean is the query if None.
+
+    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None.
+    """
+    precision = tokens.precision
     if query is None:
         query = tokens.mean()
-    if normalize_query:
-        query = _layer_norm(query, query_norm_scale, query_norm_bias, epsilon)
+    query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
+    multiplier = None if dropout_multiplier is None else dropout_multiplier[..., None, :]
+    pooled, weights = tokens.softmax(query[..., None, :], multiplier)
+    return pooled[..., 0, :], weights[..., 0, :]
+
+
+def fold_query(query, query_kernel, key_kernel, norm, scale, precision):
+    """The vector whose products with raw tokens are the scaled scores; ``norm`` as in :func:`attention`."""
+    if norm is not None:
+        query = _layer_norm(query, *norm)
     if query_kernel is not None:
         query = jnp.einsum("...d,dc->...c", query, query_kernel, precision=precision)
     query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
     if key_kernel is not None:
         query = jnp.einsum("...c,dc->...d", query, key_kernel, precision=precision)
-    multiplier = None if dropout_multiplier is None else dropout_multiplier[..., None, :]
-    pooled, weights = tokens.softmax(query[..., None, :], multiplier)
-    return (pooled[..., 0, :], weights[..., 0, :]) if return_weights else pooled[..., 0, :]
+    return query
 
 
 def _layer_norm(query, scale, bias, epsilon):
@@ -147,6 +169,7 @@ def multi_head_attention_pooling(
     x,
     mask=None,
     *,
+    lengths=None,
     query,
     query_kernel,
     key_kernel,
@@ -181,11 +204,9 @@ def multi_head_attention_pooling(
     Array([[2., 3.]], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
-    shares = None
     if axis_name is not None or folding_pays(query, key_kernel, value_kernel):
         queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
-        pooled, weights, shares = _pool_by_heads(tokens, queries, dropout_multiplier)
-        attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=precision)
+        attended, weights = attended_by_heads(tokens, queries, value_kernel, value_bias, dropout_multiplier)
     else:
         real = None if mask is None else mask[..., None, None, :]
         values = tokens.clean()
@@ -194,11 +215,9 @@ def multi_head_attention_pooling(
         weights = softmax(dot(jnp.reshape(queries, (1,) * (x.ndim - 2) + queries.shape), keys, precision), real)
         applied = drop(weights, dropout_multiplier, real)
         attended = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
-    if value_bias is not None:
-        if shares is None:
-            applied = drop(weights, dropout_multiplier, None if mask is None else mask[..., None, None, :])
-            shares = jnp.sum(applied, -1)
-        attended = attended + shares[..., None] * jnp.broadcast_to(value_bias[:, None], attended.shape)
+        if value_bias is not None:
+            bias = jnp.broadcast_to(value_bias[:, None], attended.shape)
+            attended = attended + jnp.sum(applied, -1, keepdims=True) * bias
     result = from_heads(attended, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
 
@@ -210,15 +229,19 @@ def folding_pays(query, key_kernel, value_kernel):
     return folded <= heads * (width + queries) * (keys + values)
 
 
-def _pool_by_heads(tokens, queries, multiplier):
-    """(pooled [..., H, n, d], weights [..., H, n, L], shares [..., H, n] or None) under folded queries [H, n, d]."""
+def attended_by_heads(tokens, queries, value_kernel, value_bias, multiplier):
+    """(attended [..., H, n, c'], weights) of raw tokens in any layout under folded queries [H, n, d]."""
     *heads, width = queries.shape
     queries = jnp.reshape(queries, (1,) * (tokens.x.ndim - 2) + (math.prod(heads), width))
     if multiplier is not None:
         multiplier = jnp.reshape(multiplier, (*multiplier.shape[:-3], math.prod(heads), multiplier.shape[-1]))
-    ((*found, shares),) = softmax_together(tokens.scored(queries, multiplier))
-    shares = None if shares is None else jnp.reshape(shares, (*shares.shape[:-1], *heads))
-    return *(jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in found), shares
+    pooled, weights, shares = tokens.softmax_with_shares(queries, multiplier)
+    pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in (pooled, weights))
+    attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=tokens.precision)
+    if value_bias is not None:
+        shares = jnp.reshape(shares, attended.shape[:-1])[..., None]
+        attended = attended + shares * jnp.broadcast_to(value_bias[:, None], attended.shape)
+    return attended, weights
 
 
 def fold_queries(query, query_kernel, key_kernel, query_bias, precision):

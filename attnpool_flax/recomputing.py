@@ -11,7 +11,14 @@ def small(array):
     return checkpoint_name(array, _SMALL)
 
 
-def recomputed(function):
-    """The function of a loop's trip, whose backward pass finds what is small and computes the rest anew."""
+def recomputed(function, static=()):
+    """The function of a loop's trip, whose backward pass finds what is small and computes the rest anew.
+
+    Args:
+      function: the function.
+      static: the places of its arguments that are no arrays.
+    """
     keep = jax.checkpoint_policies.save_only_these_names(_SMALL)
-    return jax.checkpoint(function, prevent_cse=False, policy=keep)  # inside a loop nothing else can share it
+    return jax.checkpoint(
+        function, prevent_cse=False, policy=keep, static_argnums=static
+    )  # inside a loop nothing else can share it

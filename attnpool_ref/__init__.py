@@ -2,11 +2,14 @@
 
 from importlib import import_module
 
-from attnpool_ref.variants import VARIANTS
+from attnpool_ref.masks import pad
+from attnpool_ref.segments import pack, unpack
+from attnpool_ref.streaming import finalize_state, merge_states
+from attnpool_ref.variants import BY_NAME
 
 __version__ = "0.1.0"
 
-for _row in VARIANTS:  # each from the file of its family; the types stand in __init__.pyi
+for _row in BY_NAME.values():  # each from the file of its family; the types stand in __init__.pyi
     globals()[_row.name] = getattr(import_module(f"attnpool_ref.{_row.family}"), _row.name)
 
-__all__ = [row.name for row in VARIANTS]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*BY_NAME, "merge_states", "finalize_state", "pad", "pack", "unpack"]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -1,9 +1,22 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from typing import Any, Final, Literal, overload
+from collections.abc import Iterable
+from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from attnpool_ref.states import AttentionState as AttentionState
+from attnpool_ref.states import FirstState as FirstState
+from attnpool_ref.states import LastState as LastState
+from attnpool_ref.states import MaxState as MaxState
+from attnpool_ref.states import MeanState as MeanState
+from attnpool_ref.states import MultiHeadAttentionState as MultiHeadAttentionState
+from attnpool_ref.states import WeightedState as WeightedState
+
+_State = TypeVar(
+    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+)
 
 __version__: Final[str]
 __all__ = [
@@ -36,6 +49,14 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "segment_mean_pooling",
+    "segment_max_pooling",
+    "segment_first_pooling",
+    "segment_last_pooling",
+    "segment_weighted_pooling",
+    "segment_attention_pooling",
+    "segment_multi_head_attention_pooling",
+    "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
     "code_wise_attention",
@@ -52,6 +73,18 @@ __all__ = [
     "relation_triplet_loss",
     "field_attention_pooling",
     "label_attention",
+    "mean_state",
+    "max_state",
+    "first_state",
+    "last_state",
+    "weighted_state",
+    "attention_state",
+    "multi_head_attention_state",
+    "merge_states",
+    "finalize_state",
+    "pad",
+    "pack",
+    "unpack",
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> NDArray[np.bool_]: ...
@@ -91,6 +124,7 @@ def attend(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
@@ -101,6 +135,7 @@ def attend(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
@@ -111,6 +146,7 @@ def attend(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
@@ -122,6 +158,7 @@ def dot_product_attention(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
@@ -134,6 +171,7 @@ def dot_product_attention(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
@@ -146,6 +184,7 @@ def dot_product_attention(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
@@ -161,6 +200,7 @@ def additive_attention(
     out_kernel: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
@@ -175,6 +215,7 @@ def additive_attention(
     out_kernel: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
@@ -189,6 +230,7 @@ def additive_attention(
     out_kernel: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
@@ -201,6 +243,7 @@ def tanh_sum_attention(
     kernel: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -212,6 +255,7 @@ def tanh_sum_attention(
     kernel: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -223,6 +267,7 @@ def tanh_sum_attention(
     kernel: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     bias: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -272,6 +317,7 @@ def multi_head_attention(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query_kernel: ArrayLike,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
@@ -290,6 +336,7 @@ def multi_head_attention(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query_kernel: ArrayLike,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
@@ -308,6 +355,7 @@ def multi_head_attention(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query_kernel: ArrayLike,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
@@ -326,6 +374,7 @@ def kernel_regression(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
@@ -337,6 +386,7 @@ def kernel_regression(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: Literal[True],
@@ -348,21 +398,25 @@ def kernel_regression(
     value: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     kernel: Literal["gaussian", "boxcar", "triangular", "epanechnikov", "constant"] = "gaussian",
     bandwidth: ArrayLike = 1.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
-def mean_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> NDArray[Any]: ...
-def max_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> NDArray[Any]: ...
-def first_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> NDArray[Any]: ...
-def last_pooling(x: ArrayLike, mask: ArrayLike | None = None) -> NDArray[Any]: ...
-def weighted_pooling(x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None) -> NDArray[Any]: ...
+def mean_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def max_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def first_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def last_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def weighted_pooling(
+    x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NDArray[Any]: ...
 @overload
 def attention_pooling(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     query: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike | None = None,
     normalize_query: bool = False,
@@ -379,6 +433,7 @@ def attention_pooling(
     mask: ArrayLike | None = None,
     query: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike | None = None,
     normalize_query: bool = False,
@@ -395,6 +450,7 @@ def attention_pooling(
     mask: ArrayLike | None = None,
     query: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike | None = None,
     normalize_query: bool = False,
@@ -410,6 +466,7 @@ def multi_head_attention_pooling(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query: ArrayLike,
     query_kernel: ArrayLike,
     key_kernel: ArrayLike,
@@ -427,6 +484,7 @@ def multi_head_attention_pooling(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query: ArrayLike,
     query_kernel: ArrayLike,
     key_kernel: ArrayLike,
@@ -444,6 +502,7 @@ def multi_head_attention_pooling(
     x: ArrayLike,
     mask: ArrayLike | None = None,
     *,
+    lengths: ArrayLike | None = None,
     query: ArrayLike,
     query_kernel: ArrayLike,
     key_kernel: ArrayLike,
@@ -456,6 +515,217 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_mean_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_max_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_first_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_last_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_weighted_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    weights: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_multi_head_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_multi_head_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_multi_head_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_cross_attention_pooling(
+    x: ArrayLike,
+    x_segment_ids: ArrayLike,
+    y: ArrayLike,
+    y_segment_ids: ArrayLike,
+    num_segments: int,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    scale: ArrayLike = 1.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_cross_attention_pooling(
+    x: ArrayLike,
+    x_segment_ids: ArrayLike,
+    y: ArrayLike,
+    y_segment_ids: ArrayLike,
+    num_segments: int,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    scale: ArrayLike = 1.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]: ...
+@overload
+def segment_cross_attention_pooling(
+    x: ArrayLike,
+    x_segment_ids: ArrayLike,
+    y: ArrayLike,
+    y_segment_ids: ArrayLike,
+    num_segments: int,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_kernel: ArrayLike | None = None,
+    y_kernel: ArrayLike | None = None,
+    reduction: Literal["sum", "mean"] = "sum",
+    scale: ArrayLike = 1.0,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> (
+    tuple[NDArray[Any], NDArray[Any]] | tuple[tuple[NDArray[Any], NDArray[Any]], tuple[NDArray[Any], NDArray[Any]]]
+): ...
 @overload
 def cross_attention_pooling(
     x: ArrayLike,
@@ -463,6 +733,8 @@ def cross_attention_pooling(
     x_mask: ArrayLike | None = None,
     y_mask: ArrayLike | None = None,
     *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
@@ -476,6 +748,8 @@ def cross_attention_pooling(
     x_mask: ArrayLike | None = None,
     y_mask: ArrayLike | None = None,
     *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
@@ -489,6 +763,8 @@ def cross_attention_pooling(
     x_mask: ArrayLike | None = None,
     y_mask: ArrayLike | None = None,
     *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
@@ -504,6 +780,8 @@ def cross_attention_pooling_all_pairs(
     x_mask: ArrayLike | None = None,
     y_mask: ArrayLike | None = None,
     *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
@@ -517,6 +795,8 @@ def cross_attention_pooling_all_pairs(
     x_mask: ArrayLike | None = None,
     y_mask: ArrayLike | None = None,
     *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
@@ -530,6 +810,8 @@ def cross_attention_pooling_all_pairs(
     x_mask: ArrayLike | None = None,
     y_mask: ArrayLike | None = None,
     *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
     x_kernel: ArrayLike | None = None,
     y_kernel: ArrayLike | None = None,
     reduction: Literal["sum", "mean", "max"] = "sum",
@@ -545,6 +827,8 @@ def code_wise_attention(
     query_mask: ArrayLike | None = None,
     context_mask: ArrayLike | None = None,
     *,
+    query_lengths: ArrayLike | None = None,
+    context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -555,6 +839,8 @@ def code_wise_attention(
     query_mask: ArrayLike | None = None,
     context_mask: ArrayLike | None = None,
     *,
+    query_lengths: ArrayLike | None = None,
+    context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -565,6 +851,8 @@ def code_wise_attention(
     query_mask: ArrayLike | None = None,
     context_mask: ArrayLike | None = None,
     *,
+    query_lengths: ArrayLike | None = None,
+    context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -575,6 +863,8 @@ def mask_attention(
     query_mask: ArrayLike | None = None,
     context_mask: ArrayLike | None = None,
     *,
+    query_lengths: ArrayLike | None = None,
+    context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -585,6 +875,8 @@ def mask_attention(
     query_mask: ArrayLike | None = None,
     context_mask: ArrayLike | None = None,
     *,
+    query_lengths: ArrayLike | None = None,
+    context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -595,6 +887,8 @@ def mask_attention(
     query_mask: ArrayLike | None = None,
     context_mask: ArrayLike | None = None,
     *,
+    query_lengths: ArrayLike | None = None,
+    context_lengths: ArrayLike | None = None,
     scale: ArrayLike = 1.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -606,6 +900,8 @@ def bidaf_attention(
     context_mask: ArrayLike | None = None,
     query_mask: ArrayLike | None = None,
     *,
+    context_lengths: ArrayLike | None = None,
+    query_lengths: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
 @overload
@@ -616,6 +912,8 @@ def bidaf_attention(
     context_mask: ArrayLike | None = None,
     query_mask: ArrayLike | None = None,
     *,
+    context_lengths: ArrayLike | None = None,
+    query_lengths: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]: ...
 @overload
@@ -626,6 +924,8 @@ def bidaf_attention(
     context_mask: ArrayLike | None = None,
     query_mask: ArrayLike | None = None,
     *,
+    context_lengths: ArrayLike | None = None,
+    query_lengths: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]: ...
 def orthogonal_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -639,6 +939,8 @@ def semantic_match(
     x_mask: ArrayLike | None = None,
     y_mask: ArrayLike | None = None,
     *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
     method: Literal["max", "global", "local"] = "max",
     window: int = 1,
     normalize: bool = True,
@@ -730,3 +1032,53 @@ def label_attention(
     value_kernel: ArrayLike,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def mean_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MeanState: ...
+def max_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MaxState: ...
+def first_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, start: ArrayLike
+) -> FirstState: ...
+def last_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, start: ArrayLike
+) -> LastState: ...
+def weighted_state(
+    x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> WeightedState: ...
+def attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    query: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    query_kernel: ArrayLike | None = None,
+    key_kernel: ArrayLike | None = None,
+    normalize_query: bool = False,
+    query_norm_scale: ArrayLike | None = None,
+    query_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    scale: ArrayLike | None = None,
+) -> AttentionState: ...
+def multi_head_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    query: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    query_bias: ArrayLike | None = None,
+    key_bias: ArrayLike | None = None,
+) -> MultiHeadAttentionState: ...
+def merge_states(a: _State, b: _State) -> _State: ...
+def finalize_state(
+    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    *,
+    value_kernel: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+) -> NDArray[Any]: ...
+def pad(
+    sequences: Iterable[ArrayLike], *, length: int | None = None, side: Literal["right", "left"] = "right"
+) -> tuple[NDArray[Any], NDArray[np.bool_]]: ...
+def pack(sequences: Iterable[ArrayLike]) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+def unpack(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> list[NDArray[Any]]: ...

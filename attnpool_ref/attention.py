@@ -17,7 +17,9 @@ NORMALIZERS = {"softmax": masked_softmax, "sparsemax": sparsemax, "entmax15": en
 
 
 @definition
-def attend(scores, value, mask=None, *, normalizer="softmax", dropout_multiplier=None, return_weights=False):
+def attend(
+    scores, value, mask=None, *, lengths=None, normalizer="softmax", dropout_multiplier=None, return_weights=False
+):
     r"""Averages the values under normalised scores.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{normalizer}(s_i)
@@ -28,6 +30,7 @@ def attend(scores, value, mask=None, *, normalizer="softmax", dropout_multiplier
       scores: [..., n, m] scores.
       value: [..., m, v] values.
       mask: bool, broadcastable to [..., n, m], True = this query sees this value.
+      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
       normalizer: "softmax", "sparsemax" or "entmax15".
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights, which then no longer sum to 1.
       return_weights: also return the weights, as they are before dropout.
@@ -53,7 +56,16 @@ def attend(scores, value, mask=None, *, normalizer="softmax", dropout_multiplier
 
 @definition
 def dot_product_attention(
-    query, key, value, mask=None, *, bias=None, scale=None, dropout_multiplier=None, return_weights=False
+    query,
+    key,
+    value,
+    mask=None,
+    *,
+    lengths=None,
+    bias=None,
+    scale=None,
+    dropout_multiplier=None,
+    return_weights=False,
 ):
     r"""Scaled dot-product attention.
 
@@ -64,6 +76,7 @@ def dot_product_attention(
       key: [..., m, d] keys, :math:`K`.
       value: [..., m, v] values, :math:`V`.
       mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
       bias: broadcastable to [..., n, m], :math:`B`; does not decide the result's dtype.
       scale: a number in place of :math:`1/\sqrt d`.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
@@ -103,6 +116,7 @@ def additive_attention(
     out_kernel,
     mask=None,
     *,
+    lengths=None,
     bias=None,
     dropout_multiplier=None,
     return_weights=False,
@@ -119,6 +133,7 @@ def additive_attention(
       key_kernel: [e, h], :math:`W_k` transposed; the paper's :math:`U_a`.
       out_kernel: [h], :math:`w`; the paper's :math:`v_a`.
       mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
       bias: [h], :math:`b`, or None.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
       return_weights: also return the weights, as they are before dropout.
@@ -142,7 +157,7 @@ def additive_attention(
 
 
 @definition
-def tanh_sum_attention(query, key, value, kernel, mask=None, *, bias=None, return_weights=False):
+def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bias=None, return_weights=False):
     r"""Attention whose scores are the sum of a hidden layer over query and key side by side.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\Big(\sum_h \tanh(W [q_i; k_j] + b)_h\Big)
@@ -153,6 +168,7 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, bias=None, retur
       value: [..., m, v] values.
       kernel: [d+e, h], :math:`W` transposed, the query's rows first.
       mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
       bias: [h], :math:`b`, or None.
       return_weights: also return the weights.
 
@@ -219,6 +235,7 @@ def multi_head_attention(
     value,
     mask=None,
     *,
+    lengths=None,
     query_kernel,
     key_kernel,
     value_kernel,
@@ -243,6 +260,7 @@ def multi_head_attention(
       value: [..., m, v] values, :math:`V`.
       mask: bool, broadcastable to [..., n, m], or to [..., H, n, m] with an axis of heads (1 or H); True = this query
         sees this key.
+      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
       query_kernel: [d, H, c], :math:`W_q`.
       key_kernel: [e, H, c], :math:`W_k`.
       value_kernel: [v, H, c'], :math:`W_v`.
@@ -297,7 +315,9 @@ def _project_to_heads(x, kernel, bias):
 
 
 @definition
-def kernel_regression(query, key, value, mask=None, *, kernel="gaussian", bandwidth=1.0, return_weights=False):
+def kernel_regression(
+    query, key, value, mask=None, *, lengths=None, kernel="gaussian", bandwidth=1.0, return_weights=False
+):
     r"""Nadaraya-Watson regression: averages the values under a kernel of the distance between query and key.
 
     .. math:: o_i = \frac{\sum_j K(u_{ij}) v_j}{\sum_j K(u_{ij})}, \qquad u_{ij} = \frac{\lVert q_i - k_j \rVert}{\sigma}
@@ -312,6 +332,7 @@ def kernel_regression(query, key, value, mask=None, *, kernel="gaussian", bandwi
       key: [..., m, d] keys, :math:`k`.
       value: [..., m, v] values.
       mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
       kernel: "gaussian", "boxcar", "triangular", "epanechnikov" or "constant".
       bandwidth: :math:`\sigma`, a positive number.
       return_weights: also return the weights.

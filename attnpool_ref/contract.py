@@ -2,7 +2,7 @@
 
 :func:`bind` gives every argument a name, :func:`resolve` reads a row (:mod:`attnpool_ref.language`) and refuses or
 passes: what passes is described by a :class:`Call`. It looks at shapes and dtypes alone, so that it can run while JAX
-traces, and once a signature. :func:`check_values` looks at masks and lengths that are at hand on the host.
+traces, and once a signature. :func:`check_values` looks at masks, lengths and segment numbers that are at hand on the host.
 """
 
 import functools
@@ -11,13 +11,17 @@ import math
 import operator
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from attnpool_ref.language import Equal, Excludes, MayBeEmpty, Needs, terms
+from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
+
+COUNTS = ("num_segments",)
+"""Options that are the size of an axis of arguments."""
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
@@ -35,14 +39,14 @@ class Call:
       sizes: the size of each named axis.
       dtype: the result's dtype, or None where integers alone decide nothing.
       targets: for each data array with batch axes, mask and stretched array the shape to which it broadcasts.
-      limit: the largest length, where the row has lengths.
+      limits: the largest length, for each argument that holds lengths.
     """
 
     batch: tuple[int, ...]
     sizes: dict[str, int]
     dtype: np.dtype | None
     targets: dict[str, tuple[int, ...]]
-    limit: int | None = None
+    limits: dict[str, int]
 
 
 @functools.cache
@@ -75,9 +79,9 @@ def bind(row, signature, args, kwargs):
     bound.apply_defaults()
     values = bound.arguments
     for key, allowed in row.options.items():
-        values[key] = _static(row.name, key, values[key], allowed)
+        values[key] = checked_static(row.name, key, values[key], allowed, row.refused)
     if row.weights:
-        values["return_weights"] = _static(row.name, "return_weights", values["return_weights"], "flag")
+        values["return_weights"] = checked_static(row.name, "return_weights", values["return_weights"], "flag")
     return values
 
 
@@ -111,7 +115,8 @@ def kind_of(dtype):
     return {"int": "i", "uint": "u", "float": "f"}[match[1]] if match else ""
 
 
-def _axes(size_of):
+def axes_text(size_of):
+    """A shape as Python writes it."""
     return "(" + ", ".join(map(str, size_of)) + ("," if len(size_of) == 1 else "") + ")"
 
 
@@ -132,7 +137,7 @@ def resolve(row, values):
         if value is None and argument.optional:
             continue
         refuse_non_numeric(name, key, value)
-        _check_dtype(name, argument, value)
+        check_dtype(name, key, value, argument.kind)
         given[key] = value
     for key, allowed in row.options.items():
         if allowed == "axis":
@@ -143,7 +148,7 @@ def resolve(row, values):
     _check_company(row, values)
     batch = _batch(name, arguments, given)
     sizes = _sizes(row, given, values)
-    targets, limit = {}, None
+    targets, limits = {}, {}
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind == "data" and argument.batched:
@@ -152,32 +157,48 @@ def resolve(row, values):
         elif argument.kind in ("mask", "stretch"):
             targets[key] = _check_broadcast(name, argument, value, batch, sizes)
         elif argument.kind == "int":
-            limit = _check_lengths(name, key, value, values, given)
-    return Call(batch, sizes, _result_dtype(arguments, given), targets, limit)
+            limits[key] = _check_lengths(name, key, value, values, given)
+        elif argument.kind == "lengths":
+            mask = arguments[argument.mask].shapes[0]
+            targets[argument.mask] = full_shape(mask, batch, sizes)
+            targets[key] = _check_counts(name, argument, value, batch, sizes)
+            limits[key] = sizes[mask[-1]]
+    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits)
 
 
 def check_values(row, values, call):
-    """Checks what stands in masks, adjacencies and lengths that lie on the host; a device's are never read back.
+    """Checks what stands in masks, adjacencies, lengths and segment numbers on the host; a device's are never read back.
 
     Raises:
-      ValueError: an integer mask with another value than 0 and 1, a length that is negative or too large.
+      ValueError: an integer mask with another value than 0 and 1, a length or a segment number out of its range.
     """
     for key, argument in row.arguments.items():
         value = values[key]
         if argument.kind in ("mask", "bool"):
             _check_mask_values(row.name, key, value)
-        elif argument.kind == "int" and _on_host(value) and np.size(value):
-            low, high = int(np.min(value)), int(np.max(value))
-            if low < 0 or high > call.limit:
+        elif argument.kind in ("int", "lengths") and _on_host(value) and np.size(value):
+            low, high, limit = int(np.min(value)), int(np.max(value)), call.limits[key]
+            if low < 0 or high > limit:
+                raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
+        elif argument.kind == "position" and _on_host(value) and int(value) < 0:
+            raise ValueError(f"{row.name}: `{key}` has the value {int(value)}, needs at least 0")
+        elif argument.kind == "segments" and _on_host(value) and np.size(value):
+            low, high, count = int(np.min(value)), int(np.max(value)), call.sizes["num_segments"]
+            if low < 0 or high >= count:
                 wrong = low if low < 0 else high
-                raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to {call.limit}")
+                raise ValueError(
+                    f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
+                )
 
 
-def _static(name, key, value, allowed):
-    """A static argument as a Python value, refused if it is not what the row allows."""
+def checked_static(name, key, value, allowed, refused=()) -> Any:
+    """A static argument as a Python value, refused if it is not what the row allows, with the reason if there is one."""
     if isinstance(allowed, tuple):
         if not isinstance(value, str) or value not in allowed:
-            raise ValueError(f"{name}: `{key}` is {value!r}, needs one of {', '.join(map(repr, allowed))}")
+            reasons = [f": {reason}" for option, unlike, reason in refused if (option, unlike) == (key, value)]
+            raise ValueError(
+                f"{name}: `{key}` is {value!r}, needs one of {', '.join(map(repr, allowed))}{''.join(reasons)}"
+            )
         return value
     needs = "True or False" if allowed == "flag" else "an integer"
     if getattr(value, "shape", None) == () and kind_of(getattr(value, "dtype", None)):
@@ -201,8 +222,9 @@ def _static(name, key, value, allowed):
     return number
 
 
-def _check_dtype(name, argument, value):
-    key, dtype, role, kind = argument.name, value.dtype, argument.kind, kind_of(value.dtype)
+def check_dtype(name, key, value, role="data"):
+    """Raises a ValueError if an argument of this kind cannot have the dtype of ``value``."""
+    dtype, kind = value.dtype, kind_of(value.dtype)
     if role == "mask" and kind == "f":
         raise ValueError(
             f"{name}: `{key}` has dtype {dtype}, but {_POLARITY}; did you mean `{key}.astype(bool)`, "
@@ -211,8 +233,9 @@ def _check_dtype(name, argument, value):
     if role in ("mask", "bool") and kind in "fc":
         repair = f"; did you mean `{key} != 0`?" if role == "bool" else ""
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, but {_MEANING.get(key, _POLARITY)}{repair}")
-    if role == "int" and kind not in "ui":
-        raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{key}.astype(int)`?")
+    if role in INTEGERS and kind not in "ui":
+        repair = f"{key.removesuffix('lengths')}mask=" if role == "lengths" and kind == "b" else f"{key}.astype(int)"
+        raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{repair}`?")
     if kind == "c":
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs real numbers")
     if dtype.kind == "V" and kind != "f":
@@ -266,7 +289,7 @@ def _batch(name, arguments, given):
             continue
         rank = len(argument.own)
         if value.ndim < max(rank, 1):
-            raise ValueError(f"{name}: `{key}` has shape {_axes(value.shape)}, needs {argument}")
+            raise ValueError(f"{name}: `{key}` has shape {axes_text(value.shape)}, needs {argument}")
         own = tuple(value.shape[: value.ndim - rank])
         if not own:
             continue
@@ -278,7 +301,7 @@ def _batch(name, arguments, given):
                 if set(axes) == {1}:
                     repair = f"; did you mean `{other}[{', '.join('0' * len(axes))}]`, to share it, or `broadcast_to`?"
             raise ValueError(
-                f"{name}: `{key}` has batch axes {_axes(own)} but `{donor}` has {_axes(batch)}; batch axes are equal "
+                f"{name}: `{key}` has batch axes {axes_text(own)} but `{donor}` has {axes_text(batch)}; batch axes are equal "
                 f"or absent, none is stretched{repair}"
             )
     return batch
@@ -286,7 +309,7 @@ def _batch(name, arguments, given):
 
 def _sizes(row, given, values):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
-    sizes, owners, arguments = {}, {}, row.arguments
+    sizes, owners, arguments = {key: values[key] for key in COUNTS if key in row.options}, {}, row.arguments
     same = unions(row, values)
     may_be_0 = {rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)}
 
@@ -298,16 +321,17 @@ def _sizes(row, given, values):
         if axis_name not in sizes:
             sizes[axis_name], owners[axis_name] = size, key
         elif sizes[axis_name] != size:
-            other = owners[axis_name]
+            other = owners.get(axis_name)
+            theirs = f"`{other}` has {axes_text(given[other].shape)}" if other else f"`{axis}` is {sizes[axis_name]}"
             raise ValueError(
-                f"{row.name}: `{key}` has shape {_axes(value.shape)} but `{other}` has {_axes(given[other].shape)}: "
+                f"{row.name}: `{key}` has shape {axes_text(value.shape)} but {theirs}: "
                 f"`{key}` needs {argument} with {axis} = {sizes[axis_name]}"
             )
 
     pending = []
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind not in ("data", "parameter", "bool", "number"):
+        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments"):
             continue
         axes = _alternative(row.name, argument, value)
         own = [a for a in axes if a != "..."]
@@ -320,7 +344,7 @@ def _sizes(row, given, values):
         total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in terms(axis)})
         if total != size:
             raise ValueError(
-                f"{row.name}: `{key}` has shape {_axes(value.shape)}, needs {argument} with {axis} = {total}"
+                f"{row.name}: `{key}` has shape {axes_text(value.shape)}, needs {argument} with {axis} = {total}"
             )
     for axis, rooted in same.items():
         if rooted in sizes:
@@ -329,7 +353,7 @@ def _sizes(row, given, values):
         if axis in FEATURES and axis not in may_be_0 and size == 0:
             key = owners[axis]
             raise ValueError(
-                f"{row.name}: `{key}` has shape {_axes(given[key].shape)}, needs {arguments[key]} with {axis} at least 1"
+                f"{row.name}: `{key}` has shape {axes_text(given[key].shape)}, needs {arguments[key]} with {axis} at least 1"
             )
     return sizes
 
@@ -362,7 +386,7 @@ def _alternative(name, argument, value):
         own = len([a for a in axes if a != "..."])
         if value.ndim == own or ("..." in axes and value.ndim >= max(own, 1)):
             return axes
-    raise ValueError(f"{name}: `{argument.name}` has shape {_axes(value.shape)}, needs {argument}")
+    raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
 
 
 def _check_broadcast(name, argument, value, batch, sizes):
@@ -375,12 +399,12 @@ def _check_broadcast(name, argument, value, batch, sizes):
             break
     target = targets[0]
     if argument.kind == "mask":
-        needs = f"needs a shape that broadcasts to {argument} = {_axes(target)}"
+        needs = f"needs a shape that broadcasts to {argument} = {axes_text(target)}"
         raise ValueError(
-            f"{name}: `{argument.name}` has shape {_axes(value.shape)}, {needs}{_repair(argument, value, batch, target)}"
+            f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, {needs}{_repair(argument, value, batch, target)}"
         )
     raise ValueError(
-        f"{name}: `{argument.name}` has shape {_axes(value.shape)}, needs a shape that broadcasts to {argument} = {_axes(target)}"
+        f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs a shape that broadcasts to {argument} = {axes_text(target)}"
     )
 
 
@@ -420,10 +444,26 @@ def _check_lengths(name, key, value, values, given):
         rest = tuple(s for i, s in enumerate(scores.shape) if i != axis)
         if tuple(value.shape) != rest[: value.ndim]:
             raise ValueError(
-                f"{name}: `{key}` has shape {_axes(value.shape)}, needs () or the first axes of {_axes(rest)}, which are "
+                f"{name}: `{key}` has shape {axes_text(value.shape)}, needs () or the first axes of {axes_text(rest)}, which are "
                 f"those of `scores` without axis {values['axis']}"
             )
     return limit
+
+
+def _check_counts(name, argument, value, batch, sizes):
+    """The shape to which lengths in place of a mask broadcast: the axes of the mask without its last one."""
+    axes, shape = argument.shapes[0], tuple(value.shape)
+    whole = full_shape(axes, batch, sizes)
+    own = full_shape(axes[:1], batch, sizes)
+    if shape in ((), own, whole):
+        return whole
+    needs = " or ".join(dict.fromkeys(axes_text(legal) for legal in ((), own, whole)))
+    raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(shape)}, needs {needs}")
+
+
+def with_all_axes(shape, whole):
+    """The shape of lengths, () or the first axes of ``whole``, with an axis of 1 for each that is missing."""
+    return tuple(shape) + (1,) * (len(whole) - len(shape))
 
 
 def normalize_axis(name, axis, ndim):
@@ -434,15 +474,17 @@ def normalize_axis(name, axis, ndim):
 
 
 def _result_dtype(arguments, given):
-    """float64 wins, then float32; float16 beside bfloat16 gives float32; integers alone decide nothing (None).
+    """The dtype that data and parameters decide.
 
-    Numbers decide nothing either, also where they stand for a parameter (a bias of shape ()).
+    Numbers decide nothing, also where they stand for a parameter (a bias of shape ()).
     """
-    floats = {
-        name_of(value.dtype): value.dtype if value.dtype.isnative else value.dtype.newbyteorder("=")
-        for key, value in given.items()
-        if arguments[key].kind in ("data", "parameter") and value.ndim and kind_of(value.dtype) == "f"
-    }
+    deciding = [v.dtype for k, v in given.items() if arguments[k].kind in ("data", "parameter") and v.ndim]
+    return common_dtype(dtype for dtype in deciding if kind_of(dtype) == "f")
+
+
+def common_dtype(dtypes):
+    """The dtype that floating dtypes together decide, as arguments of one call; None where there is none."""
+    floats = {name_of(dtype): dtype if dtype.isnative else dtype.newbyteorder("=") for dtype in dtypes}
     for wide in ("float64", "float32"):
         if wide in floats:
             return floats[wide]

@@ -109,7 +109,9 @@ def rigid_decomposition(x, reference, *, atol=0.0):
 
 
 @definition
-def semantic_match(x, y, x_mask=None, y_mask=None, *, method="max", window=1, normalize=True):
+def semantic_match(
+    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, method="max", window=1, normalize=True
+):
     r"""Finds for each token of a sequence what the other sequence has most like it.
 
     .. math:: a_{ij} = \cos(s_i, t_j), \qquad k = \arg\max_j a_{ij}
@@ -129,6 +131,8 @@ def semantic_match(x, y, x_mask=None, y_mask=None, *, method="max", window=1, no
       y: [..., T, d] tokens, :math:`t`.
       x_mask: bool, broadcastable to [..., L], True = real.
       y_mask: bool, broadcastable to [..., T], True = real.
+      x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
+      y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
       method: "max", "global" or "local".
       window: :math:`w` of "local", a Python integer of at least 0.
       normalize: divide by the sum of the weights; False is the sum alone. "max" has one weight, which is 1.

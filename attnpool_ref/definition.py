@@ -11,8 +11,8 @@ from attnpool_ref import contract, variants
 def definition(function) -> Any:  # the public types stand in __init__.pyi
     """Turns the body of a definition into the public function.
 
-    The body sees float64 arrays with all batch axes in place, boolean masks of the full shape (never None), and
-    numbers as floats. The caller gets the dtype that the arguments decide (``docs/conventions.md``).
+    The body sees float64 arrays with all batch axes in place, boolean masks of the full shape (never None), also where
+    lengths say what is real, and numbers as floats. The caller gets the dtype that the arguments decide (``docs/conventions.md``).
     """
     row = variants.get(function.__name__)
     arguments = row.arguments
@@ -22,7 +22,7 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
     def checked_definition(*args, **kwargs):
         values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
-            values[key] = _as_array(row.name, key, values[key])
+            values[key] = as_array(row.name, key, values[key])
         call = contract.resolve(row, values)
         contract.check_values(row, values, call)
         for key, argument in arguments.items():
@@ -33,16 +33,20 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
                 continue
             elif argument.kind == "bool":
                 values[key] = value.astype(bool)
-            elif argument.kind != "int":
+            elif argument.kind == "segments":
+                values[key] = value.astype(np.int64)
+            elif not argument.integers:
                 value = value.astype(np.float64)
                 values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value
         result = function(**values)
-        return _cast(result, call.dtype or np.dtype(np.float64))
+        if row.state:
+            return result._replace(dtype=call.dtype)
+        return cast(result, call.dtype or np.dtype(np.float64))
 
     return checked_definition
 
 
-def _as_array(name, key, value):
+def as_array(name, key, value):
     """What ``np.asarray`` makes of it; None and text stay, for the check to refuse."""
     if value is None or isinstance(value, (str, bytes)):
         return value
@@ -59,13 +63,19 @@ def _full_mask(mask, argument, call, values):
     """The mask as a boolean array of its full shape; None is all real, except where lengths say it."""
     if mask is not None:
         return np.broadcast_to(mask.astype(bool), call.targets[argument.name])
-    if values.get("lengths") is not None:
-        return None
-    return np.ones(contract.full_shape(argument.shapes[0], call.batch, call.sizes), bool)
+    lengths = values.get(argument.lengths)
+    if lengths is None:
+        return np.ones(contract.full_shape(argument.shapes[0], call.batch, call.sizes), bool)
+    if argument.lengths not in call.targets:
+        return None  # those of masked_softmax, which count along any axis
+    target = call.targets[argument.name]
+    lengths = np.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
+    return np.broadcast_to(np.arange(target[-1]) < lengths[..., None], target)
 
 
-def _cast(result, dtype):
+def cast(result, dtype):
+    """The arrays of a result in its dtype; booleans stay."""
     if isinstance(result, tuple):
-        return tuple(_cast(part, dtype) for part in result)
+        return tuple(cast(part, dtype) for part in result)
     result = np.asarray(result)
     return result.astype(dtype) if result.dtype == np.float64 else result

@@ -7,7 +7,12 @@
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
-* ``lengths?:int[...]``: integers on some leading axes.
+* ``lengths:int[...]``: integers on some leading axes.
+* ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
+  left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
+* ``start:position[]``: an integer, traced, of at least 0.
+* ``segment_ids:segments[N]``: to which segment each token belongs, integers of exactly this shape, below the option
+  ``num_segments``. Arrays with that axis, or with ``num_segments``, are data.
 * ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
 
 ``rules`` say what the shapes cannot:
@@ -19,13 +24,15 @@
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
-_KINDS = ("int", "bool")
+INTEGERS = ("int", "lengths", "position", "segments")
+KINDS = (*INTEGERS, "bool")
+"""What may be written behind a colon."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Argument:
     Attributes:
       name: its name.
       optional: whether it may be None.
-      kind: data, parameter, mask, stretch (broadcasts, never widens), number, int (lengths) or bool.
+      kind: data, parameter, mask, stretch (broadcasts, never widens), number, bool, or one of :data:`INTEGERS`.
       shapes: its alternatives, each a tuple of axes; the batch axes are "...".
     """
 
@@ -47,12 +54,29 @@ class Argument:
     def __str__(self):
         if self.kind == "number":
             return "a number"
+        if self.kind == "position":
+            return "an integer"
         return " or ".join(f"[{', '.join(axes)}]" for axes in self.shapes)
 
     @property
     def batched(self):
         """Whether it has batch axes."""
         return "..." in self.shapes[0]
+
+    @property
+    def integers(self):
+        """Whether it holds integers, whatever they count."""
+        return self.kind in INTEGERS
+
+    @property
+    def lengths(self):
+        """The name of the lengths that may stand in a mask's place."""
+        return self.name.removesuffix("mask") + "lengths"
+
+    @property
+    def mask(self):
+        """The name of the mask in whose place lengths stand."""
+        return self.name.removesuffix("lengths") + "mask"
 
     @property
     def own(self):
@@ -116,7 +140,21 @@ def parse_shapes(text):
     results = parse_results(after)
     if not results:
         raise ValueError(f"{text!r} has no result")
-    return arguments, results
+    return _packed(arguments), results
+
+
+def _packed(arguments):
+    """The arguments of which those along the axes of segment numbers, or one for each segment, are data."""
+    axes = {axis for argument in arguments.values() if argument.kind == "segments" for axis in argument.own}
+    if not axes:
+        return arguments
+    axes.add("num_segments")
+    return {
+        name: replace(argument, kind="data")
+        if argument.kind == "parameter" and any(axes & set(own) for own in argument.shapes)
+        else argument
+        for name, argument in arguments.items()
+    }
 
 
 def parse_results(text):
@@ -141,6 +179,11 @@ def parse_rule(text):
     if match := re.fullmatch(r"(\w+'?) may be 0", text):
         return MayBeEmpty(match[1])
     raise ValueError(f"the rule {text!r} is not understood")
+
+
+def exclusions(arguments):
+    """The rules that need not be written: a mask and its lengths exclude each other."""
+    return tuple(Excludes(a.mask, a.name) for a in arguments.values() if a.kind == "lengths")
 
 
 def check_names(rules, arguments, options):
@@ -182,7 +225,7 @@ def _argument(piece):
         raise ValueError(f"the argument {piece!r} is not understood")
     name, optional, stretch, kind, alternatives = match.groups()
     shapes = tuple(_axes(part) for part in alternatives.split("|"))
-    if kind is not None and (kind not in _KINDS or stretch):
+    if kind is not None and (kind not in KINDS or stretch):
         raise ValueError(f"the argument {piece!r} is of no known kind")
     if kind is None:
         kind = _kind(name, stretch, shapes)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from attnpool_ref.definition import definition
+from attnpool_ref.definition import as_array, definition
+from attnpool_ref.sequences import checked_sequences, padded_length, sequence_arrays
 
 
 @definition
@@ -29,3 +30,38 @@ def lengths_to_mask(lengths, max_length):
            [ True,  True, False]])
     """
     return np.arange(max_length) < np.expand_dims(lengths, -1)
+
+
+def pad(sequences, *, length=None, side="right"):
+    """Brings sequences of any lengths to one length, with a mask of what is real.
+
+    Args:
+      sequences: a list of [L_i, d].
+      length: the common length, that of the longest sequence if None.
+      side: "right" or "left", where the padding goes; it is 0.
+
+    Returns:
+      (x [B, L, d], mask bool [B, L]). The dtypes of the sequences decide that of x as those of two arguments of one
+      call do.
+
+    Raises:
+      ValueError: the list is empty, two sequences disagree on the width, or one is longer than ``length``.
+      TypeError: something that is no array of numbers.
+
+    >>> pad([[[1.0], [2.0]], [[3.0]]])
+    (array([[[1.],
+            [2.]],
+    <BLANKLINE>
+           [[3.],
+            [0.]]]), array([[ True,  True],
+           [ True, False]]))
+    """
+    arrays = sequence_arrays("pad", sequences, as_array)
+    dtype = checked_sequences("pad", arrays) or np.dtype(np.float64)
+    length, side = padded_length("pad", arrays, length, side)
+    x = np.zeros((len(arrays), length, arrays[0].shape[1]), dtype)
+    mask = np.zeros((len(arrays), length), bool)
+    for i, array in enumerate(arrays):
+        own = slice(0, len(array)) if side == "right" else slice(length - len(array), length)
+        x[i, own], mask[i, own] = array, True
+    return x, mask

@@ -13,6 +13,8 @@ def cross_attention_pooling(
     x_mask=None,
     y_mask=None,
     *,
+    x_lengths=None,
+    y_lengths=None,
     x_kernel=None,
     y_kernel=None,
     reduction="sum",
@@ -34,6 +36,8 @@ def cross_attention_pooling(
       y: [..., T, e] tokens; e = d unless kernels say otherwise.
       x_mask: bool, broadcastable to [..., L], True = real.
       y_mask: bool, broadcastable to [..., T], True = real.
+      x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
+      y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
       x_kernel: [d, c], :math:`W_x`, for the scores alone.
       y_kernel: [e, c], :math:`W_y`, for the scores alone.
       reduction: "sum", "mean" or "max" of the scores over the other side.
@@ -81,6 +85,8 @@ def cross_attention_pooling_all_pairs(
     x_mask=None,
     y_mask=None,
     *,
+    x_lengths=None,
+    y_lengths=None,
     x_kernel=None,
     y_kernel=None,
     reduction="sum",
@@ -98,6 +104,8 @@ def cross_attention_pooling_all_pairs(
       y: [C, T, e] tokens; e = d unless kernels say otherwise.
       x_mask: bool, broadcastable to [B, L], True = real.
       y_mask: bool, broadcastable to [C, T], True = real.
+      x_lengths: integers [B] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
+      y_lengths: integers [C] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
       x_kernel: [d, c], :math:`W_x`, for the scores alone.
       y_kernel: [e, c], :math:`W_y`, for the scores alone.
       reduction: "sum", "mean" or "max" of the scores over the other side.
@@ -139,7 +147,17 @@ def cross_attention_pooling_all_pairs(
 
 
 @definition
-def code_wise_attention(query, context, query_mask=None, context_mask=None, *, scale=1.0, return_weights=False):
+def code_wise_attention(
+    query,
+    context,
+    query_mask=None,
+    context_mask=None,
+    *,
+    query_lengths=None,
+    context_lengths=None,
+    scale=1.0,
+    return_weights=False,
+):
     r"""Pools the context by how well each of its tokens suits its best label.
 
     .. math:: S_{ij} = \alpha\, d_i \cdot g_j, \qquad w = \mathrm{softmax}_i\big(\max_j S_{ij}\big), \qquad
@@ -154,6 +172,8 @@ def code_wise_attention(query, context, query_mask=None, context_mask=None, *, s
       context: [..., n, d] tokens, :math:`D`.
       query_mask: bool, broadcastable to [..., k], True = real.
       context_mask: bool, broadcastable to [..., n], True = real.
+      query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+      context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
       scale: :math:`\alpha`, a number; the source has none.
       return_weights: also return the weights.
 
@@ -179,7 +199,17 @@ def code_wise_attention(query, context, query_mask=None, context_mask=None, *, s
 
 
 @definition
-def mask_attention(query, context, query_mask=None, context_mask=None, *, scale=1.0, return_weights=False):
+def mask_attention(
+    query,
+    context,
+    query_mask=None,
+    context_mask=None,
+    *,
+    query_lengths=None,
+    context_lengths=None,
+    scale=1.0,
+    return_weights=False,
+):
     r"""Gives each token of the context its soft choice among the query's tokens.
 
     .. math:: E_{ij} = \alpha\, d_i \cdot c_j, \qquad P_i = \mathrm{softmax}_j(E_{ij}), \qquad
@@ -193,6 +223,8 @@ def mask_attention(query, context, query_mask=None, context_mask=None, *, scale=
       context: [..., n, d] tokens that choose, :math:`D`.
       query_mask: bool, broadcastable to [..., k], True = real.
       context_mask: bool, broadcastable to [..., n], True = real.
+      query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+      context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
       scale: :math:`\alpha`, a number; the source has none.
       return_weights: also return the weights.
 
@@ -218,7 +250,17 @@ def mask_attention(query, context, query_mask=None, context_mask=None, *, scale=
 
 
 @definition
-def bidaf_attention(context, query, kernel, context_mask=None, query_mask=None, *, return_weights=False):
+def bidaf_attention(
+    context,
+    query,
+    kernel,
+    context_mask=None,
+    query_mask=None,
+    *,
+    context_lengths=None,
+    query_lengths=None,
+    return_weights=False,
+):
     r"""Joins each token of the context with what it attends to in the query, and with what the query attends to.
 
     .. math:: S_{tj} = w \cdot [h_t ; u_j ; h_t \circ u_j]
@@ -237,6 +279,8 @@ def bidaf_attention(context, query, kernel, context_mask=None, query_mask=None, 
       kernel: [3d], :math:`w`; the paper's :math:`w_S`. A bias would cancel in both softmaxes.
       context_mask: bool, broadcastable to [..., T], True = real.
       query_mask: bool, broadcastable to [..., J], True = real.
+      context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+      query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
       return_weights: also return both weights.
 
     Returns:

@@ -9,7 +9,7 @@ from attnpool_ref.rounding import power_of_two
 
 
 @definition
-def mean_pooling(x, mask=None):
+def mean_pooling(x, mask=None, *, lengths=None):
     r"""Averages the real tokens.
 
     .. math:: o = \frac 1 N \sum_{l : k_l} x_l, \qquad N = \sum_l k_l
@@ -17,6 +17,7 @@ def mean_pooling(x, mask=None):
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -36,7 +37,7 @@ def mean_pooling(x, mask=None):
 
 
 @definition
-def max_pooling(x, mask=None):
+def max_pooling(x, mask=None, *, lengths=None):
     r"""Takes the largest real value of each feature.
 
     .. math:: o_c = \max_{l : k_l} x_{lc}
@@ -46,6 +47,7 @@ def max_pooling(x, mask=None):
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real. -inf at a real token is data.
@@ -64,7 +66,7 @@ def max_pooling(x, mask=None):
 
 
 @definition
-def first_pooling(x, mask=None):
+def first_pooling(x, mask=None, *, lengths=None):
     r"""Takes the first real token, on whichever side the padding is.
 
     .. math:: o = x_l, \qquad l = \min \{ l : k_l \}
@@ -72,6 +74,7 @@ def first_pooling(x, mask=None):
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -89,7 +92,7 @@ def first_pooling(x, mask=None):
 
 
 @definition
-def last_pooling(x, mask=None):
+def last_pooling(x, mask=None, *, lengths=None):
     r"""Takes the last real token, on whichever side the padding is.
 
     .. math:: o = x_l, \qquad l = \max \{ l : k_l \}
@@ -97,6 +100,7 @@ def last_pooling(x, mask=None):
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -122,7 +126,7 @@ def _token_at(x, mask, position):
 
 
 @definition
-def weighted_pooling(x, weights=None, mask=None):
+def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     r"""Averages the real tokens under given weights.
 
     .. math:: o = \frac{\sum_{l : k_l} w_l x_l}{\sum_{l : k_l} w_l}
@@ -133,6 +137,7 @@ def weighted_pooling(x, weights=None, mask=None):
       x: [..., L, d] tokens.
       weights: [L] for all examples or [..., L]; None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
     Returns:
       [..., d]; 0 where nothing is real or the weights cancel.
@@ -164,6 +169,7 @@ def attention_pooling(
     mask=None,
     query=None,
     *,
+    lengths=None,
     query_kernel=None,
     key_kernel=None,
     normalize_query=False,
@@ -187,6 +193,7 @@ def attention_pooling(
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
       normalize_query: apply layer normalisation to the query, before its kernel.
@@ -212,6 +219,16 @@ def attention_pooling(
     x = np.where(mask[..., None], x, 0)
     if query is None:
         query = mean_pooling(x, mask)
+    normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
+    weights = masked_softmax(attention_scores(x, query, query_kernel, key_kernel, normalization, scale), mask)
+    applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
+    pooled = _average(applied, x, mask)
+    return (pooled, weights) if return_weights else pooled
+
+
+def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
+    """The scores [..., L] of clean tokens under a query, in its normalisation (flag, scale, bias, epsilon)."""
+    normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
     if normalize_query:
         size = np.maximum(power_of_two(np.max(np.abs(query), -1, keepdims=True)), 1)  # squares of 1e200 overflow
         centered = query / size - np.mean(query / size, -1, keepdims=True)
@@ -224,10 +241,7 @@ def attention_pooling(
     key = x if key_kernel is None else x @ key_kernel
     if scale is None:
         scale = 1 / np.sqrt(key.shape[-1])
-    weights = masked_softmax(scale * np.sum(key * query[..., None, :], -1), mask)
-    applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
-    pooled = _average(applied, x, mask)
-    return (pooled, weights) if return_weights else pooled
+    return scale * np.sum(key * query[..., None, :], -1)
 
 
 @definition
@@ -235,6 +249,7 @@ def multi_head_attention_pooling(
     x,
     mask=None,
     *,
+    lengths=None,
     query,
     query_kernel,
     key_kernel,
@@ -258,6 +273,7 @@ def multi_head_attention_pooling(
     Args:
       x: [..., L, d] tokens, :math:`X`.
       mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
       query: [n, d] learned queries, :math:`Q`.
       query_kernel: [d, H, c], :math:`W_q`.
       key_kernel: [d, H, c], :math:`W_k`.

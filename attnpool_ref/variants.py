@@ -50,7 +50,9 @@ class Variant:
       weights: shape of what ``return_weights=True`` adds, where there is such an argument.
       rules: what the shapes cannot say.
       options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
+      refused: (option, value, reason) of what a neighbouring row takes and this one cannot.
       module: the class that owns the parameters, if any.
+      state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
       ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
       norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
       arguments: what ``shapes`` says of each argument, by name.
@@ -68,7 +70,9 @@ class Variant:
     weights: str = ""
     rules: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    refused: tuple[tuple[str, str, str], ...] = ()
     module: str = ""
+    state: str = ""
     ordered: str = ""
     norms: bool = False
     arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
@@ -79,7 +83,7 @@ class Variant:
 
     def __post_init__(self):
         arguments, results = language.parse_shapes(self.shapes)
-        relations = tuple(map(language.parse_rule, self.rules))
+        relations = (*map(language.parse_rule, self.rules), *language.exclusions(arguments))
         language.check_names(relations, arguments, self.options)
         parsed = {"arguments": arguments, "results": results, "relations": relations}
         for name, value in (parsed | {"weight_results": language.parse_results(self.weights)}).items():
@@ -90,6 +94,9 @@ class Variant:
         """Whether any argument has batch axes."""
         return any(argument.batched for argument in self.arguments.values())
 
+
+SEGMENTS = {"num_segments": "size", "indices_are_sorted": "flag"}
+"""The options of every packed row."""
 
 VARIANTS = (
     # masks
@@ -170,8 +177,7 @@ VARIANTS = (
     Variant(
         "additive_score",
         family="scores",
-        shapes="query[..., n, d] key[..., m, e] query_kernel[d, h] key_kernel[e, h] out_kernel[h] bias?[h] "
-        "-> [..., n, m]",
+        shapes="query[..., n, d] key[..., m, e] query_kernel[d, h] key_kernel[e, h] out_kernel[h] bias?[h] -> [..., n, m]",
         source="bahdanau2015",
         equation="s_ij = w . tanh(q_i W_q + k_j W_k + b)",
         module="AdditiveScore",
@@ -219,7 +225,8 @@ VARIANTS = (
     Variant(
         "attend",
         family="attention",
-        shapes="scores[..., n, m] value[..., m, v] mask?[..., n, m] dropout_multiplier?~[..., n, m] -> [..., n, v]",
+        shapes="scores[..., n, m] value[..., m, v] mask?[..., n, m] lengths?:lengths[..., n] "
+        "dropout_multiplier?~[..., n, m] -> [..., n, v]",
         weights="[..., n, m]",
         source="vaswani2017",
         equation="o_i = sum_j w_ij v_j, w_i = normalizer(s_i)",
@@ -228,8 +235,8 @@ VARIANTS = (
     Variant(
         "dot_product_attention",
         family="attention",
-        shapes="query[..., n, d] key[..., m, d] value[..., m, v] mask?[..., n, m] bias?~[..., n, m] scale?[] "
-        "dropout_multiplier?~[..., n, m] -> [..., n, v]",
+        shapes="query[..., n, d] key[..., m, d] value[..., m, v] mask?[..., n, m] lengths?:lengths[..., n] "
+        "bias?~[..., n, m] scale?[] dropout_multiplier?~[..., n, m] -> [..., n, v]",
         weights="[..., n, m]",
         source="vaswani2017",
         equation="o = softmax(scale q k^T + bias) v, scale = 1/sqrt(d)",
@@ -238,7 +245,7 @@ VARIANTS = (
         "additive_attention",
         family="attention",
         shapes="query[..., n, d] key[..., m, e] value[..., m, v] query_kernel[d, h] key_kernel[e, h] out_kernel[h] "
-        "mask?[..., n, m] bias?[h] dropout_multiplier?~[..., n, m] -> [..., n, v]",
+        "mask?[..., n, m] lengths?:lengths[..., n] bias?[h] dropout_multiplier?~[..., n, m] -> [..., n, v]",
         weights="[..., n, m]",
         source="bahdanau2015",
         equation="o_i = sum_j w_ij v_j, w_i = softmax_j(w . tanh(q_i W_q + k_j W_k + b))",
@@ -247,8 +254,8 @@ VARIANTS = (
     Variant(
         "tanh_sum_attention",
         family="attention",
-        shapes="query[..., n, d] key[..., m, e] value[..., m, v] kernel[d+e, h] mask?[..., n, m] bias?[h] "
-        "-> [..., n, v]",
+        shapes="query[..., n, d] key[..., m, e] value[..., m, v] kernel[d+e, h] mask?[..., n, m] "
+        "lengths?:lengths[..., n] bias?[h] -> [..., n, v]",
         weights="[..., n, m]",
         source="notebook002",
         equation="o_i = sum_j w_ij v_j, w_i = softmax_j(sum_h tanh([q_i; k_j] W + b)_h)",
@@ -268,9 +275,9 @@ VARIANTS = (
         "multi_head_attention",
         family="attention",
         shapes="query[..., n, d] key[..., m, e] value[..., m, v] mask?[..., n, m]|[..., H, n, m] "
-        "query_kernel[d, H, c] key_kernel[e, H, c] value_kernel[v, H, c'] out_kernel[H, c', o] "
-        "query_bias?[H, c] key_bias?[H, c] value_bias?[H, c'] out_bias?[o] dropout_multiplier?~[..., H, n, m] "
-        "-> [..., n, o]",
+        "lengths?:lengths[..., n] query_kernel[d, H, c] key_kernel[e, H, c] value_kernel[v, H, c'] "
+        "out_kernel[H, c', o] query_bias?[H, c] key_bias?[H, c] value_bias?[H, c'] out_bias?[o] "
+        "dropout_multiplier?~[..., H, n, m] -> [..., n, o]",
         weights="[..., H, n, m]",
         source="vaswani2017",
         equation="o = sum_h softmax(q_h k_h^T / sqrt(c)) v_h W_o^h + b_o, q_h = q W_q^h + b_q^h; k_h, v_h likewise",
@@ -279,7 +286,8 @@ VARIANTS = (
     Variant(
         "kernel_regression",
         family="attention",
-        shapes="query[..., n, d] key[..., m, d] value[..., m, v] mask?[..., n, m] bandwidth[] -> [..., n, v]",
+        shapes="query[..., n, d] key[..., m, d] value[..., m, v] mask?[..., n, m] lengths?:lengths[..., n] "
+        "bandwidth[] -> [..., n, v]",
         weights="[..., n, m]",
         source="d2l",
         equation="o_i = sum_j K(u_ij) v_j / sum_j K(u_ij), u_ij = |q_i - k_j| / bandwidth",
@@ -289,21 +297,21 @@ VARIANTS = (
     Variant(
         "mean_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] -> [..., d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="reimers2019",
         equation="o = (1/N) sum over real l of x_l, N the number of real tokens",
     ),
     Variant(
         "max_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] -> [..., d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="reimers2019",
         equation="o_c = max over real l of x_lc",
     ),
     Variant(
         "first_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] -> [..., d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the first real position",
         ordered="always",
@@ -311,7 +319,7 @@ VARIANTS = (
     Variant(
         "last_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] -> [..., d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="reimers2019",
         equation="o = x_l, l the last real position",
         ordered="always",
@@ -319,7 +327,7 @@ VARIANTS = (
     Variant(
         "weighted_pooling",
         family="pooling",
-        shapes="x[..., L, d] weights?[..., L] mask?[..., L] -> [..., d]",
+        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="notebook001",
         equation="o = sum over real l of w_l x_l / sum over real l of w_l",
         module="WeightedPool",
@@ -327,8 +335,9 @@ VARIANTS = (
     Variant(
         "attention_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] query?[..., q] query_kernel?[d, c] key_kernel?[d, c] "
-        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] dropout_multiplier?~[..., L] -> [..., d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query?[..., q] query_kernel?[d, c] "
+        "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
+        "dropout_multiplier?~[..., L] -> [..., d]",
         weights="[..., L]",
         source="notebook001",
         equation="o = sum_l w_l x_l, w = softmax(scale (x_l W_k) . (LN(q) W_q)), scale = 1/sqrt(c)",
@@ -346,20 +355,111 @@ VARIANTS = (
     Variant(
         "multi_head_attention_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] query[n, d] query_kernel[d, H, c] key_kernel[d, H, c] "
-        "value_kernel[d, H, c'] out_kernel[H, c', o] query_bias?[H, c] key_bias?[H, c] value_bias?[H, c'] "
-        "out_bias?[o] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[n, d] query_kernel[d, H, c] "
+        "key_kernel[d, H, c] value_kernel[d, H, c'] out_kernel[H, c', o] query_bias?[H, c] key_bias?[H, c] "
+        "value_bias?[H, c'] out_bias?[o] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
         weights="[..., H, n, L]",
         source="vaswani2017",
         equation="o = multi-head attention of n learned queries over x",
         module="MultiHeadAttentionPool",
     ),
+    # segments
+    Variant(
+        "segment_mean_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] -> [num_segments, d]",
+        source="reimers2019",
+        equation="o_s = mean_pooling of the tokens of segment s",
+        options=SEGMENTS,
+    ),
+    Variant(
+        "segment_max_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] -> [num_segments, d]",
+        source="reimers2019",
+        equation="o_s = max_pooling of the tokens of segment s",
+        options=SEGMENTS,
+    ),
+    Variant(
+        "segment_first_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] -> [num_segments, d]",
+        source="reimers2019",
+        equation="o_s = first_pooling of the tokens of segment s",
+        options=SEGMENTS,
+        ordered="always",
+    ),
+    Variant(
+        "segment_last_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] -> [num_segments, d]",
+        source="reimers2019",
+        equation="o_s = last_pooling of the tokens of segment s",
+        options=SEGMENTS,
+        ordered="always",
+    ),
+    Variant(
+        "segment_weighted_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] weights?[N] mask?[N] -> [num_segments, d]",
+        source="notebook001",
+        equation="o_s = weighted_pooling of the tokens of segment s",
+        options=SEGMENTS,
+    ),
+    Variant(
+        "segment_attention_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] query?[q]|[num_segments, q] query_kernel?[d, c] "
+        "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
+        "dropout_multiplier?~[N] -> [num_segments, d]",
+        weights="[N]",
+        source="notebook001",
+        equation="o_s = attention_pooling of the tokens of segment s",
+        rules=(
+            "q=d if query_kernel",
+            "q=c unless query_kernel",
+            "q=d unless query",
+            "c=d unless key_kernel",
+            "query_norm_scale needs normalize_query",
+            "query_norm_bias needs normalize_query",
+        ),
+        options=SEGMENTS | {"normalize_query": "flag"},
+    ),
+    Variant(
+        "segment_multi_head_attention_pooling",
+        family="segments",
+        shapes="x[N, d] segment_ids:segments[N] mask?[N] query[n, d] query_kernel[d, H, c] key_kernel[d, H, c] "
+        "value_kernel[d, H, c'] out_kernel[H, c', o] query_bias?[H, c] key_bias?[H, c] value_bias?[H, c'] "
+        "out_bias?[o] dropout_multiplier?~[H, n, N] -> [num_segments, n, o]",
+        weights="[H, n, N]",
+        source="vaswani2017",
+        equation="o_s = multi_head_attention_pooling of the tokens of segment s",
+        options=SEGMENTS,
+    ),
+    Variant(
+        "segment_cross_attention_pooling",
+        family="segments",
+        shapes="x[N, d] x_segment_ids:segments[N] y[M, e] y_segment_ids:segments[M] x_mask?[N] y_mask?[M] "
+        "x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([num_segments, d], [num_segments, e])",
+        weights="([N], [M])",
+        source="notebook000",
+        equation="(o_x, o_y)_s = cross_attention_pooling of the tokens of segment s",
+        rules=("c=d unless x_kernel", "c=e unless y_kernel"),
+        options=SEGMENTS | {"reduction": ("sum", "mean")},
+        refused=(
+            (
+                "reduction",
+                "max",
+                "the largest score needs every pair of tokens, and a sum of each side does not tell it",
+            ),
+        ),
+    ),
     # pairs
     Variant(
         "cross_attention_pooling",
         family="pairs",
-        shapes="x[..., L, d] y[..., T, e] x_mask?[..., L] y_mask?[..., T] x_kernel?[d, c] y_kernel?[e, c] scale[] "
-        "-> ([..., d], [..., e])",
+        shapes="x[..., L, d] y[..., T, e] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
+        "y_lengths?:lengths[...] x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([..., d], [..., e])",
         weights="([..., L], [..., T])",
         source="notebook000",
         equation="o_x = sum_l w_l x_l, w = softmax_l(reduce_t scale (x_l W_x) . (y_t W_y)); o_y likewise",
@@ -370,8 +470,8 @@ VARIANTS = (
     Variant(
         "cross_attention_pooling_all_pairs",
         family="pairs",
-        shapes="x[B, L, d] y[C, T, e] x_mask?[B, L] y_mask?[C, T] x_kernel?[d, c] y_kernel?[e, c] scale[] "
-        "-> ([B, C, d], [B, C, e])",
+        shapes="x[B, L, d] y[C, T, e] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] "
+        "x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([B, C, d], [B, C, e])",
         weights="([B, C, L], [B, C, T])",
         source="notebook000",
         equation="(o_x, o_y)_bc = cross_attention_pooling(x_b, y_c)",
@@ -381,7 +481,8 @@ VARIANTS = (
     Variant(
         "code_wise_attention",
         family="pairs",
-        shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] context_mask?[..., n] scale[] -> [..., d]",
+        shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] query_lengths?:lengths[...] "
+        "context_mask?[..., n] context_lengths?:lengths[...] scale[] -> [..., d]",
         weights="[..., n]",
         source="yue2021",
         equation="o = sum_i w_i d_i, w = softmax_i(max_j scale d_i . g_j), d the context, g the query",
@@ -390,7 +491,8 @@ VARIANTS = (
     Variant(
         "mask_attention",
         family="pairs",
-        shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] context_mask?[..., n] scale[] -> [..., n, d]",
+        shapes="query[..., k, d] context[..., n, d] query_mask?[..., k] query_lengths?:lengths[...] "
+        "context_mask?[..., n] context_lengths?:lengths[...] scale[] -> [..., n, d]",
         weights="[..., n, k]",
         source="yue2021",
         equation="o_i = sum_j w_ij c_j, w_i = softmax_j(scale d_i . c_j), d the context, c the query",
@@ -399,8 +501,8 @@ VARIANTS = (
     Variant(
         "bidaf_attention",
         family="pairs",
-        shapes="context[..., T, d] query[..., J, d] kernel[3d] context_mask?[..., T] query_mask?[..., J] "
-        "-> [..., T, 4d]",
+        shapes="context[..., T, d] query[..., J, d] kernel[3d] context_mask?[..., T] context_lengths?:lengths[...] "
+        "query_mask?[..., J] query_lengths?:lengths[...] -> [..., T, 4d]",
         weights="([..., T, J], [..., T])",
         source="seo2017",
         equation="G_t = [h_t; u~_t; h_t * u~_t; h_t * h~], u~_t = sum_j softmax_j(S_tj) u_j, "
@@ -434,7 +536,8 @@ VARIANTS = (
     Variant(
         "semantic_match",
         family="decomposition",
-        shapes="x[..., L, d] y[..., T, d] x_mask?[..., L] y_mask?[..., T] -> [..., L, d]",
+        shapes="x[..., L, d] y[..., T, d] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
+        "y_lengths?:lengths[...] -> [..., L, d]",
         source="wang2016",
         equation="o_i = y_k, k = argmax_j a_ij, or sum_j a_ij y_j / sum_j a_ij over all j or those near k; "
         "a_ij = cos(x_i, y_j)",
@@ -507,7 +610,81 @@ VARIANTS = (
 )
 """The rows, in the order in which the documentation shows them."""
 
-BY_NAME = {row.name: row for row in VARIANTS}
+_ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
+
+STATES = (
+    Variant(
+        "mean_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="reimers2019",
+        equation="sum over real l of x_l, and their number",
+        state="mean_pooling",
+    ),
+    Variant(
+        "max_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="reimers2019",
+        equation="max over real l of x_lc, and how many reach it",
+        state="max_pooling",
+    ),
+    Variant(
+        "first_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] start:position[] -> [..., d]",
+        source="reimers2019",
+        equation="start + l and x_l, l the first real position",
+        state="first_pooling",
+        ordered="always",
+    ),
+    Variant(
+        "last_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] start:position[] -> [..., d]",
+        source="reimers2019",
+        equation="start + l and x_l, l the last real position",
+        state="last_pooling",
+        ordered="always",
+    ),
+    Variant(
+        "weighted_state",
+        family="streaming",
+        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="notebook001",
+        equation="sum over real l of w_l x_l, and sum over real l of w_l",
+        state="weighted_pooling",
+    ),
+    Variant(
+        "attention_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
+        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] -> [..., d]",
+        source="notebook001",
+        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q)",
+        rules=(
+            "q=d if query_kernel",
+            "q=c unless query_kernel",
+            "c=d unless key_kernel",
+            "query_norm_scale needs normalize_query",
+            "query_norm_bias needs normalize_query",
+        ),
+        options={"normalize_query": "flag"},
+        state="attention_pooling",
+    ),
+    Variant(
+        "multi_head_attention_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[n, d] query_kernel[d, H, c] "
+        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] -> [..., n, H, d]",
+        source="vaswani2017",
+        equation=f"{_ATTENTION}, for each head h and query i: s = (q_i W_q^h + b_q^h) . (x W_k^h) / sqrt(c)",
+        state="multi_head_attention_pooling",
+    ),
+)
+"""The rows whose functions give the state of one chunk; :func:`merge_states` and :func:`finalize_state` take it on."""
+
+BY_NAME = {row.name: row for row in (*VARIANTS, *STATES)}
 
 
 def get(name):

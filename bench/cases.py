@@ -55,6 +55,12 @@ FUNCTIONS = {
         per=("x", "BLd"),
         largest="Ld",
     ),
+    "segment_attention_pooling": Function(
+        {"x": "Nd", "segment_ids": "N", "query": "d"},
+        per=("x", "Nd"),
+        largest="Nd",
+        plain=plain.segment_attention_pooling,
+    ),
     "cross_attention_pooling": Function(
         {"x": "BLd", "y": "BTd", "x_mask": "BL", "y_mask": "BT"},
         per=("x", "BLd"),
@@ -142,16 +148,18 @@ class Case:
     def data(self):
         """Names of the arrays of tokens."""
         shapes = self.function.shapes.items()
-        return [name for name, letters in shapes if letters[0] in "BC" and not name.endswith("mask")]
+        return [name for name, letters in shapes if letters[0] in "BCN" and not _is_fixed(name)]
 
     def masks(self, rng):
-        """Masks in NumPy: the first so many tokens are real, another number for each example."""
+        """Masks in NumPy: the first so many tokens are real, another number for each example; and segment numbers."""
         drawn = {}
         for name, letters in self.function.shapes.items():
             if name.endswith("mask"):
                 shape = self.shape(letters)
                 fewest, most = (max(1, int(part * shape[-1])) for part in self.real)
                 drawn[name] = np.arange(shape[-1]) < rng.integers(fewest, most + 1, (*shape[:-1], 1))
+            if name.endswith("segment_ids"):
+                drawn[name] = _numbers(rng, self.shape(letters)[0], self.options["num_segments"])
         return drawn
 
     def floats(self, normal):
@@ -163,7 +171,7 @@ class Case:
                 scale = float(np.prod(shape[:-1] if letters == "Hcd" else shape[:1])) ** -0.5  # fan-in
             else:
                 scale = spread if name in self.data() else 1.0
-            if not name.endswith("mask"):
+            if not _is_fixed(name):
                 drawn[name] = (normal(shape) * scale).astype(jnp.dtype(self.dtype))
         return drawn
 
@@ -204,6 +212,17 @@ class Case:
             for name in ("einsum", "tiles"):
                 options = self.options | {"implementation": name}
                 yield Way(f"{OURS}, {name}", OURS, _calling(function, options))
+
+
+def _is_fixed(name):
+    """Whether an argument is no floating array."""
+    return name.endswith(("mask", "segment_ids"))
+
+
+def _numbers(rng, length, count):
+    """Sorted segment numbers of tokens; the segments are as long as texts are, log-normal."""
+    parts = np.cumsum(rng.lognormal(0, 0.7, count))
+    return np.searchsorted(parts / parts[-1], np.arange(length) / length).astype(np.int32)
 
 
 def _calling(function, options):

@@ -17,7 +17,7 @@ from attnpool_ref.conformance.calling import arrange
 from bench.programs import FLOOR, FORWARD, OURS, PLAIN, Arrays, Way, as_numpy, program
 from bench.verification import agree
 
-SIZES = {"L": 128, "T": 96, "n": 48, "m": 128, "k": 48, "C": 24, "J": 48, "M": 48, "H": 4}
+SIZES = {"L": 128, "T": 96, "n": 48, "m": 128, "k": 48, "C": 24, "J": 48, "M": 48, "N": 4096, "H": 4}
 SIZES |= {"d": 256, "e": 240, "v": 192, "q": 256, "c": 64, "c'": 48, "h": 64, "o": 128, "f": 256}
 BATCHES = {"full": 32, "quick": 8}
 

@@ -20,6 +20,16 @@ def attention_pooling(floats, fixed):
     return [jnp.einsum("bl,bld->bd", weights, x)]
 
 
+def segment_attention_pooling(floats, fixed, num_segments, indices_are_sorted):
+    """By sums and maxima of segments."""
+    x, query, ids = floats["x"], floats["query"], fixed["segment_ids"]
+    reduce = {"num_segments": num_segments, "indices_are_sorted": indices_are_sorted}
+    scores = x @ query / len(query) ** 0.5
+    heights = jnp.exp(scores - jax.ops.segment_max(scores, ids, **reduce)[ids])
+    weights = heights / jax.ops.segment_sum(heights, ids, **reduce)[ids]
+    return [jax.ops.segment_sum(weights[:, None] * x, ids, **reduce)]
+
+
 def cross_attention_pooling(floats, fixed, reduction="sum"):
     """By the score matrix."""
     x, y, x_mask, y_mask = floats["x"], floats["y"], fixed["x_mask"], fixed["y_mask"]

@@ -9,6 +9,8 @@ ALL = (FLOOR, PLAIN, "peers", "implementations")
 FLOOR_ONLY = (FLOOR, "implementations")
 SHORT, TOKENS = (16 / 512, 128 / 512), {"B": 512, "L": 512, "d": 768}
 
+PACKED = {"num_segments": 1024, "indices_are_sorted": True}
+
 CASES = (
     Case("attention_pooling", TOKENS, FLOOR_ONLY),
     Case("attention_pooling", TOKENS, (PLAIN,), "a key for each token", steps=False),
@@ -18,6 +20,7 @@ CASES = (
     Case("attention_pooling", {"B": 32, "L": 256, "d": 768}, ALL, "beside peers"),
     Case("multi_head_attention_pooling", {"B": 32, "L": 256, "d": 768, "n": 1, "H": 12, "c": 64}, ALL),
     Case("multi_head_attention_pooling", {"B": 64, "L": 196, "d": 1152, "n": 1, "H": 16, "c": 72}, ALL, quick=False),
+    Case("segment_attention_pooling", {"N": 65536, "d": 384}, (FLOOR, PLAIN, "implementations"), "sorted", PACKED),
     Case("cross_attention_pooling", {"B": 16, "L": 512, "T": 512, "d": 768}, ALL),
     Case("cross_attention_pooling", {"B": 2, "L": 4096, "T": 4096, "d": 256}, ALL),
     Case(
@@ -110,8 +113,8 @@ class Scale:
         return replace(case, sizes=self.sizes(case.sizes))
 
 
-QUICK = {"B": 8, "C": 20, "L": 4, "T": 4, "n": 4, "k": 4, "m": 4, "h": 4}
-TINY = {"B": 3, "C": 2, "L": 12, "T": 10, "n": 6, "k": 7, "m": 9, "d": 8, "h": 5, "H": 2, "c": 4}
+QUICK = {"B": 8, "N": 8, "C": 20, "L": 4, "T": 4, "n": 4, "k": 4, "m": 4, "h": 4}
+TINY = {"B": 3, "N": 40, "C": 2, "L": 12, "T": 10, "n": 6, "k": 7, "m": 9, "d": 8, "h": 5, "H": 2, "c": 4}
 
 SCALES = {
     scale.name: scale

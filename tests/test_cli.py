@@ -149,7 +149,7 @@ def test_the_demonstration_without_its_extras_names_both(monkeypatch):
 
 def test_the_list_has_every_row_with_its_source():
     output = run("list").output
-    for row in variants.VARIANTS:
+    for row in variants.BY_NAME.values():
         (line,) = (line for line in output.splitlines() if row.name in line.split()[:2])
         assert row.source in line
         assert row.equation[:20] in line
@@ -161,7 +161,7 @@ def test_the_list_has_every_row_with_its_source():
     ] == FAMILIES
 
 
-FAMILIES = list(dict.fromkeys(row.family for row in variants.VARIANTS))
+FAMILIES = list(dict.fromkeys(row.family for row in variants.BY_NAME.values()))
 
 
 def test_a_table_that_is_no_terminals_keeps_its_lines(tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_a_table_that_is_no_terminals_keeps_its_lines(tmp_path, monkeypatch):
         assert listing.console(file).width == listing.UNBOUNDED
 
 
-@pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", variants.BY_NAME.values(), ids=lambda row: row.name)
 def test_every_variant_is_shown_with_both_texts(row):
     for package in ("attnpool_ref", "attnpool_flax"):
         source = show.read_source(package, row)
@@ -211,7 +211,7 @@ def test_folding_code_keeps_its_words_and_its_block():
 def test_what_a_function_calls_in_its_file_stands_below_it_and_other_rows_do_not():
     text = show.read_source("attnpool_ref", variants.get("attention_pooling")).text
     assert "mean_pooling(x, mask)" in text, "it calls another row of its file"
-    assert re.findall(r"^def (\w+)", text, re.MULTILINE) == ["attention_pooling", "_average"]
+    assert re.findall(r"^def (\w+)", text, re.MULTILINE) == ["attention_pooling", "attention_scores", "_average"]
 
 
 def test_long_docstrings_are_cut_and_the_code_is_whole():

@@ -7,6 +7,8 @@ from attnpool_ref import conformance, variants
 
 every_row = pytest.mark.parametrize("row", [row.name for row in variants.VARIANTS])
 
+every_state = pytest.mark.parametrize("row", [row.name for row in variants.STATES])
+
 
 @every_row
 def test_results_gradients_and_hazards_in_float32(row):
@@ -20,3 +22,9 @@ def test_results_in_a_narrow_dtype(row):
     conformance.check(
         function, row, dtypes=("bfloat16",), shapes=(), gradients=False, laws=False, partial=False, long=False
     )
+
+
+@every_state
+def test_chunks_merge_to_the_dense_results_and_gradients_in_float32(row):
+    """Random chunks, one of them empty, in random order and bracketing; ``attnpool check`` judges all that dense rows have."""
+    conformance.check(attnpool_flax, row, dtypes=("float32",), shapes=(), laws=False, partial=False, long=False)

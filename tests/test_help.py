@@ -13,7 +13,7 @@ from attnpool_ref import variants
 ORDER = ("Args", "Returns", "Raises", "Source", "In JAX")
 FOR_NUMPY_ALONE = r"NumPy|asarray|\bnp\.|(?<!\.)\barray\(\["  # "array([" without a module before it is how NumPy prints
 
-every_row = pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
+every_row = pytest.mark.parametrize("row", variants.BY_NAME.values(), ids=lambda row: row.name)
 
 
 def help_of(row):
@@ -85,7 +85,7 @@ def test_help_is_indented_as_google_does_and_fits_the_screen(row):
 
 @pytest.mark.parametrize("name", NOTES)
 def test_a_note_stands_where_the_argument_does_and_nowhere_else(name):
-    for row in variants.VARIANTS:
+    for row in variants.BY_NAME.values():
         described = re.search(rf"^  {name}: (.*(?:\n    .*)*)", sections_of(help_of(row))["Args"], re.MULTILINE)
         assert bool(described) == (name in inspect.signature(getattr(attnpool_flax, row.name)).parameters), row.name
         assert not described or " ".join(described[1].split()) == NOTES[name], row.name

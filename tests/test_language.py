@@ -7,18 +7,19 @@ import pytest
 from attnpool_ref import language, variants
 
 
-@pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", variants.BY_NAME.values(), ids=lambda row: row.name)
 def test_a_row_says_again_what_its_text_says(row):
     """Written out again, arguments and results are the text, but for what stands for an argument's kind."""
     arguments = " ".join(_written(argument) for argument in row.arguments.values())
     results = [f"[{', '.join(axes)}]" for axes in row.results]
     result = results[0] if len(results) == 1 else f"({', '.join(results)})"
     assert f"{arguments} -> {result}" == row.shapes
-    assert len(row.relations) == len(row.rules)
+    lengths = [argument for argument in row.arguments.values() if argument.kind == "lengths"]
+    assert len(row.relations) == len(row.rules) + len(lengths)  # a mask and its lengths exclude each other
 
 
 def _written(argument):
-    kind = f":{argument.kind}" if argument.kind in ("int", "bool") else ""
+    kind = f":{argument.kind}" if argument.kind in language.KINDS else ""
     shapes = "|".join(f"[{', '.join(axes)}]" for axes in argument.shapes)
     return argument.name + "?" * argument.optional + "~" * (argument.kind == "stretch") + kind + shapes
 

@@ -16,10 +16,13 @@ from attnpool_flax import reductions
 from attnpool_ref import variants
 from attnpool_ref.language import Excludes, terms
 
-NAMES = [row.name for row in variants.VARIANTS]
+NAMES = [row.name for row in variants.BY_NAME.values()]
+OWN = ["merge_states", "finalize_state", "pad", "pack", "unpack"]
+"""Functions of states, and from and to lists of sequences, which are no rows."""
+
 PACKAGES = (attnpool_ref, attnpool_flax)
 
-every_row = pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
+every_row = pytest.mark.parametrize("row", variants.BY_NAME.values(), ids=lambda row: row.name)
 every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 
 
@@ -29,12 +32,12 @@ def public_functions(package):
 
 @every_package
 def test_the_functions_of_all_have_the_order_of_the_table(package):
-    own = ["chosen_implementation"] if package is attnpool_flax else []
+    own = [*OWN, *(["chosen_implementation"] if package is attnpool_flax else [])]
     assert public_functions(package) == NAMES + own
 
 
 def test_what_is_no_row_and_no_class_comes_last():
-    assert attnpool_flax.__all__[-2:] == ["linen", "chosen_implementation"]
+    assert attnpool_flax.__all__[-5:] == ["linen", "pad", "pack", "unpack", "chosen_implementation"]
 
 
 @every_package
@@ -56,7 +59,7 @@ def test_a_function_stands_in_the_file_of_its_family(package, row):
 
 
 def test_the_table_keeps_a_family_together():
-    families = [row.family for row in variants.VARIANTS]
+    families = [row.family for row in variants.BY_NAME.values()]
     assert sorted(families, key=families.index) == families
 
 
@@ -126,10 +129,10 @@ def calls_of(function, row, size=2):
     for name, argument in row.arguments.items():
         if name not in excluded:
             shape = [
-                size if axis == "..." else sum(size * number for number, _ in terms(axis))
+                size if axis in ("...", "num_segments") else sum(size * number for number, _ in terms(axis))
                 for axis in argument.shapes[0]
             ]
-            dtype = {"mask": bool, "bool": bool, "int": int}.get(argument.kind, np.float32)
+            dtype = int if argument.integers else {"mask": bool, "bool": bool}.get(argument.kind, np.float32)
             given[name] = jnp.ones(shape, dtype)
     choices = [{}]
     for name, allowed in row.options.items():
@@ -149,7 +152,11 @@ def test_the_signature_and_the_row_name_the_same_arguments(row):
 def test_an_argument_may_be_none_if_its_row_says_so(row):
     parameters = inspect.signature(getattr(attnpool_ref, row.name)).parameters
     for name, argument in row.arguments.items():
-        assert (parameters[name].default is None) == argument.optional, name
+        needed = (row.name, name) == (
+            "attention_state",
+            "query",
+        )  # it has the place of attention_pooling's, and no mean
+        assert (parameters[name].default is None) == (argument.optional or needed), name
 
 
 @every_row

@@ -166,4 +166,15 @@ def test_every_target_of_the_makefile_is_listed_by_help():
     text = (ROOT / "Makefile").read_text()
     phony = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)[1].split()
     assert re.findall(r"^(\w+): .*## ", text, re.MULTILINE) == phony
-    assert phony[1:] == ["demo", "check", "test", "peers", "lint", "docs", "verdicts", "bench", "accelerator"]
+    assert phony[1:] == [
+        "demo",
+        "check",
+        "test",
+        "peers",
+        "examples",
+        "lint",
+        "docs",
+        "verdicts",
+        "bench",
+        "accelerator",
+    ]

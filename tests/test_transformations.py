@@ -106,7 +106,7 @@ def test_scan_of_vmap_of_the_gradient_of_remat_gives_what_jit_gives(example):
         pairs = {k: v.reshape(2, BATCH // 2, *one, *v.shape[1:]) for k, v in split.items()}
         want, gradients, _ = example.computed
     else:
-        turned = [{k: np.roll(v, i, 0) for k, v in split.items()} for i in range(BATCH)]
+        turned = [{k: np.roll(v, i, 0) if v.ndim else v for k, v in split.items()} for i in range(BATCH)]
         pairs = jax.tree.map(lambda *parts: np.reshape(parts, (2, BATCH // 2, *parts[0].shape)), *turned)
         each = [example.jitted(arrays) for arrays in turned]
         want, gradients, _ = jax.tree.map(lambda *parts: np.stack(parts), *each)

@@ -17,8 +17,11 @@ from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.calling import arrange
 from attnpool_ref.conformance.subject import flatten
 
-WALKERS = [row for row in variants.VARIANTS if FRAMES[row.name].has_rules]
+WALKERS = [row for row in variants.VARIANTS if FRAMES[row.name].has_rules and row.family != "segments"]
 """The rows whose function walks over the tokens of a sequence; attention over many queries goes by blocks of these."""
+
+PACKED = [row for row in variants.VARIANTS if FRAMES[row.name].has_rules and row.family == "segments"]
+"""The rows whose function walks over packed tokens."""
 
 BATCH, SIZES = 16, {"L": 512, "T": 256, "d": 256, "e": 192, "q": 256, "n": 2}
 """Of each side more than ``tiles.WHOLE`` bytes, narrow dtypes included."""
@@ -108,8 +111,10 @@ def _tiles(program, shapes, trips=1):
         if equation.primitive.name == "dynamic_slice" and equation.invars[0].aval.shape in shapes:
             yield trips, equation.outvars[0].aval
         inside = trips * equation.params["length"] if equation.primitive.name == "scan" else trips
-        for inner in _programs(equation.params):
-            yield from _tiles(inner, shapes, inside)
+        found = [list(_tiles(inner, shapes, inside)) for inner in _programs(equation.params)]
+        if equation.primitive.name == "cond":  # one of the branches is run: the whole tile's is the longest
+            found = [max(found, key=lambda cuts: sum(trips * size(tile) for trips, tile in cuts))]
+        yield from (cut for cuts in found for cut in cuts)
 
 
 def _programs(params):

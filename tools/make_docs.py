@@ -16,6 +16,9 @@ from attnpool_ref import variants
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PATH, BUGS_PATH = DOCS / "variants.md", DOCS / "bugs.md"
+STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
+"""Functions without a row of their own."""
+
 SECTIONS = ("Args", "Returns", "Raises", "Source")
 INTRODUCTION = """
 <!-- Written by tools/make_docs.py from the table and the docstrings (`make docs`), not by hand. -->
@@ -44,9 +47,10 @@ arbitrary. [variants.md](variants.md) says what each function computes.
 def page():
     """The text of the page."""
     parts = [INTRODUCTION]
-    for family, rows in groupby(variants.VARIANTS, key=lambda row: row.family):
+    for family, rows in groupby(variants.BY_NAME.values(), key=lambda row: row.family):
         module = importlib.import_module(f"attnpool_ref.{family}")
         parts += [f"## {family}", inspect.getdoc(module), *map(_variant, rows)]
+        parts += [_of_states(function) for function in STATES if function.__module__ == module.__name__]
     sources = "\n".join(f"* `{key}`: {text}" for key, text in variants.SOURCES.items())
     return "\n\n".join([*parts, f"## Sources\n\n{sources}"]) + "\n"
 
@@ -85,24 +89,40 @@ def _flat(printed):
 
 
 def _variant(row):
-    function = getattr(attnpool_ref, row.name)
-    signature = inspect.signature(function)
-    body, sections, example = _parts(inspect.getdoc(function))
-    in_jax = inspect.signature(getattr(attnpool_flax, row.name)).parameters.items()
-    added = [f"`{parameter}`" for name, parameter in in_jax if name not in signature.parameters]
-    facts = [f"* shapes: `{_plain(row.shapes)}`"]
+    sections = _parts(inspect.getdoc(getattr(attnpool_ref, row.name)))[1]
+    facts = [f"* shapes: `{_plain(row.shapes)}`" + (", when it is finalized" if row.state else "")]
     if row.weights:
         facts.append(f"* `return_weights=True` adds: `{row.weights}`")
     facts += [f"* `{key}`: {', '.join(f'`{v!r}`' for v in names)}" for key, names in _named_options(row)]
-    facts.append(f"* in JAX also: {', '.join(added)}" if added else "* in JAX: the same signature")
+    facts.append(_in_jax(row.name))
     if row.module:
         facts.append(f"* Flax module: `{row.module}`")
     facts.append(f"* source: {_inline(sections['Source'])} `{row.source}`")
+    return _section(row.name, facts)
+
+
+def _of_states(function):
+    """The section of what takes states on, and has no row."""
+    name, sections = function.__name__, _parts(inspect.getdoc(function))[1]
+    return _section(name, [_in_jax(name), f"* source: {_inline(sections['Source'])}"])
+
+
+def _in_jax(name):
+    """What the implementation's signature has beyond the definition's."""
+    signature = inspect.signature(getattr(attnpool_ref, name))
+    in_jax = inspect.signature(getattr(attnpool_flax, name)).parameters.items()
+    added = [f"`{parameter}`" for key, parameter in in_jax if key not in signature.parameters]
+    return f"* in JAX also: {', '.join(added)}" if added else "* in JAX: the same signature"
+
+
+def _section(name, facts):
+    function = getattr(attnpool_ref, name)
+    body, sections, example = _parts(inspect.getdoc(function))
     return "\n\n".join(
         [
-            f"### {row.name}",
+            f"### {name}",
             _blocks(body),
-            f"```python\n{row.name}{signature}\n```",
+            f"```python\n{name}{inspect.signature(function)}\n```",
             "\n".join(facts),
             "Arguments:\n\n" + _arguments(sections["Args"]),
             f"Returns {_inline(sections['Returns'])}",
@@ -151,7 +171,7 @@ def _arguments(text):
 
 def _plain(shapes):
     """The shapes without the marks that only the checks read."""
-    return shapes.replace("?~", "?").replace(":int", "").replace(":bool", "")
+    return re.sub(r":\w+", "", shapes.replace("?~", "?"))
 
 
 if __name__ == "__main__":

@@ -35,13 +35,13 @@ class Language:
 
 LANGUAGES = {
     "attnpool_ref": Language(
-        header="from typing import Any, Final, Literal, overload\n\n"
+        header="from collections.abc import Iterable\nfrom typing import Any, Final, Literal, TypeVar, overload\n\n"
         "import numpy as np\nfrom numpy.typing import ArrayLike, NDArray",
         result="NDArray[Any]",
         mask_result="NDArray[np.bool_]",
     ),
     "attnpool_flax": Language(
-        header="from typing import Any, Final, Literal, Protocol, overload\n\n"
+        header="from collections.abc import Iterable\nfrom typing import Any, Final, Literal, Protocol, TypeVar, overload\n\n"
         "import jax.typing\nfrom jax import Array\nfrom jax.lax import PrecisionLike",
         result="Array",
         mask_result="Array",
@@ -53,14 +53,27 @@ HOLDERS = """class HoldsArray(Protocol):  # what a module's parameter is
 ArrayLike = jax.typing.ArrayLike | HoldsArray"""
 
 
+LISTS = """def pad(sequences: Iterable[{one}], *, length: int | None = None, side: Literal["right", "left"] = "right") -> tuple[{array}, {mask}]: ...
+
+def pack(sequences: Iterable[{one}]) -> tuple[{array}, {array}, int]: ...
+
+def unpack(x: {one}, segment_ids: {one}, num_segments: int) -> list[{array}]: ..."""
+"""What goes from and to lists, which no row describes."""
+
+
 def stub(package):
     """The text of a package's stub."""
     namespace, language = importlib.import_module(package), LANGUAGES[package]
     parts = [FIRST_LINE, language.header, "\n".join(_reexports(namespace))]
+    parts.append(_states(package))
     if package == "attnpool_flax":
         parts.append(HOLDERS)
     parts.append(f"__version__: Final[str]\n__all__ = {namespace.__all__!r}")
-    parts += [_function(row, inspect.signature(getattr(namespace, row.name)), language) for row in variants.VARIANTS]
+    parts += [
+        _function(row, inspect.signature(getattr(namespace, row.name)), language) for row in variants.BY_NAME.values()
+    ]
+    parts += [_merge(namespace.merge_states), _finalize(namespace.finalize_state, language)]
+    parts.append(LISTS.format(array=language.result, mask=language.mask_result, one="ArrayLike"))
     if package == "attnpool_flax":
         parts.append("def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...")
     return _formatted("\n\n".join(parts) + "\n")
@@ -76,7 +89,34 @@ def _reexports(namespace):
             yield f"from {namespace.__name__} import {name} as {name}"
 
 
+def _states(package):
+    """The kinds of states, and what stands for any one of them."""
+    kinds = [_kind(row) for row in variants.STATES]
+    names = ", ".join(kinds)
+    listed = "\n".join(f"from {package}.states import {kind} as {kind}" for kind in kinds)
+    return f'{listed}\n\n_State = TypeVar("_State", {names})'
+
+
+def _kind(row):
+    """The class of the states that a function gives."""
+    return "".join(word.capitalize() for word in row.name.split("_"))
+
+
+def _merge(function):
+    (a, b) = inspect.signature(function).parameters
+    return f"def {function.__name__}({a}: _State, {b}: _State) -> _State: ..."
+
+
+def _finalize(function, language):
+    state, *rest = inspect.signature(function).parameters
+    kernels = [f"{name}: {OF_JAX.get(name, 'ArrayLike | None')} = None" for name in rest]
+    kinds = " | ".join(map(_kind, variants.STATES))
+    return f"def {function.__name__}({state}: {kinds}, *, {', '.join(kernels)}) -> {language.result}: ..."
+
+
 def _function(row, signature, language):
+    if row.state:
+        return _definition(row, signature, _kind(row))
     pooled = _result(row.results, language.mask_result if row.family == "masks" else language.result)
     if not row.weights:
         return _definition(row, signature, pooled)
@@ -112,7 +152,7 @@ def _annotation(row, parameter, weights_annotation):
         allowed = row.options[parameter.name]
         return STATIC[allowed] if isinstance(allowed, str) else f"Literal[{', '.join(map(repr, allowed))}]"
     argument = row.arguments[parameter.name]
-    return "ArrayLike | None" if argument.optional else "ArrayLike"
+    return "ArrayLike | None" if argument.optional or parameter.default is None else "ArrayLike"
 
 
 def _result(results, array):

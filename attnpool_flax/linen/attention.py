@@ -44,7 +44,7 @@ class AdditiveAttention(TokenWalker):
     bias_init: Initializer = BIAS_INIT
 
     @nn.compact
-    def __call__(self, query, key, value, mask=None, *, deterministic=None, return_weights=False):
+    def __call__(self, query, key, value, mask=None, *, lengths=None, deterministic=None, return_weights=False):
         """Attends.
 
         Args:
@@ -52,6 +52,7 @@ class AdditiveAttention(TokenWalker):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
           deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
           return_weights: also return the weights, as they are before dropout.
 
@@ -65,6 +66,7 @@ class AdditiveAttention(TokenWalker):
             cast(key, self.dtype),
             cast(value, self.dtype),
             mask=mask,
+            lengths=lengths,
             dropout_multiplier=multiplier(self, "AdditiveAttention", deterministic, query=query, key=key, value=value),
             return_weights=return_weights,
             implementation=self.implementation,
@@ -106,7 +108,7 @@ class TanhSumAttention(TokenWalker):
     bias_init: Initializer = BIAS_INIT
 
     @nn.compact
-    def __call__(self, query, key, value, mask=None, *, return_weights=False):
+    def __call__(self, query, key, value, mask=None, *, lengths=None, return_weights=False):
         """Attends.
 
         Args:
@@ -114,6 +116,7 @@ class TanhSumAttention(TokenWalker):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
           return_weights: also return the weights.
 
         Returns:
@@ -126,6 +129,7 @@ class TanhSumAttention(TokenWalker):
             cast(key, self.dtype),
             cast(value, self.dtype),
             mask=mask,
+            lengths=lengths,
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
@@ -232,7 +236,7 @@ class MultiHeadAttention(TokenWalker):
     bias_init: Initializer = BIAS_INIT
 
     @nn.compact
-    def __call__(self, query, key, value, mask=None, *, deterministic=None, return_weights=False):
+    def __call__(self, query, key, value, mask=None, *, lengths=None, deterministic=None, return_weights=False):
         """Attends with several heads.
 
         Args:
@@ -240,6 +244,7 @@ class MultiHeadAttention(TokenWalker):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key.
+          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
           deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
           return_weights: also return the weights, as they are before dropout.
 
@@ -257,6 +262,7 @@ class MultiHeadAttention(TokenWalker):
             cast(key, self.dtype),
             cast(value, self.dtype),
             mask=mask,
+            lengths=lengths,
             dropout_multiplier=multiplier(self, "MultiHeadAttention", deterministic, query=query, key=key, value=value),
             return_weights=return_weights,
             implementation=self.implementation,

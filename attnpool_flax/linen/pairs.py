@@ -4,9 +4,11 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
+from attnpool_flax.layouts import in_layout
 from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.parameters import KERNEL_INIT, cast, read_sizes
+from attnpool_flax.segments import segment_cross_attention_pooling
 
 
 class CrossAttentionPool(TokenWalker):
@@ -49,7 +51,20 @@ class CrossAttentionPool(TokenWalker):
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
-    def __call__(self, x, y, x_mask=None, y_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        x,
+        y,
+        x_mask=None,
+        y_mask=None,
+        *,
+        x_lengths=None,
+        y_lengths=None,
+        x_segment_ids=None,
+        y_segment_ids=None,
+        num_segments=None,
+        return_weights=False,
+    ):
         """Pools two sequences, each by how well its tokens suit the other.
 
         Args:
@@ -57,7 +72,12 @@ class CrossAttentionPool(TokenWalker):
           y: [..., T, e] tokens.
           x_mask: bool, broadcastable to [..., L], True = real.
           y_mask: bool, broadcastable to [..., T], True = real.
+          x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
+          y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
           return_weights: also return the weights.
+          x_segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with both others.
+          y_segment_ids: int [M], the segment of each token of packed tokens y [M, e].
+          num_segments: the number of segments, an integer; the results then have them for batch axes.
 
         Returns:
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
@@ -65,15 +85,25 @@ class CrossAttentionPool(TokenWalker):
         unnamed = self.x_features is None and self.y_features is None
         sizes = read_sizes("CrossAttentionPool", {"x": x, "y": y}) if unnamed and self.qk_features is not None else {}
         parameters = values(self, "CrossAttentionPool", sizes, kernel=self.kernel_init)
-        return cross_attention_pooling(
-            cast(x, self.dtype),
-            cast(y, self.dtype),
+        lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
+        numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
+        pool = in_layout(
+            "CrossAttentionPool",
+            cross_attention_pooling,
+            segment_cross_attention_pooling,
+            num_segments,
+            lengths,
+            None if self.is_initializing() else self.axis_name,
+            **numbers,
+        )
+        return pool(
+            x=cast(x, self.dtype),
+            y=cast(y, self.dtype),
             x_mask=x_mask,
             y_mask=y_mask,
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,
-            axis_name=None if self.is_initializing() else self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **parameters,
@@ -105,7 +135,17 @@ class CodeWiseAttention(TokenWalker):
     implementation: str | None = None
 
     @nn.compact
-    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        query,
+        context,
+        query_mask=None,
+        context_mask=None,
+        *,
+        query_lengths=None,
+        context_lengths=None,
+        return_weights=False,
+    ):
         """Pools the context by each token's best score.
 
         Args:
@@ -113,6 +153,8 @@ class CodeWiseAttention(TokenWalker):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -123,6 +165,8 @@ class CodeWiseAttention(TokenWalker):
             cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
+            query_lengths=query_lengths,
+            context_lengths=context_lengths,
             scale=self.scale,
             return_weights=return_weights,
             implementation=self.implementation,
@@ -155,7 +199,17 @@ class MaskAttention(TokenWalker):
     implementation: str | None = None
 
     @nn.compact
-    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        query,
+        context,
+        query_mask=None,
+        context_mask=None,
+        *,
+        query_lengths=None,
+        context_lengths=None,
+        return_weights=False,
+    ):
         """Chooses softly among the query's tokens, for each token of the context.
 
         Args:
@@ -163,6 +217,8 @@ class MaskAttention(TokenWalker):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -173,6 +229,8 @@ class MaskAttention(TokenWalker):
             cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
+            query_lengths=query_lengths,
+            context_lengths=context_lengths,
             scale=self.scale,
             return_weights=return_weights,
             implementation=self.implementation,
@@ -207,7 +265,17 @@ class BiDAFAttention(TokenWalker):
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
-    def __call__(self, context, query, context_mask=None, query_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        context,
+        query,
+        context_mask=None,
+        query_mask=None,
+        *,
+        context_lengths=None,
+        query_lengths=None,
+        return_weights=False,
+    ):
         """Puts beside each context token what the query says about it.
 
         Args:
@@ -215,6 +283,8 @@ class BiDAFAttention(TokenWalker):
           query: [..., J, d] tokens.
           context_mask: bool, broadcastable to [..., T], True = real.
           query_mask: bool, broadcastable to [..., J], True = real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -227,6 +297,8 @@ class BiDAFAttention(TokenWalker):
             cast(query, self.dtype),
             context_mask=context_mask,
             query_mask=query_mask,
+            context_lengths=context_lengths,
+            query_lengths=query_lengths,
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,

@@ -4,9 +4,11 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
+from attnpool_flax.layouts import in_layout
 from attnpool_flax.linen.creation import TokenWalker, multiplier, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features, read_sizes
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
+from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
 
 class WeightedPool(TokenWalker):
@@ -34,19 +36,25 @@ class WeightedPool(TokenWalker):
     implementation: str | None = None
 
     @nn.compact
-    def __call__(self, x, mask=None):
+    def __call__(self, x, mask=None, *, lengths=None):
         """Pools tokens.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
         Returns:
           [..., d].
         """
         parameters = values(self, "WeightedPool", read_sizes("WeightedPool", {"x": x}))
         return weighted_pooling(
-            cast(x, self.dtype), mask=mask, implementation=self.implementation, precision=self.precision, **parameters
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            implementation=self.implementation,
+            precision=self.precision,
+            **parameters,
         )
 
 
@@ -93,21 +101,43 @@ class AttentionPool(TokenWalker):
     query_init: Initializer = QUERY_INIT
 
     @nn.compact
-    def __call__(self, x, mask=None, *, deterministic=None, return_weights=False):
+    def __call__(
+        self,
+        x,
+        mask=None,
+        *,
+        lengths=None,
+        segment_ids=None,
+        num_segments=None,
+        deterministic=None,
+        return_weights=False,
+    ):
         """Pools tokens.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
           return_weights: also return the weights, as they are before dropout.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
         """
         sizes = read_sizes("AttentionPool", {"x": x})
         parameters = values(self, "AttentionPool", sizes, kernel=self.kernel_init, query=self.query_init)
-        return attention_pooling(
+        pool = in_layout(
+            "AttentionPool",
+            attention_pooling,
+            segment_attention_pooling,
+            num_segments,
+            {"lengths": lengths},
+            None if self.is_initializing() else self.axis_name,
+            segment_ids=segment_ids,
+        )
+        return pool(
             cast(x, self.dtype),
             mask=mask,
             normalize_query=self.normalize_query,
@@ -115,7 +145,6 @@ class AttentionPool(TokenWalker):
             scale=self.scale,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, x=x),
             return_weights=return_weights,
-            axis_name=None if self.is_initializing() else self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **parameters,
@@ -170,14 +199,27 @@ class MultiHeadAttentionPool(TokenWalker):
     query_init: Initializer = QUERY_INIT
 
     @nn.compact
-    def __call__(self, x, mask=None, *, deterministic=None, return_weights=False):
+    def __call__(
+        self,
+        x,
+        mask=None,
+        *,
+        lengths=None,
+        segment_ids=None,
+        num_segments=None,
+        deterministic=None,
+        return_weights=False,
+    ):
         """Pools tokens, once for each learned query.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
           return_weights: also return the weights, as they are before dropout.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
@@ -190,12 +232,20 @@ class MultiHeadAttentionPool(TokenWalker):
         parameters = values(
             self, "MultiHeadAttentionPool", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init
         )
-        return multi_head_attention_pooling(
+        pool = in_layout(
+            "MultiHeadAttentionPool",
+            multi_head_attention_pooling,
+            segment_multi_head_attention_pooling,
+            num_segments,
+            {"lengths": lengths},
+            None if self.is_initializing() else self.axis_name,
+            segment_ids=segment_ids,
+        )
+        return pool(
             cast(x, self.dtype),
             mask=mask,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, x=x),
             return_weights=return_weights,
-            axis_name=None if self.is_initializing() else self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **parameters,

@@ -68,7 +68,9 @@ class AdditiveAttention(nnx.Module):
         create(self, "AdditiveAttention", rngs, kernel=kernel_init, bias=bias_init)
         self.dropout = create_dropout("AdditiveAttention", dropout_rate, rngs)
 
-    def __call__(self, query, key, value, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+    def __call__(
+        self, query, key, value, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False
+    ):
         """Attends.
 
         Args:
@@ -76,6 +78,7 @@ class AdditiveAttention(nnx.Module):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
@@ -88,6 +91,7 @@ class AdditiveAttention(nnx.Module):
             cast(key, self.dtype),
             cast(value, self.dtype),
             mask=mask,
+            lengths=lengths,
             dropout_multiplier=multiplier(
                 self, "AdditiveAttention", deterministic, rngs, query=query, key=key, value=value
             ),
@@ -150,7 +154,7 @@ class TanhSumAttention(nnx.Module):
         self.implementation = implementation
         create(self, "TanhSumAttention", rngs, kernel=kernel_init, bias=bias_init)
 
-    def __call__(self, query, key, value, mask=None, *, return_weights=False):
+    def __call__(self, query, key, value, mask=None, *, lengths=None, return_weights=False):
         """Attends.
 
         Args:
@@ -158,6 +162,7 @@ class TanhSumAttention(nnx.Module):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
+          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
           return_weights: also return the weights.
 
         Returns:
@@ -168,6 +173,7 @@ class TanhSumAttention(nnx.Module):
             cast(key, self.dtype),
             cast(value, self.dtype),
             mask=mask,
+            lengths=lengths,
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
@@ -332,7 +338,9 @@ class MultiHeadAttention(nnx.Module):
         create(self, "MultiHeadAttention", rngs, kernel=kernel_init, bias=bias_init)
         self.dropout = create_dropout("MultiHeadAttention", dropout_rate, rngs)
 
-    def __call__(self, query, key, value, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+    def __call__(
+        self, query, key, value, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False
+    ):
         """Attends with several heads.
 
         Args:
@@ -340,6 +348,7 @@ class MultiHeadAttention(nnx.Module):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key.
+          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
@@ -352,6 +361,7 @@ class MultiHeadAttention(nnx.Module):
             cast(key, self.dtype),
             cast(value, self.dtype),
             mask=mask,
+            lengths=lengths,
             dropout_multiplier=multiplier(
                 self, "MultiHeadAttention", deterministic, rngs, query=query, key=key, value=value
             ),

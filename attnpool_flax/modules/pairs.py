@@ -4,9 +4,11 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
+from attnpool_flax.layouts import in_layout
 from attnpool_flax.modules.creation import create, values
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.parameters import KERNEL_INIT, cast
+from attnpool_flax.segments import segment_cross_attention_pooling
 
 
 class CrossAttentionPool(nnx.Module):
@@ -67,7 +69,20 @@ class CrossAttentionPool(nnx.Module):
         self.axis_name = axis_name
         create(self, "CrossAttentionPool", rngs, kernel=kernel_init)
 
-    def __call__(self, x, y, x_mask=None, y_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        x,
+        y,
+        x_mask=None,
+        y_mask=None,
+        *,
+        x_lengths=None,
+        y_lengths=None,
+        x_segment_ids=None,
+        y_segment_ids=None,
+        num_segments=None,
+        return_weights=False,
+    ):
         """Pools two sequences, each by how well its tokens suit the other.
 
         Args:
@@ -75,20 +90,35 @@ class CrossAttentionPool(nnx.Module):
           y: [..., T, e] tokens.
           x_mask: bool, broadcastable to [..., L], True = real.
           y_mask: bool, broadcastable to [..., T], True = real.
+          x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
+          y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
           return_weights: also return the weights.
+          x_segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with both others.
+          y_segment_ids: int [M], the segment of each token of packed tokens y [M, e].
+          num_segments: the number of segments, an integer; the results then have them for batch axes.
 
         Returns:
           ([..., d], [..., e]), and with ``return_weights`` the weights ([..., L], [..., T]).
         """
-        return cross_attention_pooling(
-            cast(x, self.dtype),
-            cast(y, self.dtype),
+        lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
+        numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
+        pool = in_layout(
+            "CrossAttentionPool",
+            cross_attention_pooling,
+            segment_cross_attention_pooling,
+            num_segments,
+            lengths,
+            self.axis_name,
+            **numbers,
+        )
+        return pool(
+            x=cast(x, self.dtype),
+            y=cast(y, self.dtype),
             x_mask=x_mask,
             y_mask=y_mask,
             reduction=self.reduction,
             scale=self.scale,
             return_weights=return_weights,
-            axis_name=self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **values(self, "CrossAttentionPool"),
@@ -128,7 +158,17 @@ class CodeWiseAttention(nnx.Module):
         self.implementation = implementation
         create(self, "CodeWiseAttention", rngs)
 
-    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        query,
+        context,
+        query_mask=None,
+        context_mask=None,
+        *,
+        query_lengths=None,
+        context_lengths=None,
+        return_weights=False,
+    ):
         """Pools the context by each token's best score.
 
         Args:
@@ -136,6 +176,8 @@ class CodeWiseAttention(nnx.Module):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -146,6 +188,8 @@ class CodeWiseAttention(nnx.Module):
             cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
+            query_lengths=query_lengths,
+            context_lengths=context_lengths,
             scale=self.scale,
             return_weights=return_weights,
             implementation=self.implementation,
@@ -186,7 +230,17 @@ class MaskAttention(nnx.Module):
         self.implementation = implementation
         create(self, "MaskAttention", rngs)
 
-    def __call__(self, query, context, query_mask=None, context_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        query,
+        context,
+        query_mask=None,
+        context_mask=None,
+        *,
+        query_lengths=None,
+        context_lengths=None,
+        return_weights=False,
+    ):
         """Chooses softly among the query's tokens, for each token of the context.
 
         Args:
@@ -194,6 +248,8 @@ class MaskAttention(nnx.Module):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -204,6 +260,8 @@ class MaskAttention(nnx.Module):
             cast(context, self.dtype),
             query_mask=query_mask,
             context_mask=context_mask,
+            query_lengths=query_lengths,
+            context_lengths=context_lengths,
             scale=self.scale,
             return_weights=return_weights,
             implementation=self.implementation,
@@ -251,7 +309,17 @@ class BiDAFAttention(nnx.Module):
         self.implementation = implementation
         create(self, "BiDAFAttention", rngs, kernel=kernel_init)
 
-    def __call__(self, context, query, context_mask=None, query_mask=None, *, return_weights=False):
+    def __call__(
+        self,
+        context,
+        query,
+        context_mask=None,
+        query_mask=None,
+        *,
+        context_lengths=None,
+        query_lengths=None,
+        return_weights=False,
+    ):
         """Puts beside each context token what the query says about it.
 
         Args:
@@ -259,6 +327,8 @@ class BiDAFAttention(nnx.Module):
           query: [..., J, d] tokens.
           context_mask: bool, broadcastable to [..., T], True = real.
           query_mask: bool, broadcastable to [..., J], True = real.
+          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
           return_weights: also return the weights.
 
         Returns:
@@ -269,6 +339,8 @@ class BiDAFAttention(nnx.Module):
             cast(query, self.dtype),
             context_mask=context_mask,
             query_mask=query_mask,
+            context_lengths=context_lengths,
+            query_lengths=query_lengths,
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,

@@ -4,9 +4,11 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
+from attnpool_flax.layouts import in_layout
 from attnpool_flax.modules.creation import create, create_dropout, multiplier, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
+from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
 
 class WeightedPool(nnx.Module):
@@ -46,12 +48,13 @@ class WeightedPool(nnx.Module):
         self.implementation = implementation
         create(self, "WeightedPool", rngs)
 
-    def __call__(self, x, mask=None):
+    def __call__(self, x, mask=None, *, lengths=None):
         """Pools tokens.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
         Returns:
           [..., d].
@@ -59,6 +62,7 @@ class WeightedPool(nnx.Module):
         return weighted_pooling(
             cast(x, self.dtype),
             mask=mask,
+            lengths=lengths,
             implementation=self.implementation,
             precision=self.precision,
             **values(self, "WeightedPool"),
@@ -132,20 +136,43 @@ class AttentionPool(nnx.Module):
         create(self, "AttentionPool", rngs, kernel=kernel_init, query=query_init)
         self.dropout = create_dropout("AttentionPool", dropout_rate, rngs)
 
-    def __call__(self, x, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+    def __call__(
+        self,
+        x,
+        mask=None,
+        *,
+        lengths=None,
+        segment_ids=None,
+        num_segments=None,
+        deterministic=None,
+        rngs=None,
+        return_weights=False,
+    ):
         """Pools tokens.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
         """
-        return attention_pooling(
+        pool = in_layout(
+            "AttentionPool",
+            attention_pooling,
+            segment_attention_pooling,
+            num_segments,
+            {"lengths": lengths},
+            self.axis_name,
+            segment_ids=segment_ids,
+        )
+        return pool(
             cast(x, self.dtype),
             mask=mask,
             normalize_query=self.normalize_query,
@@ -153,7 +180,6 @@ class AttentionPool(nnx.Module):
             scale=self.scale,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
-            axis_name=self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **values(self, "AttentionPool"),
@@ -237,25 +263,47 @@ class MultiHeadAttentionPool(nnx.Module):
         create(self, "MultiHeadAttentionPool", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
         self.dropout = create_dropout("MultiHeadAttentionPool", dropout_rate, rngs)
 
-    def __call__(self, x, mask=None, *, deterministic=None, rngs=None, return_weights=False):
+    def __call__(
+        self,
+        x,
+        mask=None,
+        *,
+        lengths=None,
+        segment_ids=None,
+        num_segments=None,
+        deterministic=None,
+        rngs=None,
+        return_weights=False,
+    ):
         """Pools tokens, once for each learned query.
 
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
         """
-        return multi_head_attention_pooling(
+        pool = in_layout(
+            "MultiHeadAttentionPool",
+            multi_head_attention_pooling,
+            segment_multi_head_attention_pooling,
+            num_segments,
+            {"lengths": lengths},
+            self.axis_name,
+            segment_ids=segment_ids,
+        )
+        return pool(
             cast(x, self.dtype),
             mask=mask,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
-            axis_name=self.axis_name,
             implementation=self.implementation,
             precision=self.precision,
             **values(self, "MultiHeadAttentionPool"),

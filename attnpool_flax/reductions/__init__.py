@@ -4,7 +4,7 @@ A pooling says which score and which reduction, :class:`Dense` which tokens belo
 are walked. Each reduction is a commutative monoid with a state, so that parts can be walked apart and merged.
 """
 
-from attnpool_flax.reductions.dense import Dense, softmax_together, summed_together
+from attnpool_flax.reductions.dense import Dense
 from attnpool_flax.reductions.implementations import (
     IMPLEMENTATIONS,
     chosen,
@@ -15,10 +15,13 @@ from attnpool_flax.reductions.implementations import (
     varies,
 )
 from attnpool_flax.reductions.mesh import names_of
+from attnpool_flax.reductions.packed import Packed
+from attnpool_flax.reductions.together import softmax_together, summed_together
 
 __all__ = [
     "IMPLEMENTATIONS",
     "Dense",
+    "Packed",
     "chosen",
     "chosen_for_units",
     "in_forward_mode",

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
 from attnpool_flax.rounding import largest
 
@@ -31,24 +32,19 @@ def finalize(state):
 
 
 def plain(x, mask):
-    """[B, d] of tokens [B or 1, L, d] and a mask [B, L] or None, whole; differentiable in every mode."""
+    """The state of tokens [B or 1, L, d] and a mask [B, L] or None, whole; differentiable in every mode."""
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     x = jnp.where(real[..., None], x, -jnp.inf)
-    top = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
-    return jnp.where(jnp.any(real, 1)[:, None], largest(x, real[..., None] & (x == top), 1), 0)
-
-
-def state(x, mask, by_tiles):
-    """The state of tokens [B or 1, L, d] and a mask [B, L] or None, without gradients."""
-    return _state(x, mask) if by_tiles else _state_plain(x, mask)
+    top = small(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
+    tied = real[..., None] & (x == top)
+    return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
 
 def reached(x, mask, state, axis_name):
-    """The largest values [B, d] of the state of all devices; its gradient goes to this device's tokens that reach them."""
+    """The largest values [B, d] of the state of all devices; their gradient goes to this device's tokens that reach them."""
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
-    return _reached(
-        x, real[..., None] & (lax.stop_gradient(x) == state.extreme[:, None]), finalize(state), state.count, axis_name
-    )
+    tied = real[..., None] & (lax.stop_gradient(x) == state.extreme[:, None])
+    return _reached(x, tied, state.extreme, state.count, axis_name)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(4,))
@@ -67,7 +63,7 @@ def _reached_jvp(axis_name, primals, tangents):
 @jax.custom_vjp
 def tiled(x, mask):
     """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
-    return finalize(_state(x, mask))
+    return _state(x, mask)
 
 
 def _state(x, mask):
@@ -88,10 +84,13 @@ def _of(x, real):
 
 
 def _state_tiles(x, mask, *, plan):
-    def part(trip):
-        keep = jnp.broadcast_to(tiles.new(plan, trip), (plan.rows, plan.size))
+    def of_tile(trip, plan):
+        keep = jnp.broadcast_to(tiles.new(plan, trip), (plan.rows, plan.taken))
         keep = keep if mask is None else keep & tiles.cut(mask, plan, trip)
-        return _of(tiles.cut(x, plan, trip), keep)
+        return (), _of(tiles.cut(x, plan, trip), keep)
+
+    def part(trip):
+        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
 
     state = lax.map(part, jnp.arange(plan.trips))
     tops, counts, some = (tiles.joined_rows(value, plan) for value in state)
@@ -102,11 +101,12 @@ def _state_tiles(x, mask, *, plan):
 
 def _keep(x, mask):
     state = _state(x, mask)
-    return finalize(state), (x, mask, state)
+    return state, (x, mask, state)
 
 
-def _backward(kept, of_top):
+def _backward(kept, cotangents):
     x, mask, state = kept
+    of_top = cotangents.extreme  # the others are integers
     share = of_top / jnp.maximum(state.count, 1).astype(of_top.dtype)
     reaches = x == state.extreme[:, None]
     if mask is not None:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
 
@@ -70,7 +71,7 @@ def plain(x, mask, scored, queries, multiplier, precision):
     x = x.astype(queries.dtype)
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
-    scores = _scored(products(x, queries, precision), scored)
+    scores = small(_scored(products(x, queries, precision), scored))
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
     top = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
@@ -96,7 +97,7 @@ def _forward(x, mask, scored, queries, multiplier, precision):
 
 
 def _forward_tiles(x, mask, scored, queries, multiplier, *, plan, precision):
-    def part(trip):
+    def of_tile(trip, plan):
         tokens, keep = tiles.tile(x, mask, plan, trip, queries.dtype)
         scores = products_of_tile(tokens, tiles.of_rows(queries, plan, trip), precision)
         if scored is not None:
@@ -107,9 +108,12 @@ def _forward_tiles(x, mask, scored, queries, multiplier, *, plan, precision):
         taken = unnormalized
         if multiplier is not None:
             taken = unnormalized * jnp.where(keep[..., None], tiles.cut(multiplier, plan, trip), 0)
-        return scores, top, jnp.sum(unnormalized, 1), sums_of_tile(taken, tokens, precision)
+        return (scores,), (top, jnp.sum(unnormalized, 1), sums_of_tile(taken, tokens, precision))
 
-    scores, *state = lax.map(part, jnp.arange(plan.trips))
+    def part(trip):
+        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip, (-jnp.inf,))
+
+    (scores,), state = lax.map(part, jnp.arange(plan.trips))
     top, total, sums = (tiles.joined_rows(value, plan) for value in state)
     state = _merged(top, total, sums)
     return tiles.joined(scores, plan), state
@@ -145,7 +149,7 @@ def _slopes_tiles(x, mask, queries, multiplier, unnormalized, in_scores, in_tota
     """Gradients of the scores, the queries and the multiplier; x is read once."""
     shared = queries.shape[0] == 1
 
-    def part(carry, trip):
+    def of_tile(trip, plan):
         tokens, keep = tiles.tile(x, mask, plan, trip, queries.dtype)
         reached = products_of_tile(tokens, tiles.of_rows(in_sum, plan, trip), precision)
         exponential = tiles.cut(unnormalized, plan, trip)
@@ -156,26 +160,24 @@ def _slopes_tiles(x, mask, queries, multiplier, unnormalized, in_scores, in_tota
         slope = jnp.where(keep[..., None], slope, 0)
         kept = slope, *(() if multiplier is None else (jnp.where(keep[..., None], exponential * reached, 0),))
         if not shared:
-            return carry, (sums_of_tile(slope, tokens, precision), *kept)
+            return kept, sums_of_tile(slope, tokens, precision)
         counted = slope if plan.rows == 1 else jnp.where(tiles.new_rows(plan, trip)[:, None, None], slope, 0)
         rows, size, width = tokens.shape
         flat = jnp.reshape(counted, (1, rows * size, -1)), jnp.reshape(tokens, (1, rows * size, width))
-        return carry + sums_of_tile(*flat, precision), kept
+        return kept, sums_of_tile(*flat, precision)
 
-    first = _zero_like(queries, x) if shared else ()
-    of_queries, (*own, of_scores), of_multiplier = _unpacked(lax.scan(part, first, jnp.arange(plan.trips)), multiplier)
-    if not shared:
-        of_queries = summed(tiles.joined_rows(own[0], plan))
-    return (
-        tiles.joined(of_scores, plan),
-        of_queries,
-        None if of_multiplier is None else tiles.joined(of_multiplier, plan),
-    )
+    def part(carry, trip):
+        fills = (0,) * (1 if multiplier is None else 2)
+        kept, of_queries = tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip, fills)
+        return (carry + of_queries, kept) if shared else (carry, (kept, of_queries))
 
-
-def _unpacked(result, multiplier):
-    carry, parts = result
-    return (carry, parts, None) if multiplier is None else (carry, parts[:-1], parts[-1])
+    if shared:
+        of_queries, kept = lax.scan(part, _zero_like(queries, x), jnp.arange(plan.trips))
+    else:
+        _, (kept, of_queries) = lax.scan(part, (), jnp.arange(plan.trips))
+        of_queries = summed(tiles.joined_rows(of_queries, plan))
+    of_scores, *of_multiplier = (tiles.joined(value, plan) for value in kept)
+    return of_scores, of_queries, of_multiplier[0] if of_multiplier else None
 
 
 def _zero_like(queries, x):

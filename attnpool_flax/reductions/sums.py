@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.reductions import tiles
+from attnpool_flax.rounding import power_of_two
 
 LONGEST, PART = 512, 128
 """Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
@@ -78,6 +79,39 @@ def sums_of_tile(weights, tokens, precision):
     return jnp.dot(weights[0].T, tokens[0], precision=precision)[None]
 
 
+def part_of(mass):
+    """A power of two above the mass, by which a sum of so much is divided so that it does not overflow; 2 for none."""
+    return 2 * power_of_two(mass)
+
+
+def added(a, b):
+    """The sum of two sums, each a pair (value, rest); the rest is what rounding took from the value, and has no gradient.
+
+    Dekker 1971, A floating-point technique for extending the available precision, over Knuth's exact sum of two numbers.
+    """
+    (a, a_rest), (b, b_rest) = a, b
+    one, other = lax.stop_gradient(a), lax.stop_gradient(b)
+    still = one + other
+    back = still - one
+    lost = (one - (still - back)) + (other - back) + lax.stop_gradient(a_rest + b_rest)
+    lost = jnp.where(jnp.isfinite(still), lost, 0)  # inf - inf
+    whole = still + lost
+    rest = jnp.where(jnp.isfinite(whole), lost - (whole - still), 0)
+    return _rounded_to(whole, a + b), rest
+
+
+@jax.custom_jvp
+def _rounded_to(value, total):
+    """The value, whose gradient is that of the total."""
+    del total
+    return value
+
+
+@_rounded_to.defjvp
+def _rounded_to_jvp(primals, tangents):
+    return primals[0], tangents[1]
+
+
 def plain_total(x, mask, weights, part, precision):
     """The sum of tokens under weights, by whole products; differentiable in every mode.
 
@@ -120,12 +154,15 @@ def _total(x, mask, weights, part, precision):
 def _total_of_tiles(x, mask, weights, *, plan, part, precision):
     dtype = computing(x.dtype)
 
-    def of_tile(trip):
+    def of_tile(trip, plan):
         tokens, keep = tiles.tile(x, mask, plan, trip, dtype)
         shares = keep.astype(dtype) if weights is None else jnp.where(keep, tiles.cut(weights, plan, trip), 0)
-        return sums_of_tile((shares / part)[..., None], tokens, precision)[:, 0]
+        return (), sums_of_tile((shares / part)[..., None], tokens, precision)[:, 0]
 
-    return summed(tiles.joined_rows(lax.map(of_tile, jnp.arange(plan.trips)), plan))
+    def sum_of(trip):
+        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
+
+    return summed(tiles.joined_rows(lax.map(sum_of, jnp.arange(plan.trips)), plan))
 
 
 def _keep_total(x, mask, weights, part, precision):
@@ -156,11 +193,14 @@ def _reached_plain(x, mask, of_total, *, precision):
 
 
 def _reached_by_tiles(x, mask, of_total, *, plan, precision):
-    def of_tile(trip):
+    def of_tile(trip, plan):
         tokens, _ = tiles.tile(x, mask, plan, trip, of_total.dtype)
-        return products_of_tile(tokens, tiles.of_rows(of_total[:, None], plan, trip), precision)[..., 0]
+        return (products_of_tile(tokens, tiles.of_rows(of_total[:, None], plan, trip), precision)[..., 0],), ()
 
-    return tiles.joined(lax.map(of_tile, jnp.arange(plan.trips)), plan)
+    def reached(trip):
+        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip, (0,))[0][0]
+
+    return tiles.joined(lax.map(reached, jnp.arange(plan.trips)), plan)
 
 
 tiled_total.defvjp(_keep_total, _total_slopes)

@@ -22,6 +22,12 @@ TILE = 2**21
 TOKENS = 512
 """Tokens of a tile at most: float32 drifts over more."""
 
+PREFIXES = (4, 2)
+"""A tile whose real tokens all stand in such a part of it, at its beginning, is read no further."""
+
+LEAST = 32
+"""Tokens of a prefix that are worth a choice."""
+
 
 class Tiling(NamedTuple):
     """How [B, L, d] is cut: tiles of ``rows`` examples with all their tokens, or of ``size`` tokens of one example.
@@ -31,12 +37,14 @@ class Tiling(NamedTuple):
       length: L.
       rows: examples of a tile.
       size: tokens of a tile.
+      taken: those at its beginning that are looked at.
     """
 
     batch: int
     length: int
     rows: int
     size: int
+    taken: int
 
     @property
     def parts(self):
@@ -56,8 +64,9 @@ def tiling(batch, length, width, itemsize):
     if not length or (known and batch * row <= WHOLE):
         return None
     if row < ROW and known:
-        return Tiling(batch, length, max(1, min(batch, WHOLE // row)), length)
-    return Tiling(batch, length, 1, max(1, min(length, TOKENS, TILE // max(width * itemsize, 1))))
+        return Tiling(batch, length, max(1, min(batch, WHOLE // row)), length, length)
+    size = max(1, min(length, TOKENS, TILE // max(width * itemsize, 1)))
+    return Tiling(batch, length, 1, size, size)
 
 
 def walk(tiled, plain, plan, *arrays):
@@ -74,11 +83,11 @@ def corner(plan, trip):
 
 
 def cut(array, plan, trip):
-    """The tile [rows, size, ...] of an array [B, L, ...] as it came; of the only example where B is 1."""
+    """The tile [rows, taken, ...] of an array [B, L, ...] as it came; of the only example where B is 1."""
     row, first = corner(plan, trip)
     rows = min(plan.rows, array.shape[0]) if isinstance(array.shape[0], int) else plan.rows
     start = (row if rows == plan.rows and _has_rows(array, plan) else 0, first, *(0,) * (array.ndim - 2))
-    return lax.dynamic_slice(array, start, (rows, plan.size, *array.shape[2:]))
+    return lax.dynamic_slice(array, start, (rows, plan.taken, *array.shape[2:]))
 
 
 def of_rows(array, plan, trip):
@@ -94,9 +103,9 @@ def _has_rows(array, plan):
 
 
 def new(plan, trip):
-    """[size]: tokens of the tile that no tile before it held."""
+    """[taken]: tokens of the tile that no tile before it held."""
     _, first = corner(plan, trip)
-    return first + jnp.arange(plan.size) >= trip % plan.parts * plan.size
+    return first + jnp.arange(plan.taken) >= trip % plan.parts * plan.size
 
 
 def new_rows(plan, trip):
@@ -139,11 +148,47 @@ def plan_for(x, *others):
 
 
 def tile(x, mask, plan, trip, dtype):
-    """(tokens [rows, size, d], keep [rows, size]): padding, and what the tile before held, as 0."""
+    """(tokens [rows, taken, d], keep [rows, taken]): padding, and what the tile before held, as 0."""
     tokens = cut(x, plan, trip)
-    keep = jnp.broadcast_to(new(plan, trip), (plan.rows, plan.size))
+    keep = jnp.broadcast_to(new(plan, trip), (plan.rows, plan.taken))
     if mask is not None:
         keep = keep & cut(mask, plan, trip)
     if mask is not None or plan.length % plan.size:
         tokens = jnp.where(keep[..., None], tokens, 0)
     return tokens.astype(dtype), keep
+
+
+def shortest(of_tile, mask, plan, trip, fills=()):
+    """``of_tile(plan)`` for the shortest prefix of a tile, of a few, that holds all its real tokens.
+
+    Padding at the end costs nothing then. Under ``vmap`` all prefixes would be computed: one example alone has no choice.
+
+    Args:
+      of_tile: from a plan to (arrays [rows, taken, ...], a tree of others).
+      mask: bool [B, L], or None.
+      plan: of whole tiles.
+      trip: which tile.
+      fills: for each of the arrays, what stands behind the prefix.
+
+    Returns:
+      What ``of_tile`` does, the arrays as [rows, size, ...].
+    """
+    sizes = [plan.size // part for part in PREFIXES if plan.size // part >= LEAST]
+    if mask is None or plan.rows > 1 or plan.batch == 1 or not sizes:
+        return of_tile(plan)
+
+    def of_prefix(size):
+        of_tokens, rest = of_tile(plan._replace(taken=size))
+        return tuple(map(functools.partial(_filled, size=plan.size), of_tokens, fills)), rest
+
+    real = cut(mask, plan, trip)[0] & new(plan, trip)
+    last = jnp.max(jnp.where(real, jnp.arange(plan.size), -1))
+    which = sum(last >= size for size in sizes)
+    return lax.switch(which, [functools.partial(of_prefix, size) for size in (*sizes, plan.size)])
+
+
+def _filled(array, fill, size):
+    """[rows, taken, ...] as [rows, size, ...]."""
+    missing = [(0, 0)] * array.ndim
+    missing[1] = (0, size - array.shape[1])
+    return jnp.pad(array, missing, constant_values=fill)

@@ -55,7 +55,8 @@ def forced(namespace, implementation, rows=()):
             functions[name] = functools.partial(function, implementation=implementation)
     if not functions:
         raise click.ClickException("no function of the candidate takes `implementation`")
-    return types.SimpleNamespace(**functions), tuple(functions)
+    states = {name: getattr(namespace, name, None) for name in ("merge_states", "finalize_state")}
+    return types.SimpleNamespace(**functions, **states), tuple(functions)
 
 
 def _import(name):

@@ -22,12 +22,12 @@ def console(file=None):
 def run():
     """Prints the table and what its sources stand for."""
     out = console()
-    table = Table(title=f"{len(variants.VARIANTS)} variants", title_justify="left", show_edge=False, pad_edge=False)
+    table = Table(title=f"{len(variants.BY_NAME)} variants", title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("Variant", style="bold", no_wrap=True)
     table.add_column("Definition", overflow="fold")
     table.add_column("Weights, module", overflow="fold")
     table.add_column("Source", no_wrap=True)
-    for family, rows in itertools.groupby(variants.VARIANTS, key=lambda row: row.family):
+    for family, rows in itertools.groupby(variants.BY_NAME.values(), key=lambda row: row.family):
         table.add_section()
         table.add_row(Text(family, style="cyan"))
         for row in rows:  # as Text: a shape such as [..., m] must not be read as markup
@@ -35,5 +35,5 @@ def run():
             table.add_row(Text(f"  {row.name}"), *map(Text, cells))
     out.print(table)
     out.print()
-    for key in sorted({row.source for row in variants.VARIANTS}):
+    for key in sorted({row.source for row in variants.BY_NAME.values()}):
         out.print(Text.assemble((f"{key:14}", "dim"), " ", variants.SOURCES[key]))

@@ -66,7 +66,7 @@ class Anatomy:
         """The anatomy of a call, or None where it has none, or none of a softmax where one is needed."""
         options, name = asked.case.options, asked.row.name
         plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
-        plain = plain and name not in ("sparsemax", "entmax15")
+        plain = plain and name not in ("sparsemax", "entmax15") and not asked.case.given("lengths")
         return cls(asked) if name in VALUES and (plain or not softmax) else None
 
     def softmax(self, scores, epsilon=0.0):

@@ -20,6 +20,10 @@ SIZE = 2
 """The size of every axis: a call that is refused needs no more, and reads well."""
 
 
+WITH_LENGTHS = "with lengths"
+"""The title of the way in which lengths stand in the place of masks."""
+
+
 @dataclass(frozen=True)
 class Refusal:
     """One call that must be refused.
@@ -42,13 +46,13 @@ class Refusal:
 def refusals_of(subject):
     """The calls that the candidate must refuse, as far as it takes what they are about."""
     row = subject.row
-    for title in ("fullest" if _has_fullest(row) else "smallest", *_lengths(row)):
+    for title in ("fullest" if _has_fullest(row) else "smallest", *_with_lengths(row)):
         case = _drawn(subject, title)
         if case is None:
             continue
         call = _Call(subject, case)
-        if title.startswith("with "):
-            yield from call.of_lengths(title.removeprefix("with "))
+        if title == WITH_LENGTHS:
+            yield from call.of_optional_lengths()
             continue
         yield from call.of_every_argument()
         yield from call.of_options()
@@ -59,8 +63,8 @@ def refusals_of(subject):
                 yield Refusal(f"the width {axis} is 0", ValueError, _Call(subject, empty).values)
 
 
-def _lengths(row):
-    return [f"with {key}" for key, argument in row.arguments.items() if argument.kind == "int" and argument.optional]
+def _with_lengths(row):
+    return [title for title, *_ in drawing.configurations(row) if title == WITH_LENGTHS]
 
 
 def _has_fullest(row):
@@ -118,8 +122,12 @@ class _Call:
             elif kind == "bool":
                 yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
                 yield self._on_host(f"`{key}` has the value 2", key, 2 * value.astype(np.int32))
-            elif kind == "int":
+            elif kind in ("int", "lengths"):
                 yield from self._of_lengths(key, value)
+            elif kind == "position":
+                yield self._on_host(f"`{key}` is negative", key, np.full_like(value, -1))
+                yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+                yield self._with(f"`{key}` has shape (2,)", ValueError, key, np.ones(2, np.int32))
             elif kind in ("data", "parameter"):
                 yield from self._of_shape(key, value)
             elif kind == "stretch":
@@ -150,11 +158,15 @@ class _Call:
         yield self._on_host(f"`{key}` is negative", key, np.full_like(value, -1))
         yield self._on_host(f"`{key}` is longer than the axis", key, np.full_like(value, 99))
         yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+        yield self._with(f"`{key}` is boolean", ValueError, key, value.astype(bool))
+        if self.kinds.get(key) == "lengths":
+            yield self._with(f"`{key}` does not broadcast", ValueError, key, np.ones(97, value.dtype))
 
-    def of_lengths(self, key):
-        """Lengths that are optional, with a mask beside them and without."""
-        if key in self.values:
-            yield from self._of_lengths(key, np.asarray(self.values[key]))
+    def of_optional_lengths(self):
+        """Lengths in the place of masks."""
+        for key, kind in self.kinds.items():
+            if kind in ("int", "lengths"):
+                yield from self._of_lengths(key, np.asarray(self.values[key]))
 
     def _of_shape(self, key, value):
         if key == "weights":
@@ -212,10 +224,9 @@ class _Call:
         takes = self.subject.calling.takes
         for rule in self.row.relations:
             if isinstance(rule, Excludes) and takes(rule.first) and takes(rule.second) and self.form is None:
-                given = {"lengths": np.ones(BATCH, np.int32)} if rule.second == "lengths" else {}
-                if given and rule.first in self.values:
+                if rule.first in self.values:
                     text = f"`{rule.first}` and `{rule.second}` are both given"
-                    yield Refusal(text, ValueError, self.values | given)
+                    yield self._with(text, ValueError, rule.second, np.ones((), np.int32))
             elif isinstance(rule, Needs) and rule.argument in self.values and takes(rule.option):
                 text = f"`{rule.argument}` is given without `{rule.option}`"
                 yield self._with(text, ValueError, rule.option, False)

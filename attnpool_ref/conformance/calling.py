@@ -4,9 +4,9 @@ import inspect
 
 import numpy as np
 
-import attnpool_ref
 from attnpool_ref import contract
 from attnpool_ref.conformance.candidates import nearest, signature_of
+from attnpool_ref.conformance.chunks import oracle_of
 
 NEUTRAL = frozenset(
     {"name", "implementation", "precision", "axis_name", "dtype", "param_dtype", "rngs", "rng", "key", "out", "train"}
@@ -37,7 +37,7 @@ class Calling:
     def __init__(self, row, candidate, own=()):
         """``own`` are the arguments of the row that the candidate holds itself."""
         self.row, self.candidate, self.own = row, candidate, frozenset(own)
-        self.oracle = getattr(attnpool_ref, row.name)
+        self.oracle = oracle_of(row.name)
         self.signature = signature_of(candidate.target)
         self.names, self.by_place, self.unjudged, self.missing = {}, {}, (), ""
         self._parameters = contract.signature_of(self.oracle).parameters
@@ -55,6 +55,8 @@ class Calling:
         """The names under which an argument of the row is known, the best first."""
         words = [key]
         argument = self.row.arguments.get(key)
+        if argument is not None and argument.kind == "lengths" and self.candidate.mask_form in ("lengths", "segments"):
+            return []  # they are the form of its masks
         if argument is not None and argument.kind == "mask":
             if self.candidate.mask_form == "lengths":
                 words.append(key.replace("mask", "lengths"))

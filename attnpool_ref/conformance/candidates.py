@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from attnpool_ref import variants
+from attnpool_ref.conformance.chunks import InChunks, named
 
 MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
 
@@ -74,14 +75,17 @@ class Candidate:
 
     def for_row(self, row):
         """The candidate for one row, its target the callable, or None where there is none."""
-        found = self.target.get(row.name) if isinstance(self.target, Mapping) else getattr(self.target, row.name, None)
+        found = named(self.target, row.name)
         if isinstance(found, Candidate):
             return found
+        if row.state and callable(found):
+            found = InChunks(row.name, self.target, {ours: own for own, ours in self.arguments.items()})
+            return replace(self, target=found) if found.complete() else None
         return replace(self, target=found) if callable(found) else None
 
     def rows(self):
         """Names of the rows that it has."""
-        return tuple(row.name for row in variants.VARIANTS if self.for_row(row) is not None)
+        return tuple(row.name for row in variants.BY_NAME.values() if self.for_row(row) is not None)
 
     def says(self):
         """How it is called, where it is not as the row says, as a dict of plain data."""
@@ -110,12 +114,14 @@ def single(candidate, name):
     """The candidate for the row ``name``: the one of that name, or the target itself where it is a callable alone.
 
     Raises:
-      ValueError: no row has such a name.
+      ValueError: no row has such a name, or a function alone cannot be judged.
     """
     row = variants.get(name)
     found = candidate.for_row(row)
     if found is not None or not callable(candidate.target):
         return found
+    if row.state and not isinstance(candidate.target, InChunks):
+        raise ValueError(f"{name} is judged with `merge_states` and `finalize_state`: give what has all three")
     return candidate
 
 

@@ -231,7 +231,7 @@ def _of_each_promise(subject, case, return_weights, got, found):
 
 def _hides(case):
     """Whether masks, or the lengths in their place, hide something."""
-    lengths = [k for k in case.given("int") if k == "lengths" and case.arguments()[k].optional]
+    lengths = [k for k in case.given("int", "lengths") if case.arguments()[k].optional]
     return bool(lengths) or any(not np.all(case.values[k]) for k in case.given("mask"))
 
 

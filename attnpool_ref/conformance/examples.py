@@ -108,7 +108,7 @@ def _sizes(row, choose):
     own = {
         a for argument in row.arguments.values() for axes in argument.shapes for axis in axes for _, a in terms(axis)
     }
-    if any(axes == ("...",) for argument in row.arguments.values() for axes in argument.shapes):
+    if any(axes == ("...",) for a in row.arguments.values() if a.kind != "lengths" for axes in a.shapes):
         own |= set(drawing.ANY_RANK[1:])
     axes = sorted(own)
     sizes = {axis: choose(LENGTHS if axis in drawing.SEQUENCES else WIDTHS) for axis in axes}

@@ -66,7 +66,7 @@ def fit(case, calling, parameters):
             values[key] = None if default is None else np.float64(default)
             axes |= {key: ()} if values[key] is not None else {}
         if argument.kind == "mask" and calling.takes(key):
-            if values[key] is None and needs_mask(calling, key) and not _has_lengths(case):
+            if values[key] is None and needs_mask(calling, key) and values.get(argument.lengths) is None:
                 values[key], axes[key] = _everything_real(case, argument)
             if values[key] is not None and candidate.mask_form == "lengths":
                 values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
@@ -88,10 +88,6 @@ def needs_mask(calling, key):
     """Whether the candidate is never called without this mask."""
     candidate: Candidate = calling.candidate
     return candidate.mask_required or candidate.mask_form == "segments" or calling.is_needed(key)
-
-
-def _has_lengths(case):
-    return case.values.get("lengths") is not None
 
 
 def _everything_real(case, argument):

@@ -75,6 +75,8 @@ def gradient(subject, case, return_weights=False, reference=None):
     check = "gradient"
     if any(w.dtype == bool for w in subject.exact(case, return_weights)):
         return None
+    if reference is not None and _overflows(subject, case, return_weights, reference):
+        return None
     cotangents = cotangents_of(subject, case, return_weights)
     found = subject.gradients(case, cotangents, return_weights)
     for key, value in found.items():
@@ -87,6 +89,14 @@ def gradient(subject, case, return_weights=False, reference=None):
     if reference is None or subject.dtype == "float64":
         return _along_directions(subject, case, return_weights, found)
     return _element_by_element(subject, case, return_weights, reference, found)
+
+
+def _overflows(subject, case, return_weights, reference):
+    """Whether float16 has no number for an element of the gradient, as where weights nearly cancel."""
+    if subject.dtype != "float16":
+        return False
+    exact, _ = _in_float64(subject, case, return_weights, reference)
+    return any(np.any(np.abs(g) > np.finfo(np.float16).max) for g in exact.values())
 
 
 def _along_directions(subject, case, return_weights, found):

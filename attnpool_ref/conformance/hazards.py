@@ -16,7 +16,7 @@ POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
 
 def empty_rows(subject, case, return_weights):
     """Exactly 0 wherever the definition is 0 whatever the data are: empty rows, padded rows, weights of padding."""
-    if not case.given("mask", "int", "bool") and 0 not in case.sizes.values():
+    if not case.given("mask", "lengths", "int", "bool", "segments") and 0 not in case.sizes.values():
         return None  # nothing is empty
     zeros = always_zero(subject, case, return_weights)
     if not any(np.any(z) for z in zeros):

@@ -88,7 +88,7 @@ def judge(
     waivers.check_names(waive)
     if examples:
         searching.need_hypothesis()
-    rows = [variants.get(n) for n in only] or list(variants.VARIANTS)
+    rows = [variants.get(n) for n in only] or list(variants.BY_NAME.values())
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")

@@ -4,11 +4,18 @@ import functools
 import sys
 import types
 
+from attnpool_ref.conformance.chunks import InChunks
+
 PLAIN = (int, float, str, bool, type(None))
 
 
 def lines_of(target):
     """Lines of code that make ``candidate`` the target, or none where no name leads to it."""
+    if isinstance(target, InChunks):
+        inner = lines_of(target.namespace)
+        return None if inner is None else [*inner, f"candidate = chunks.InChunks({target.__name__!r}, candidate)"]
+    if isinstance(target, types.ModuleType):
+        return [f"import {target.__name__}", f"candidate = {target.__name__}"]
     found = _expression(target) or _anywhere(target)
     return None if found is None else [*found[0], f"candidate = {found[1]}"]
 

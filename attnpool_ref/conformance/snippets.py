@@ -32,6 +32,7 @@ def reproduce(subject, finding, got=None):
             code[key] = adapter.code(f"their_{key}", dtype) if isinstance(value, np.ndarray) else repr(value)
     lines = ["import numpy as np", "import attnpool_ref", *adapter.imports(dtype)]
     lines += ["import ml_dtypes"] if "bfloat16" in (dtype, *dtypes.values()) else []
+    lines += ["from attnpool_ref.conformance import chunks"] if subject.row.state else []
     if not weights and got is not None:
         got = got[: len(subject.row.results)]
     lines += subject.named or [without_name(subject.function, _answer(finding, got, dtype))]
@@ -39,7 +40,8 @@ def reproduce(subject, finding, got=None):
     lines += [f"their_{k} = {_literal(v, dtype)}" for k, v in theirs.items() if isinstance(v, np.ndarray)]
     lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}))"]
     args, kwargs = arrange(subject.oracle, {key: key for key in ours})
-    lines += [f"print('oracle:', attnpool_ref.{name}({_call(args, kwargs)}))"]
+    oracle = f"chunks.oracle_of({name!r})" if subject.row.state else f"attnpool_ref.{name}"
+    lines += [f"print('oracle:', {oracle}({_call(args, kwargs)}))"]
     if finding.check not in (VALUES, MASKED, ANSWER):
         lines += [f"# {finding.check}: {' '.join(finding.message.split())}"]
     return "\n".join(lines)

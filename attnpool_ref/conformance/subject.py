@@ -4,11 +4,11 @@ import functools
 
 import numpy as np
 
-import attnpool_ref
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance import fitting, naming, tolerances
 from attnpool_ref.conformance.calling import Calling, NotAsked, arrange, formed
 from attnpool_ref.conformance.candidates import Candidate
+from attnpool_ref.conformance.chunks import oracle_of
 from attnpool_ref.conformance.watch import Watch
 
 
@@ -30,7 +30,7 @@ class Subject:
         self.parameters = fitting.own_parameters(self.candidate, row, adapter)
         self.row = fitting.sized(row, self.candidate.sizes, self.parameters)
         self.calling = Calling(row, self.candidate, self.parameters)
-        self.oracle = getattr(attnpool_ref, row.name)
+        self.oracle = oracle_of(row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
         self.kept = {} if exact is None else exact.setdefault(self.is_narrow, {})
         self.unasked = {}

@@ -93,6 +93,26 @@ def test_largest_first_and_last_of_what_is_real(package):
 
 
 @every_package
+def test_means_of_shuffled_segments_as_fractions(package):
+    """By hand: (1/2 + 7) / 2 and (3 - 2 + 5/4) / 3; segment 1 has no token, the last token is padding."""
+    x = column(0.5, 3, -2, 7, 1.25, 99)
+    numbers, mask = np.array([2, 0, 0, 2, 0, 2]), np.array([True] * 5 + [False])
+    pooled = package.segment_mean_pooling(x, numbers, 3, mask)
+    assert_exact(package, pooled, [[Fraction(3, 4)], [0], [Fraction(15, 4)]])
+
+
+@every_package
+def test_packed_attention_by_softmaxes_of_integers(package):
+    """Scores 0, ln 2 and ln 3 of a query of 1: weights 1/6, 1/3, 1/2 beside 1/4, 3/4."""
+    x = column(0, np.log(3), np.log(2), 0, np.log(3))
+    pooled, weights = package.segment_attention_pooling(
+        x, np.array([1, 0, 1, 0, 1]), 2, query=np.ones(1), scale=1.0, return_weights=True
+    )
+    assert_exact(package, weights, [Fraction(1, 6), Fraction(3, 4), Fraction(1, 3), Fraction(1, 4), Fraction(1, 2)])
+    assert_exact(package, pooled, [[0.75 * np.log(3)], [np.log(2) / 3 + np.log(3) / 2]])
+
+
+@every_package
 def test_weighted_mean_as_fractions(package):
     weights, values, mask = [2, -1, 4, 100], [Fraction(1, 3), 6, Fraction(5, 2), 9], [True, True, True, False]
     expected = sum(w * v for w, v in zip(weights[:3], values[:3], strict=True)) / Fraction(sum(weights[:3]))

@@ -113,9 +113,14 @@ def test_a_call_takes_what_the_function_takes_as_data_masks_and_weights(name):
     function = inspect.signature(getattr(attnpool_flax, owner.function)).parameters
     call = set(inspect.signature(getattr(attnpool_flax, name).__call__).parameters) - {"self"}
     arguments = variants.get(owner.function).arguments
-    taken = {key for key, a in arguments.items() if a.kind in ("data", "mask")} - {p.name for p in owner.parameters}
+    taken = {key for key, a in arguments.items() if a.kind in ("data", "mask", "lengths")} - {
+        p.name for p in owner.parameters
+    }
     taken |= {"return_weights"} & set(function)
     taken |= {"deterministic", "rngs"} if "dropout_multiplier" in function else set()
+    packed = variants.BY_NAME.get(f"segment_{owner.function}")
+    if packed and name != "WeightedPool":  # which owns slots
+        taken |= {key for key, a in packed.arguments.items() if a.kind == "segments"} | {"num_segments"}
     assert call == taken
 
 

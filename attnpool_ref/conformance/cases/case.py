@@ -12,12 +12,24 @@ SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
 """What the cases are drawn from, beside the case's name: nothing, so that cases are the same on every machine."""
 
 BATCH = (5,)
-SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 2, "H": 2}
-SIZES |= {"d": 8, "e": 9, "q": 8, "v": 11, "c": 4, "c'": 10, "h": 12, "o": 13, "f": 8, "max_length": 6}
-SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "k"})
+SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 2, "H": 2, "N": 14}
+SIZES |= {
+    "d": 8,
+    "e": 9,
+    "q": 8,
+    "v": 11,
+    "c": 4,
+    "c'": 10,
+    "h": 12,
+    "o": 13,
+    "f": 8,
+    "max_length": 6,
+    "num_segments": 6,
+}
+SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "N", "k"})
 """Axes along which tokens stand: they may be masked, permuted, empty."""
 
-FEATURE_AXES = frozenset(SIZES) - SEQUENCES - {"n", "B", "C", "max_length"}
+FEATURE_AXES = frozenset(SIZES) - SEQUENCES - {"n", "B", "C", "max_length", "num_segments"}
 """Axes of vectors, of hidden layers and of heads: they are never empty."""
 
 ANY_RANK = ("...", "n", "m")
@@ -67,6 +79,11 @@ class Case:
     def given(self, *kinds):
         """Names of the arguments of these kinds that are not None."""
         return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
+
+    def told(self):
+        """Names of the masks that are given, or in whose place lengths are."""
+        lengths = [self.arguments()[key].mask for key in self.given("lengths")]
+        return [key for key in self.arguments() if key in self.given("mask") or key in lengths]
 
     def with_values(self, title, **values):
         """The same case with some arguments replaced."""

@@ -23,10 +23,11 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = row.arguments
     present = {k: k not in left and (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
-    keys = any({"m", "L"} & set(own) or own == ("...",) for a in arguments.values() for own in a.shapes)
+    arrays = [a for a in arguments.values() if a.kind != "lengths"]
+    keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
     same = contract.unions(row, {k: True if p else None for k, p in present.items()} | options)
-    known |= row.sizes
+    known |= row.sizes | {key: options[key] for key in contract.COUNTS if key in options}
     known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}
     known = known | {axis: known[root] for axis, root in same.items()}
     rng = generator(f"{row.name}: {title}")
@@ -37,10 +38,13 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
             continue
         own = argument.shapes[chosen.get(key, 0)]
         if own == ("...",):  # an array of any rank: a batch of rows
-            own = own if argument.kind == "int" else ANY_RANK
+            own = own if argument.kind in ("int", "lengths") else ANY_RANK
         axes[key] = tuple(a for a in own if a != "..." or key not in shared)
         shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
-        values[key] = _values(key, argument, axes[key], shape, rng, index, known, len(batch))
+        masked = arguments[argument.mask].shapes[0] if argument.kind == "lengths" else ()
+        values[key] = _values(key, argument, masked, axes[key], shape, rng, index, known, len(batch))
+        if argument.kind == "segments" and options.get("indices_are_sorted"):
+            values[key] = np.sort(values[key])
         if row.norms and argument.kind == "data":
             values[key] = np.float32(values[key] + 1).astype(np.float64)  # clear of cosines that cancel in a sum
     if "lengths" in arguments and present["lengths"] and "max_length" in options:
@@ -49,14 +53,20 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
 
 
-def _values(key, argument, axes, shape, rng, index, known, batch_rank):
+def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
+    """The numbers of an argument; ``masked`` are the axes of the mask in whose place it stands."""
     if argument.kind == "mask":
         return _mask(axes, shape, rng, index, batch_rank)
     if argument.kind == "bool":
         return rng.random(shape) < 0.5
     if argument.kind == "int":
-        count = int(np.prod(shape))
-        return (np.arange(count).reshape(shape) * 3 % (known["m"] + 1)) if shape else np.asarray(min(2, known["m"]))
+        return _lengths(shape, known["m"])
+    if argument.kind == "lengths":
+        return _lengths(shape, known[masked[-1]])
+    if argument.kind == "position":
+        return np.asarray(5)
+    if argument.kind == "segments":
+        return _segments(shape, rng, index, known["num_segments"])
     if argument.kind == "number":
         return np.float64(NUMBERS.get(key, NUMBER))
     draws = rng.standard_normal(shape)
@@ -72,9 +82,22 @@ def _values(key, argument, axes, shape, rng, index, known, batch_rank):
     return draws.astype(np.float32).astype(np.float64)
 
 
+def _lengths(shape, limit):
+    """From 0 to the limit, both among five."""
+    return np.arange(int(np.prod(shape))).reshape(shape) * 3 % (limit + 1) if shape else np.asarray(min(2, limit))
+
+
+def _segments(shape, rng, index, count):
+    """Numbers in any order; one segment has no token, another one for each argument of a row."""
+    if count < 2:
+        return np.zeros(shape, np.int32)
+    numbers = rng.integers(0, count - 1, shape, dtype=np.int32)
+    return numbers + (numbers >= index % count).astype(np.int32)
+
+
 def _mask(axes, shape, rng, index, batch_rank):
     """Masks of every kind, one kind an example, in another order for each argument of a row."""
-    own = shape[batch_rank:] if "..." in axes else shape[1:]
+    own = shape[batch_rank:] if "..." in axes else shape[len(axes) > 1 :]
     lead = shape[: len(shape) - len(own)]
     mask = np.empty((int(np.prod(lead)), *own), bool)
     kinds = ("full", "prefix", "scattered", "empty", "suffix")

@@ -16,8 +16,14 @@ ONE_BATCH = "1..."
 
 def full_mask(case, name):
     """(mask, axes): the mask of its full shape, with all batch axes, and the axes that it has then."""
-    axes = case.spread.get(name, case.axes[name])
-    mask = case.values[name].astype(bool)
+    argument = case.row.arguments[name]
+    if case.values[name] is None:
+        axes, lengths = argument.shapes[0], case.values[argument.lengths]
+        lengths = np.reshape(lengths, contract.with_all_axes(lengths.shape, axes[-1 - lengths.ndim : -1]))
+        mask = np.arange(case.sizes[axes[-1]]) < lengths[..., None]
+    else:
+        axes = case.spread.get(name, case.axes[name])
+        mask = case.values[name].astype(bool)
     return np.broadcast_to(mask, contract.full_shape(axes, case.batch, case.sizes)), axes
 
 
@@ -29,7 +35,7 @@ def padding(case, key, example=None):
     """
     own = [a for a in case.axes[key] if a != "..."]
     value, found = case.values[key], None
-    for name in case.given("mask"):
+    for name in case.told():
         mask, axes = full_mask(case, name)
         batched, axes = "..." in axes, [a for a in axes if a != "..."]
         if not set(own) & set(axes):

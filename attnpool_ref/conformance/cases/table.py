@@ -31,7 +31,21 @@ one argument after another by itself, or leaves it to its default.
 EMPTY = {"empty batch", "length 0"}
 """Shapes in which there is nothing to pool, which an absent mask must survive as well."""
 
-ODD = {"n": 67, "m": 70, "L": 70, "T": 67, "J": 70, "M": 70, "k": 67, "d": 65, "e": 33, "q": 65, "f": 65, "H": 3}
+ODD = {
+    "n": 67,
+    "m": 70,
+    "L": 70,
+    "T": 67,
+    "J": 70,
+    "M": 70,
+    "N": 197,
+    "k": 67,
+    "d": 65,
+    "e": 33,
+    "q": 65,
+    "f": 65,
+    "H": 3,
+}
 """Sizes beyond a block of 64, and odd: what is padded to a multiple, or cut at one, shows."""
 
 KINDS = {
@@ -76,6 +90,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         if partial and not title.startswith("with"):
             if main.given("data"):
                 yield values.exact(main), "exact"
+            if main.values.get("weights") is not None:
+                yield values.alternating(main), "exact"
             if values.of_tokens(main):
                 yield values.repeated(main), "exact"
             if (case := values.tied(main)) is not None:
@@ -119,7 +135,7 @@ def _left_to_defaults(row, restrict):
 
 def _shapes(row, title, names, options, shapes):
     own = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
-    pooled = SEQUENCES - {"n"} if "m" in own or "L" in own else SEQUENCES  # queries without a key have a result
+    pooled = SEQUENCES - {"n"} if own & {"m", "L", "N"} else SEQUENCES  # queries without a key have a result
     drawn = {
         "no batch": ((), {}),
         "long, batch (2, 3)": ((2, 3), ODD),

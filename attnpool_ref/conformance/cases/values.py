@@ -50,6 +50,13 @@ def exact(main):
     return replace(main.with_values("small integers", **values), exact=frozenset(values))
 
 
+def alternating(main):
+    """Weights of 1 and -1 in turn: any even number of neighbours cancels, and the whole does not where all are real."""
+    shape = main.values["weights"].shape
+    weights = np.broadcast_to(np.where(np.arange(shape[-1]) % 2, -1.0, 1.0), shape)
+    return replace(main.with_values("weights that cancel", weights=weights), exact=frozenset({"weights"}))
+
+
 def of_tokens(main):
     """The vectors that stand along a sequence: (argument, place of the sequence) of each."""
     return [

@@ -2,6 +2,9 @@
 
 from attnpool_ref.language import Equal, Needs
 
+PROMISES = frozenset({"indices_are_sorted"})
+"""Flags by which the caller says something of the data: they are off unless it is so."""
+
 
 def configurations(row):
     """(title, names of the optional arguments given, options) of each way to call the row that is worth all checks."""
@@ -19,8 +22,8 @@ def configurations(row):
         yield "without masks", [], defaults
     if masks and full:
         yield "everything but masks", full, defaults | flags
-    for key in lengths:
-        yield f"with {key}", [key], defaults
+    if lengths:
+        yield "with lengths", full + lengths, defaults | flags
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple):
             for value in allowed[1:]:
@@ -28,7 +31,8 @@ def configurations(row):
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
         elif allowed == "flag" and key not in flags:
-            yield f"{key}=False", masks + full, defaults | {key: False}
+            value = key in PROMISES
+            yield f"{key}={value}", masks + full, defaults | flags | {key: value}
     for key in full:
         if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
             yield f"with {key}", [*masks, key], defaults
@@ -60,11 +64,12 @@ def fullest_way(row, restrict=None):
 
 def single_ways(row):
     """The ways that show whether an argument is read at all: alone, or without the masks; and an axis from the front."""
-    masks, full, _ = _optional(row)
+    masks, full, lengths = _optional(row)
     defaults = defaults_of(row)
-    if len(masks) > 1:
-        for key in masks:
-            yield f"`{key}` alone", [key], defaults
+    for kind in (masks, lengths):
+        if len(kind) > 1:
+            for key in kind:
+                yield f"`{key}` alone", [key], defaults
     if len(full) > 1:
         for key in full:
             needed = {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument == key}
@@ -87,7 +92,7 @@ def _optional(row):
     arguments = row.arguments
     masks = [k for k, a in arguments.items() if a.kind == "mask"]
     optional = [k for k, a in arguments.items() if a.optional and a.kind != "mask"]
-    lengths = [k for k in optional if arguments[k].kind == "int"]
+    lengths = [k for k in optional if arguments[k].kind in ("int", "lengths")]
     return masks, [k for k in optional if k not in lengths], lengths
 
 

@@ -4,8 +4,19 @@ Most are found in notebooks and libraries. Each is a NumPy function with the sig
 right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this folder fails when one survives.
 """
 
-from conformance.mutants import attention, decomposition, masks, normalizers, pairs, pooling, relations, scores
+from conformance.mutants import (
+    attention,
+    decomposition,
+    masks,
+    normalizers,
+    pairs,
+    pooling,
+    relations,
+    scores,
+    segments,
+    streaming,
+)
 
-FAMILIES = (masks, normalizers, scores, attention, pooling, pairs, decomposition, relations)
+FAMILIES = (masks, normalizers, scores, attention, pooling, segments, pairs, decomposition, relations, streaming)
 
 MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}

@@ -1,0 +1,379 @@
+"""How packed tokens are walked: whole, by sums of segments, or a tile in the cache at a time.
+
+Scores and heights of tokens are small; what is as large as x is read from x itself, a tile at a time, and no row of it is
+held for a head or gathered for a segment beyond a tile.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.reductions import tiles
+from attnpool_flax.reductions.segments import at
+from attnpool_flax.reductions.softmax import SoftmaxState, exponential
+from attnpool_flax.reductions.sums import computing
+
+TOKENS, FEWEST = 2048, 64
+"""Tokens of a tile at most, and at least."""
+
+UNROLLED = 16
+"""Heads that are summed one after another in the text of a program; more of them go by a loop."""
+
+
+class Strip(NamedTuple):
+    """How [N, d] is cut into tiles of ``size`` tokens.
+
+    Attributes:
+      length: N.
+      size: tokens of a tile; the last one begins early and overlaps.
+    """
+
+    length: int
+    size: int
+
+    @property
+    def trips(self):
+        """Tiles in all."""
+        return -(-self.length // self.size)
+
+    def first(self, trip):
+        """Where a tile begins."""
+        return jnp.minimum(trip * self.size, self.length - self.size)
+
+    def cut(self, array, trip):
+        """The tile [size, ...] of an array [N, ...] as it came."""
+        return lax.dynamic_slice_in_dim(array, self.first(trip), self.size)
+
+    def new(self, trip):
+        """[size]: tokens that no tile before it held."""
+        return self.first(trip) + jnp.arange(self.size) >= trip * self.size
+
+    def joined(self, parts):
+        """Tiles [trips, size, ...] of a small array as [N, ...]."""
+        done = (self.trips - 1) * self.size
+        start = jnp.reshape(parts[:-1], (done, *parts.shape[2:]))
+        return jnp.concatenate([start, parts[-1, self.size - (self.length - done) :]])
+
+
+def strip_for(x, heads=1):
+    """The plan of tokens [N, d], or None where a loop is not worth it."""
+    length, width = x.shape
+    if length * width * x.dtype.itemsize <= tiles.WHOLE:
+        return None
+    size = tiles.TILE // (width * x.dtype.itemsize * heads)
+    return Strip(length, min(length, TOKENS, max(size, FEWEST)))
+
+
+def _zeros(shape, dtype, x):
+    """0 that varies over a mesh as the tokens do."""
+    return jnp.zeros(shape, dtype) + jnp.zeros_like(x[0, 0], dtype)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Sums under weights
+
+
+def plain_sums(x, segments, weights):
+    """[count, h, d]: the sums of tokens [N, d] under weights [N, h]; differentiable in every mode."""
+    x = jnp.where(segments.real[:, None], x.astype(weights.dtype), 0)
+    weights = jnp.where(segments.real[:, None], weights, 0)
+    if weights.shape[1] <= UNROLLED:
+        return jnp.stack([segments.total(weights[:, i, None] * x) for i in range(weights.shape[1])], 1)
+    by_head = lax.map(lambda weights: segments.total(weights[:, None] * x), weights.T)
+    return jnp.swapaxes(by_head, 0, 1)
+
+
+def _sums_by_tiles(x, segments, weights, *, plan):
+    def part(sums, trip):
+        keep = plan.new(trip) & plan.cut(segments.real, trip)
+        return _added(sums, segments, plan, trip, plan.cut(x, trip), plan.cut(weights, trip), keep), None
+
+    shape = (segments.sizes[0], weights.shape[1], x.shape[1])
+    sums, _ = lax.scan(part, _zeros(shape, weights.dtype, x), jnp.arange(plan.trips))
+    return segments.joined(sums)
+
+
+def _added(sums, segments, plan, trip, tokens, weights, keep):
+    """The sums [sizes[0], h, d] with a tile's tokens under weights [size, h]."""
+    terms = jnp.where(keep[:, None, None], weights[:, :, None] * tokens[:, None].astype(weights.dtype), 0)
+    index = plan.cut(segments.chain[0], trip)
+    return sums.at[index].add(terms, indices_are_sorted=segments.ordered, mode="promise_in_bounds")
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def tiled_sums(x, segments, weights, learned):
+    """As :func:`plain_sums` of weights [N, 1]; ``learned`` says whether they have a gradient."""
+    del learned
+    return tiles.walk(_sums_by_tiles, plain_sums, strip_for(x, weights.shape[1]), x, segments, weights)
+
+
+def _keep_sums(x, segments, weights, learned):
+    return tiled_sums(x, segments, weights, learned), (x, segments, weights)
+
+
+def _slopes_of_sums(learned, kept, of_sums):
+    x, segments, weights = kept
+    of_x = _outer(x, segments, ((jnp.where(segments.real[:, None], weights, 0), of_sums),))
+    if not learned:
+        return of_x, None, jnp.zeros_like(weights)
+    reached = tiles.walk(_reached_by_tiles, _reached_plain, strip_for(x), x, segments, of_sums)
+    return of_x, None, jnp.where(segments.real[:, None], reached, 0)
+
+
+tiled_sums.defvjp(_keep_sums, _slopes_of_sums)
+
+
+def _reached_plain(x, segments, rows):
+    """[N, h]: the product of each token with the rows [count, h, d] of its segment."""
+    x = jnp.where(segments.real[:, None], x.astype(rows.dtype), 0)
+    return jnp.stack([jnp.sum(x * segments.each(rows[:, i]), 1) for i in range(rows.shape[1])], 1)
+
+
+def _reached_by_tiles(x, segments, rows, *, plan):
+    def part(trip):
+        return _reached(plan.cut(x, trip), at(rows, plan.cut(segments.ids, trip)))
+
+    return plan.joined(lax.map(part, jnp.arange(plan.trips)))
+
+
+def _reached(tokens, rows):
+    """[size, h]: the products of tokens [size, d] with rows [size, h, d]; XLA's sums of a gathered row are slow."""
+    terms = tokens[:, None].astype(rows.dtype) * rows
+    return jnp.dot(terms, jnp.ones(terms.shape[2], terms.dtype), precision=lax.Precision.HIGHEST)
+
+
+def _outer(x, segments, terms):
+    """The gradient of x, [N, d], written once: the sum of heights [N, h] times rows [count, h, d], or [1, h, d]."""
+    heads = terms[0][0].shape[1]
+
+    def of(cut, ids):
+        found: Any = 0
+        for heights, rows in terms:
+            heights = cut(heights)
+            for i in range(heads):
+                row = rows[:, i] if rows.shape[0] == 1 else at(rows[:, i], ids)
+                found = found + heights[:, i, None] * row
+        return found.astype(x.dtype)
+
+    if heads <= UNROLLED or (plan := strip_for(x, heads)) is None:
+        return of(lambda heights: heights, segments.ids)
+
+    def part(of_x, trip):
+        tile = of(lambda heights: plan.cut(heights, trip), plan.cut(segments.ids, trip))
+        return lax.dynamic_update_slice_in_dim(of_x, tile, plan.first(trip), 0), None
+
+    return lax.scan(part, _zeros(x.shape, x.dtype, x), jnp.arange(plan.trips))[0]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Softmax
+
+
+def plain_softmax(x, segments, scored, queries, multiplier, precision):
+    """Scores and state of each segment, whole; differentiable in every mode.
+
+    Args:
+      x: [N, d] tokens, in any floating dtype.
+      segments: their :class:`~attnpool_flax.reductions.segments.Segments`.
+      scored: bool [count], or None: segments whose scores are not all 0, whatever the tokens hold.
+      queries: [1, h, d] or [count, h, d] in the computing dtype.
+      multiplier: [N, h] of the weights that the sum takes, or None.
+      precision: of the products.
+
+    Returns:
+      (scores [N, h], :class:`~attnpool_flax.reductions.softmax.SoftmaxState` of the segments).
+    """
+    if queries.shape[0] == 1:
+        clean = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
+        scores = jnp.dot(clean, queries[0].T, precision=precision)
+    else:
+        scores = _reached_plain(x, segments, queries)
+    scores, top, heights, taken = _heights(scores, segments, scored, multiplier)
+    return scores, SoftmaxState(top, segments.total(heights), plain_sums(x, segments, taken))
+
+
+def _heights(scores, segments, scored, multiplier):
+    """(scores, largest of each segment, exp(score - largest), the same times the multiplier)."""
+    if scored is not None:
+        scores = jnp.where(segments.each(scored)[:, None], scores, 0)
+    scores = jnp.where(segments.real[:, None], scores, -jnp.inf)
+    top = segments.largest(lax.stop_gradient(scores))
+    heights = exponential(scores, segments.each(top))
+    return scores, top, heights, _taken(heights, segments, multiplier)
+
+
+def _taken(heights, segments, multiplier):
+    return heights if multiplier is None else heights * jnp.where(segments.real[:, None], multiplier, 0)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
+def tiled_softmax(x, segments, scored, queries, multiplier, precision):
+    """As :func:`plain_softmax`, with a gradient that reads x once more and writes it once."""
+    return _softmax(x, segments, scored, queries, multiplier, precision)
+
+
+def _softmax(x, segments, scored, queries, multiplier, precision):
+    by_tiles, whole = (functools.partial(f, precision=precision) for f in (_softmax_by_tiles, plain_softmax))
+    plan = strip_for(x, queries.shape[1])
+    return tiles.walk(by_tiles, whole, plan, x, segments, scored, queries, multiplier)
+
+
+def _softmax_by_tiles(x, segments, scored, queries, multiplier, *, plan, precision):
+    scores = _scores(x, segments, queries, plan, precision)
+    scores, top, heights, taken = _heights(scores, segments, scored, multiplier)
+    sums = _sums_by_tiles(x, segments, taken, plan=plan)
+    return scores, SoftmaxState(top, segments.total(heights), sums)
+
+
+def _scores(x, segments, queries, plan, precision):
+    """[N, h], whatever padding gives: products are of each token by itself."""
+    if queries.shape[0] != 1:
+        return _reached_by_tiles(x, segments, queries, plan=plan)
+    if x.dtype == queries.dtype:
+        return _products(x, queries[0], precision)
+
+    def part(trip):
+        return _products(plan.cut(x, trip).astype(queries.dtype), queries[0], precision)
+
+    return plan.joined(lax.map(part, jnp.arange(plan.trips)))
+
+
+def _products(tokens, queries, precision):
+    """[size, h]; of one query a product with a vector."""
+    if queries.shape[0] == 1:
+        return jnp.dot(tokens, queries[0], precision=precision)[:, None]
+    return jnp.dot(tokens, queries.T, precision=precision)
+
+
+def _keep_softmax(x, segments, scored, queries, multiplier, precision):
+    scores, state = _softmax(x, segments, scored, queries, multiplier, precision)
+    return (scores, state), (x, segments, scored, queries, multiplier, scores, state.top)
+
+
+def _slopes_of_softmax(precision, kept, cotangents):
+    x, segments, scored, queries, multiplier, scores, top = kept
+    in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
+    heights = exponential(scores, segments.each(top))
+    arrays = x, segments, scored, queries, multiplier, heights, in_scores, in_total, in_sum
+    by_tiles, whole = (functools.partial(f, precision=precision) for f in (_slopes_by_tiles, _slopes_plain))
+    slope, of_queries, of_multiplier = tiles.walk(by_tiles, whole, strip_for(x, queries.shape[1]), *arrays)
+    of_x = _outer(x, segments, ((_taken(heights, segments, multiplier), in_sum), (slope, queries)))
+    return of_x, None, None, of_queries, of_multiplier
+
+
+def _slope(reached, segments, scored, multiplier, heights, in_scores, in_total):
+    """(gradient of the scores, that of the multiplier or None), both [N, h]."""
+    taken = reached if multiplier is None else reached * multiplier
+    keep = segments.real if scored is None else segments.real & segments.each(scored)
+    slope = jnp.where(keep[:, None], heights * (taken + segments.each(in_total)) + in_scores, 0)
+    return slope, None if multiplier is None else jnp.where(segments.real[:, None], heights * reached, 0)
+
+
+def _slopes_plain(x, segments, scored, queries, multiplier, heights, in_scores, in_total, in_sum, *, precision):
+    reached = _reached_plain(x, segments, in_sum)
+    slope, of_multiplier = _slope(reached, segments, scored, multiplier, heights, in_scores, in_total)
+    if queries.shape[0] != 1:
+        return slope, plain_sums(x, segments, slope), of_multiplier
+    clean = jnp.where(segments.real[:, None], x.astype(slope.dtype), 0)
+    return slope, jnp.dot(slope.T, clean, precision=precision)[None], of_multiplier
+
+
+def _slopes_by_tiles(
+    x, segments, scored, queries, multiplier, heights, in_scores, in_total, in_sum, *, plan, precision
+):
+    """Gradients of the scores, the queries and the multiplier; x is read once."""
+    own = queries.shape[0] != 1
+    in_total = segments.each(in_total)
+
+    def part(of_queries, trip):
+        tokens, ids = plan.cut(x, trip).astype(queries.dtype), plan.cut(segments.ids, trip)
+        real = plan.cut(segments.real, trip)
+        keep = real if scored is None else real & at(scored, ids)
+        reached, height = _reached(tokens, at(in_sum, ids)), plan.cut(heights, trip)
+        taken = reached if multiplier is None else reached * plan.cut(multiplier, trip)
+        slope = height * (taken + plan.cut(in_total, trip)) + plan.cut(in_scores, trip)
+        slope = jnp.where(keep[:, None], slope, 0)
+        counted = plan.new(trip) & real
+        if own:
+            of_queries = _added(of_queries, segments, plan, trip, tokens, slope, counted)
+        else:
+            clean = jnp.where(counted[:, None], tokens, 0)
+            of_queries = of_queries + jnp.dot(slope.T, clean, precision=precision)
+        kept = () if multiplier is None else (jnp.where(real[:, None], height * reached, 0),)
+        return of_queries, (slope, *kept)
+
+    shape = (segments.sizes[0], *queries.shape[1:]) if own else queries.shape[1:]
+    of_queries, found = lax.scan(part, _zeros(shape, queries.dtype, x), jnp.arange(plan.trips))
+    slope, *of_multiplier = map(plan.joined, found)
+    return slope, segments.joined(of_queries) if own else of_queries[None], *(of_multiplier or [None])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The largest
+
+
+@jax.custom_jvp
+def plain_largest(x, segments):
+    """[count, d]: the largest values of each segment, -inf where nothing is real; ties share the gradient."""
+    return segments.largest(jnp.where(segments.real[:, None], x, -jnp.inf))
+
+
+@plain_largest.defjvp
+def _plain_largest_jvp(primals, tangents):
+    x, segments = primals
+    top = plain_largest(x, segments)
+    reaches = (x == segments.each(top)) & segments.real[:, None]
+    count = jnp.maximum(segments.total(reaches.astype(jnp.int32)), 1).astype(computing(x.dtype))
+    moved = jnp.where(reaches, tangents[0].astype(count.dtype), 0)
+    return top, (segments.total(moved) / count).astype(top.dtype)
+
+
+@jax.custom_vjp
+def tiled_largest(x, segments):
+    """As :func:`plain_largest`."""
+    return tiles.walk(_largest_by_tiles, plain_largest, strip_for(x), x, segments)
+
+
+def _largest_by_tiles(x, segments, *, plan):
+    def part(top, trip):
+        tokens = jnp.where(plan.cut(segments.real, trip)[:, None], plan.cut(x, trip), -jnp.inf)
+        index = plan.cut(segments.ids, trip)
+        return top.at[index].max(tokens, indices_are_sorted=segments.ordered, mode="promise_in_bounds"), None
+
+    lowest = _zeros((segments.count, x.shape[1]), x.dtype, x) - jnp.inf
+    return lax.scan(part, lowest, jnp.arange(plan.trips))[0]
+
+
+def _keep_largest(x, segments):
+    top = tiled_largest(x, segments)
+    return top, (x, segments, top)
+
+
+def _slopes_of_largest(kept, of_top):
+    x, segments, top = kept
+    count = tiles.walk(_count_by_tiles, _count_plain, strip_for(x), x, segments, top)
+    share = of_top.astype(computing(x.dtype)) / jnp.maximum(count, 1).astype(computing(x.dtype))
+    reaches = (x == segments.each(top)) & segments.real[:, None]
+    return jnp.where(reaches, segments.each(share), 0).astype(x.dtype), None
+
+
+def _count_plain(x, segments, top):
+    """[count, d]: how many real tokens reach the largest value."""
+    return segments.total(((x == segments.each(top)) & segments.real[:, None]).astype(jnp.int32))
+
+
+def _count_by_tiles(x, segments, top, *, plan):
+    def part(count, trip):
+        index = plan.cut(segments.ids, trip)
+        keep = plan.cut(segments.real, trip) & plan.new(trip)
+        reaches = ((plan.cut(x, trip) == at(top, index)) & keep[:, None]).astype(jnp.int32)
+        return count.at[index].add(reaches, indices_are_sorted=segments.ordered, mode="promise_in_bounds"), None
+
+    return lax.scan(part, _zeros(top.shape, jnp.int32, x[:1, :1].astype(bool)), jnp.arange(plan.trips))[0]
+
+
+tiled_softmax.defvjp(_keep_softmax, _slopes_of_softmax)
+tiled_largest.defvjp(_keep_largest, _slopes_of_largest)

@@ -1,0 +1,102 @@
+"""Which segment each packed token belongs to, and sums over segments that do not drift.
+
+A segment's tokens are dealt to slots of about PART tokens each, and the slots to slots again until one sum of at most
+PART terms is left: float32 drifts over long sums. There are at most N / PART slots beside one for each segment.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.reductions.sums import PART
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Segments:
+    """Segments of packed tokens.
+
+    Attributes:
+      ids: [N], int32, 0 to count - 1, whatever the numbers of padding were.
+      real: [N], bool: in range, and not masked.
+      chain: index arrays, the first [N], each telling to which of the next the terms of a sum go.
+      count: how many segments there are, at least 1.
+      sizes: how many sums each of the chain has; the last is ``count``.
+      ordered: whether the numbers never decrease.
+    """
+
+    ids: Any
+    real: Any
+    chain: tuple[Any, ...]
+    count: int = dataclasses.field(metadata={"static": True})
+    sizes: tuple[int, ...] = dataclasses.field(metadata={"static": True})
+    ordered: bool = dataclasses.field(metadata={"static": True})
+
+    def each(self, values):
+        """What a segment has, [count, ...], at each of its tokens, [N, ...]."""
+        return at(values, self.ids)
+
+    def largest(self, values):
+        """[count, ...]: the largest of values [N, ...], which are -inf at padding."""
+        return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
+
+    def total(self, values):
+        """[count, ...]: the sum of values [N, ...], which are 0 at padding."""
+        return self.joined(self._summed(values, 0))
+
+    def joined(self, sums):
+        """[count, ...] of the sums [sizes[0], ...] of the first of the chain."""
+        for level in range(1, len(self.chain)):
+            sums = self._summed(sums, level)
+        return sums
+
+    def _summed(self, values, level):
+        ordered = self.ordered or level > 0
+        return jax.ops.segment_sum(values, self.chain[level], self.sizes[level], indices_are_sorted=ordered)
+
+
+def at(values, ids):
+    """Rows of values, by numbers that are in range."""
+    return values.at[ids].get(mode="promise_in_bounds")
+
+
+def segments_of(segment_ids, mask, count, ordered):
+    """The :class:`Segments` of numbers [N], int32, of which those out of range are padding, and a mask [N] or None."""
+    real = (segment_ids >= 0) & (segment_ids < count)
+    if mask is not None:
+        real = real & mask
+    count = max(count, 1)
+    ids = jnp.clip(segment_ids, 0, count - 1)  # keeps the order
+    index, length = ids, ids.shape[0]
+    chain, sizes, longest, in_order = [], [], length, ordered
+    while longest > PART:
+        slots, owners, number = _dealt(index, sizes[-1] if sizes else length, count, in_order)
+        chain.append(slots)
+        sizes.append(number)
+        index, longest, in_order = owners, longest // PART + 1, True
+    return Segments(ids, real, (*chain, index), count, (*sizes, count), ordered)
+
+
+def _dealt(index, length, count, ordered):
+    """(the slot of each term, the segment of each slot, how many slots there may be)."""
+    terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
+    shares = (terms + PART - 1) // PART
+    place = lax.iota(jnp.int32, length)
+    if ordered:  # one run after another, so that the slots are ordered as well
+        share = (place - at(jnp.cumsum(terms) - terms, index)) // PART
+    else:  # at random: no pattern of numbers that people write makes one slot longer than the others
+        share = (_mixed(place) % at(shares, index).astype(jnp.uint32)).astype(jnp.int32)
+    number = count + length // PART
+    owners = jnp.repeat(lax.iota(jnp.int32, count), shares, total_repeat_length=number)
+    return at(jnp.cumsum(shares) - shares, index) + share, owners, number
+
+
+def _mixed(place):
+    """Numbers as random as a hash makes them (Wellons 2018, lowbias32)."""
+    bits = place.astype(jnp.uint32)
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        bits = (bits ^ (bits >> jnp.uint32(shift))) * jnp.uint32(factor)
+    return bits ^ (bits >> jnp.uint32(16))

@@ -1,0 +1,336 @@
+"""What is left of a chunk. Twin of :mod:`attnpool_ref.states`: pytrees, whose sums keep what rounding takes from them.
+
+Only kind and dtype are static. The leaves have the batch axes of the chunk, and are float32 or wider, or integers.
+"""
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from attnpool_flax.reductions.softmax import exponential
+from attnpool_flax.reductions.sums import added, part_of
+
+
+def _pytree(*leaves):
+    """Makes a dataclass a pytree of these leaves; the name of its dtype is static (as a dtype, float64 would equal None)."""
+    return functools.partial(jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=["decided"])
+
+
+class _Decided:
+    """What all kinds have."""
+
+    decided: str
+
+    @property
+    def dtype(self):
+        """The result's dtype; None where integers alone decide none."""
+        return jnp.dtype(self.decided) if self.decided else None
+
+
+@_pytree("sum", "rest", "count")
+@dataclass(frozen=True, eq=False)
+class MeanState(_Decided):
+    """Of :func:`~attnpool_flax.streaming.mean_state`.
+
+    Attributes:
+      sum: [..., d], the sum of the real tokens over a power of two above their number, so that it does not overflow.
+      rest: [..., d], what rounding took from it.
+      count: [...], int32, their number.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    sum: Any
+    rest: Any
+    count: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.sum.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        count = self.count + other.count
+        part = part_of(_real(count, self))
+        shares = [(part_of(_real(state.count, self)) / part)[..., None] for state in (self, other)]
+        return MeanState(*added(*_scaled((self, other), shares)), count)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        count = _real(jnp.maximum(self.count, 1), self)
+        return (self.sum + self.rest) / (count / part_of(count))[..., None]
+
+
+@_pytree("extreme", "count", "real")
+@dataclass(frozen=True, eq=False)
+class MaxState(_Decided):
+    """Of :func:`~attnpool_flax.streaming.max_state`.
+
+    Attributes:
+      extreme: [..., d], the largest values; -inf without any.
+      count: [..., d], int32, how many real tokens reach it: they share its gradient.
+      real: [...], whether any token was real.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    extreme: Any
+    count: Any
+    real: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.extreme.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        extreme = _larger(self.extreme, other.extreme, self.count, other.count)
+        counts = (jnp.where(state.extreme == extreme, state.count, 0) for state in (self, other))
+        return MaxState(extreme, sum(counts), self.real | other.real)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return jnp.where(self.real[..., None], self.extreme, 0)
+
+
+@jax.custom_jvp
+def _larger(a, b, a_count, b_count):
+    """The larger one; where they are equal the gradient goes to both, by how many tokens reach each."""
+    del a_count, b_count
+    return jnp.maximum(a, b)
+
+
+@_larger.defjvp
+def _larger_jvp(primals, tangents):
+    a, b, a_count, b_count = primals
+    both = jnp.maximum(a_count + b_count, 1).astype(a.dtype)
+    a_share = jnp.where(a == b, a_count.astype(a.dtype) / both, (a > b).astype(a.dtype))
+    b_share = jnp.where(a == b, b_count.astype(a.dtype) / both, (b > a).astype(a.dtype))
+    return _larger(*primals), a_share * tangents[0] + b_share * tangents[1]
+
+
+@_pytree("position", "token")
+@dataclass(frozen=True, eq=False)
+class FirstState(_Decided):
+    """Of :func:`~attnpool_flax.streaming.first_state`.
+
+    Attributes:
+      position: [...], JAX's default integers: the first real position; the largest integer without any.
+      token: [..., d], what stands there.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    position: Any
+    token: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.token.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        mine = (self.position <= other.position)[..., None]
+        return FirstState(jnp.minimum(self.position, other.position), jnp.where(mine, self.token, other.token))
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return self.token
+
+
+@_pytree("position", "token")
+@dataclass(frozen=True, eq=False)
+class LastState(_Decided):
+    """Of :func:`~attnpool_flax.streaming.last_state`.
+
+    Attributes:
+      position: [...], JAX's default integers: the last real position; the smallest integer without any.
+      token: [..., d], what stands there.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    position: Any
+    token: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.token.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        mine = (self.position >= other.position)[..., None]
+        return LastState(jnp.maximum(self.position, other.position), jnp.where(mine, self.token, other.token))
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return self.token
+
+
+@_pytree("size", "mass", "total", "total_rest", "sum", "rest")
+@dataclass(frozen=True, eq=False)
+class WeightedState(_Decided):
+    """Of :func:`~attnpool_flax.streaming.weighted_state`: sums in a unit that is a power of two.
+
+    The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
+
+    Attributes:
+      size: [...], the power of two under the largest weight; 0 where all are 0. A constant, as it cancels.
+      mass: [...], the sum of the absolute weights over ``size``; a constant as well.
+      total: [...], the sum of the weights in that unit. It may be 0 although there are tokens.
+      total_rest: [...], what rounding took from it.
+      sum: [..., d], the sum of the weighted tokens in that unit.
+      rest: [..., d], what rounding took from it.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    size: Any
+    mass: Any
+    total: Any
+    total_rest: Any
+    sum: Any
+    rest: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.sum.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        both = self, other
+        size = jnp.maximum(self.size, other.size)
+        ratios = [state.size / jnp.where(size == 0, 1, size) for state in both]
+        mass = self.mass * ratios[0] + other.mass * ratios[1]
+        shares = [ratio * (part_of(s.mass) / part_of(mass)) for ratio, s in zip(ratios, both, strict=True)]
+        sums = added(*_scaled(both, [share[..., None] for share in shares]))
+        return WeightedState(size, mass, *added(*_totals(both, shares)), *sums)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real or the weights cancel."""
+        total, pooled = (self.total + self.total_rest)[..., None], self.sum + self.rest
+        return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
+
+
+@_pytree("top", "total", "total_rest", "sum", "rest")
+@dataclass(frozen=True, eq=False)
+class AttentionState(_Decided):
+    """Of :func:`~attnpool_flax.streaming.attention_state`: an exponential average before its division.
+
+    Attributes:
+      top: [...], the largest score; -inf without any. A constant, as it cancels.
+      total: [...], the sum of exp(score - top).
+      total_rest: [...], what rounding took from it.
+      sum: [..., d], the sum of exp(score - top) times the token.
+      rest: [..., d], what rounding took from it.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    top: Any
+    total: Any
+    total_rest: Any
+    sum: Any
+    rest: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.sum.shape
+
+    def merged(self, other):
+        """The state of both chunks: both in the measure of the larger top."""
+        return AttentionState(*_softmax_merged(self, other))
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return _softmax_finalized(self)
+
+
+@_pytree("top", "total", "total_rest", "sum", "rest")
+@dataclass(frozen=True, eq=False)
+class MultiHeadAttentionState(_Decided):
+    """Of :func:`~attnpool_flax.streaming.multi_head_attention_state`: as :class:`AttentionState`, for each query and head.
+
+    Attributes:
+      top: [..., n, H].
+      total: [..., n, H].
+      total_rest: [..., n, H].
+      sum: [..., n, H, d].
+      rest: [..., n, H, d].
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    top: Any
+    total: Any
+    total_rest: Any
+    sum: Any
+    rest: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the pooled tokens."""
+        return self.sum.shape
+
+    def merged(self, other):
+        """The state of both chunks: both in the measure of the larger top."""
+        return MultiHeadAttentionState(*_softmax_merged(self, other))
+
+    def finalized(self):
+        """[..., n, H, d], the pooled tokens; 0 where nothing was real."""
+        return _softmax_finalized(self)
+
+
+def _softmax_merged(a, b):
+    top = lax.stop_gradient(jnp.maximum(a.top, b.top))
+    scales = [exponential(lax.stop_gradient(state.top), top) for state in (a, b)]
+    sums = added(*_scaled((a, b), [scale[..., None] for scale in scales]))
+    return top, *added(*_totals((a, b), scales)), *sums
+
+
+def _softmax_finalized(state):
+    total = state.total + state.total_rest
+    return (state.sum + state.rest) / jnp.where(total == 0, 1, total)[..., None]
+
+
+def _scaled(states, scales):
+    return [(state.sum * scale, state.rest * scale) for state, scale in zip(states, scales, strict=True)]
+
+
+def _totals(states, scales):
+    return [(state.total * scale, state.total_rest * scale) for state, scale in zip(states, scales, strict=True)]
+
+
+def _real(count, state):
+    return count.astype(state.sum.dtype)
+
+
+KINDS = (MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState)
+"""The kinds of states."""
+
+
+def settled(state, batch, dtype):
+    """The state with all batch axes, whose result has this dtype."""
+    state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(batch) :]), state)
+    return replace(state, decided="" if dtype is None else dtype.name)
+
+
+def alike(a, b):
+    """Two states whose floating leaves have one dtype, the wider one."""
+    wide = jnp.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves((a, b))) else jnp.float32
+
+    def widened(leaf):
+        return leaf.astype(wide) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    return jax.tree.map(widened, a), jax.tree.map(widened, b)

@@ -1,0 +1,232 @@
+"""Chunks. Twin of :mod:`attnpool_ref.streaming`: states from the reductions of the dense functions, as pytrees."""
+
+import functools
+import math
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.attention import from_heads
+from attnpool_flax.documentation import composed
+from attnpool_flax.implementation import as_array, implementation, result_dtype, settled_precision
+from attnpool_flax.pooling import fold_queries, fold_query
+from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.sums import part_of
+from attnpool_flax.rounding import power_of_two
+from attnpool_flax.states import (
+    KINDS,
+    AttentionState,
+    FirstState,
+    LastState,
+    MaxState,
+    MeanState,
+    MultiHeadAttentionState,
+    WeightedState,
+    alike,
+)
+from attnpool_ref import contract, merging
+
+
+@implementation(as_they_come=("x",))
+def mean_state(x, mask=None, *, lengths=None, implementation=None):
+    """Twin of :func:`attnpool_ref.mean_state`; the sum keeps what rounding takes from it, and does not drift.
+
+    >>> whole = merge_states(mean_state(jnp.array([[1.0], [3.0]])), mean_state(jnp.array([[8.0]])))
+    >>> finalize_state(whole)
+    Array([4.], dtype=float32)
+    """
+    total, count = Dense(x, mask, implementation, recompute=True).counted()
+    return MeanState(total, jnp.zeros_like(total), count)
+
+
+@implementation(as_they_come=("x",))
+def max_state(x, mask=None, *, lengths=None, implementation=None):
+    """Twin of :func:`attnpool_ref.max_state`; ties are counted, and share the gradient whichever chunks they stand in.
+
+    >>> whole = merge_states(max_state(jnp.array([[-1.0], [-3.0]])), max_state(jnp.array([[99.0]]), jnp.array([False])))
+    >>> finalize_state(whole)
+    Array([-1.], dtype=float32)
+    """
+    return MaxState(*Dense(x, mask, implementation, recompute=True).extreme_state())
+
+
+@implementation(as_they_come=("x",))
+def first_state(x, mask=None, *, lengths=None, start):
+    """Twin of :func:`attnpool_ref.first_state`; ``start`` is traced, and positions are JAX's default integers.
+
+    >>> later = first_state(jnp.array([[1.0], [2.0]]), start=2)
+    >>> earlier = first_state(jnp.array([[8.0], [9.0]]), jnp.array([False, True]), start=0)
+    >>> finalize_state(merge_states(later, earlier))
+    Array([9.], dtype=float32)
+    """
+    index = None if mask is None or not x.shape[-2] else jnp.argmax(mask, -1)
+    return FirstState(*_token_state(x, mask, start, index, 0, jnp.iinfo(jnp.result_type(int)).max))
+
+
+@implementation(as_they_come=("x",))
+def last_state(x, mask=None, *, lengths=None, start):
+    """Twin of :func:`attnpool_ref.last_state`; ``start`` is traced, and positions are JAX's default integers.
+
+    >>> later = last_state(jnp.array([[1.0], [2.0]]), jnp.array([True, False]), start=2)
+    >>> earlier = last_state(jnp.array([[8.0], [9.0]]), start=0)
+    >>> finalize_state(merge_states(later, earlier))
+    Array([1.], dtype=float32)
+    """
+    end = x.shape[-2] - 1
+    index = None if mask is None or end < 0 else end - jnp.argmax(jnp.flip(mask, -1), -1)
+    return LastState(*_token_state(x, mask, start, index, end, jnp.iinfo(jnp.result_type(int)).min))
+
+
+def _token_state(x, mask, start, index, end, nowhere, *, lengths=None):
+    """(position, token) at an index [...], or where every token is real at the end; ``nowhere`` and 0 where none is."""
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    start = start.astype(jnp.result_type(int))
+    if x.shape[-2] == 0:
+        return jnp.full(x.shape[:-2], nowhere, start.dtype), jnp.sum(x, -2).astype(wide)
+    if index is None:
+        return jnp.broadcast_to(start + end, x.shape[:-2]), x[..., end, :].astype(wide)
+    position = jnp.broadcast_to(start, index.shape) + index.astype(start.dtype)
+    return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).at(index).astype(wide)
+
+
+@implementation(as_they_come=("x",))
+def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
+    """Twin of :func:`attnpool_ref.weighted_state`; the sums keep what rounding takes from them, and do not drift.
+
+    >>> one = weighted_state(jnp.array([[1.0], [2.0]]), jnp.array([1.0, -1.0]))
+    >>> finalize_state(merge_states(one, weighted_state(jnp.array([[5.0]]), jnp.array([2.0]))))
+    Array([4.5], dtype=float32)
+    """
+    tokens = Dense(x, mask, implementation, precision, recompute=True)
+    if weights is None:
+        weights = jnp.ones(x.shape[:-1], tokens.dtype)
+    if mask is not None:
+        weights = jnp.where(mask, weights, 0)
+    sizes = lax.stop_gradient(jnp.abs(weights))
+    largest = jnp.max(sizes, -1, initial=0)
+    size = jnp.where(largest == 0, 0, power_of_two(largest))
+    inverse = (1 / jnp.where(size == 0, 1, size))[..., None]
+    mass = jnp.sum(sizes * inverse, -1)
+    weights = (
+        weights * inverse * (1 / part_of(mass))[..., None]
+    )  # XLA divides by the product of two divisors, which overflows
+    total, pooled = jnp.sum(weights, -1), tokens.total(weights)
+    return WeightedState(size, mass, total, jnp.zeros_like(total), pooled, jnp.zeros_like(pooled))
+
+
+@implementation(as_they_come=("x",))
+def attention_state(
+    x,
+    mask=None,
+    query=None,
+    *,
+    lengths=None,
+    query_kernel=None,
+    key_kernel=None,
+    normalize_query=False,
+    query_norm_scale=None,
+    query_norm_bias=None,
+    epsilon=1e-6,
+    scale=None,
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.attention_state`: the key kernel is folded into the query, O(L d), no keys.
+
+    >>> query = jnp.array([0.0, 1.0])
+    >>> one, other = (attention_state(jnp.array([[first, 0.0]]), None, query) for first in (1.0, 3.0))
+    >>> finalize_state(merge_states(one, other))
+    Array([2., 0.], dtype=float32)
+    """
+    norm = (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
+    query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
+    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(query[..., None, :])
+    return AttentionState(*_with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
+
+
+@implementation(as_they_come=("x",))
+def multi_head_attention_state(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel,
+    key_kernel,
+    query_bias=None,
+    key_bias=None,
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.multi_head_attention_state`: the key kernel is folded into the queries, no keys.
+
+    >>> kernel = jnp.eye(2).reshape(2, 2, 1)
+    >>> parameters = {"query": jnp.zeros((1, 2)), "query_kernel": kernel, "key_kernel": kernel}
+    >>> chunks = jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0]])
+    >>> whole = merge_states(*(multi_head_attention_state(chunk, **parameters) for chunk in chunks))
+    >>> finalize_state(whole)
+    Array([[[2., 3.],
+            [2., 3.]]], dtype=float32)
+    """
+    queries = jnp.swapaxes(fold_queries(query, query_kernel, key_kernel, query_bias, precision), 0, 1)
+    *each, width = queries.shape
+    queries = jnp.reshape(queries, (1,) * (x.ndim - 2) + (math.prod(each), width))
+    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries)
+    top, total = (jnp.reshape(part, (*part.shape[:-1], *each)) for part in (state.top, state.total))
+    pooled = jnp.reshape(state.sum, (*state.sum.shape[:-2], *each, width))
+    return MultiHeadAttentionState(*_with_rests(top, total, pooled))
+
+
+def _with_rests(top, total, pooled):
+    return top, total, jnp.zeros_like(total), pooled, jnp.zeros_like(pooled)
+
+
+def merge_states(a, b):
+    """Twin of :func:`attnpool_ref.merge_states`; sums that are merged from many chunks do not drift.
+
+    >>> whole = merge_states(mean_state(jnp.array([[1.0]])), mean_state(jnp.array([[3.0]])))
+    >>> finalize_state(whole)
+    Array([2.], dtype=float32)
+    """
+    merging.check_alike(a, b, KINDS)
+    return _merged(a, b)
+
+
+@jax.jit
+def _merged(a, b):
+    dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
+    a, b = alike(a, b)
+    return replace(a.merged(b), decided="" if dtype is None else dtype.name)
+
+
+def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None, precision=None):
+    """Twin of :func:`attnpool_ref.finalize_state`.
+
+    >>> finalize_state(merge_states(max_state(jnp.array([[1.0, 5.0]])), max_state(jnp.array([[3.0, 2.0]]))))
+    Array([3., 5.], dtype=float32)
+    """
+    given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
+    parameters = {key: as_array("finalize_state", key, value) for key, value in given.items()}
+    call = merging.resolve_finalize(state, KINDS, MultiHeadAttentionState, **parameters)
+    dtype = result_dtype(call.dtype)
+    return _finalized(state, parameters, dtype, settled_precision("finalize_state", precision, dtype))
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _finalized(state, parameters, dtype, precision):
+    pooled = state.finalized()
+    if parameters["value_kernel"] is None:
+        return pooled.astype(dtype)
+    wide = jnp.promote_types(pooled.dtype, jnp.promote_types(dtype, jnp.float32))
+    given = {key: None if value is None else value.astype(wide) for key, value in parameters.items()}
+    attended = jnp.einsum("...nhd,dhc->...hnc", pooled.astype(wide), given["value_kernel"], precision=precision)
+    if given["value_bias"] is not None:
+        real = jnp.swapaxes(state.total != 0, -1, -2)[..., None]
+        attended = attended + jnp.where(real, jnp.broadcast_to(given["value_bias"][:, None], attended.shape), 0)
+    return from_heads(attended, given["out_kernel"], given["out_bias"], precision).astype(dtype)
+
+
+for _function in (merge_states, finalize_state):
+    _function.__doc__ = composed(_function, "streaming")

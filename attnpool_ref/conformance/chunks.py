@@ -1,0 +1,103 @@
+"""States as pooling: the functions of a namespace that give, merge and finalize states, as one function of the whole.
+
+It splits the tokens at random, one chunk of length 0 among them, and merges the states in random order and bracketing.
+What it gives is judged as the dense row is that the states finalize to.
+"""
+
+import functools
+import inspect
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import attnpool_ref
+from attnpool_ref import variants
+from attnpool_ref.conformance.cases.case import generator
+
+CUTS = 2
+"""Cuts at random: the chunks are one more, and the empty one."""
+
+SLICED = {"x": -2, "mask": -1, "weights": -1}
+"""Along which axis an argument has the tokens; a mask may have 1 there for all of them."""
+
+
+def named(namespace, name) -> Any:
+    """What a module, a mapping or an object has under a name, or None."""
+    return namespace.get(name) if isinstance(namespace, Mapping) else getattr(namespace, name, None)
+
+
+class InChunks:
+    """The pooling function whose tokens come in chunks: a callable with the signature of the one that gives the states.
+
+    Attributes:
+      namespace: what has the functions.
+      whole: the function that gives the state of one chunk.
+    """
+
+    def __init__(self, name, namespace, arguments=None):
+        """``arguments`` are the names there of arguments that the row calls otherwise, by those of the row."""
+        self.namespace, self.whole = namespace, named(namespace, name)
+        self.merge, self.finalize = named(namespace, "merge_states"), named(namespace, "finalize_state")
+        self.__name__ = self.__qualname__ = name
+        self._names = arguments or {}
+        self.__signature__ = inspect.signature(self.whole)
+
+    def complete(self):
+        """Whether the namespace has all that is needed."""
+        return all(map(callable, (self.whole, self.merge, self.finalize)))
+
+    def __call__(self, *args, **kwargs):
+        """The pooled vector of the whole."""
+        bound = self.__signature__.bind(*args, **kwargs)
+        values = dict(zip(self.__signature__.parameters, bound.args, strict=False)) | bound.kwargs
+        shape = values[self._names.get("x", "x")].shape
+        rng = generator(f"{self.__name__}: {tuple(shape)}")
+        cuts = [0, *np.sort(rng.integers(0, shape[-2] + 1, CUTS)).tolist(), shape[-2], shape[-2]]
+        states = [self.whole(**self._part(values, *ends, shape[-2])) for ends in itertools.pairwise(cuts)]
+        while len(states) > 1:
+            one, other = (states.pop(i) for i in (rng.integers(len(states)), rng.integers(len(states) - 1)))
+            states.append(self.merge(one, other))
+        return self.finalize(states[0])
+
+    def _part(self, values, first, last, length):
+        """The arguments of one chunk."""
+        values = dict(values)
+        for ours, axis in SLICED.items():
+            key = self._names.get(ours, ours)
+            value = values.get(key)
+            if value is not None and len(value.shape) >= -axis and value.shape[axis] == length:
+                values[key] = value[(..., slice(first, last)) + (slice(None),) * (-1 - axis)]
+        lengths = self._names.get("lengths", "lengths")
+        if values.get(lengths) is not None:
+            values[lengths] = (values[lengths] - first).clip(0, last - first)
+        start = self._names.get("start", "start")
+        return values | ({start: values[start] + first} if start in values else {})
+
+
+@functools.cache
+def oracle_of(name):
+    """The definition that a row is held to: its own, or the dense one to whose result its states finalize."""
+    row, function = variants.get(name), getattr(attnpool_ref, name)
+    if not row.state:
+        return function
+    dense = getattr(attnpool_ref, row.state)
+
+    @functools.wraps(function)
+    def definition(*args, **kwargs):
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        values = {key: value for key, value in bound.arguments.items() if key != "start"}
+        return _by_head(dense, values) if "n" in row.results[0] else dense(**values)
+
+    return definition
+
+
+def _by_head(dense, values):
+    """[..., n, H, d]: what the dense function gives if no kernel turns the pooled tokens, and none adds up the heads."""
+    width, heads = values["query_kernel"].shape[:2]
+    each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
+    apart = np.eye(heads * width).reshape(heads, width, heads * width)
+    dtype = values["x"].dtype
+    pooled = dense(**values, value_kernel=each.astype(dtype), out_kernel=apart.astype(dtype))
+    return pooled.reshape(*pooled.shape[:-1], heads, width)

@@ -1,0 +1,77 @@
+"""Checks of states, and their messages: the promise that both packages share. No arithmetic."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.variants import Variant
+
+FINALIZED = Variant(
+    "finalize_state",
+    family="streaming",
+    shapes="state[..., n, H, d] value_kernel?[d, H, c'] out_kernel?[H, c', o] value_bias?[H, c'] out_bias?[o] "
+    "-> [..., n, o]",
+    source="vaswani2017",
+    equation="o = sum_h (z_h W_v^h + b_v^h) W_o^h + b_o, z the pooled tokens of each head and query",
+)
+"""What multi-head states finalize to with kernels; the state stands for its pooled tokens."""
+
+
+def check_state(name, key, value, kinds):
+    """Raises TypeError if ``value`` is none of the kinds of states."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs a state, such as `attention_state` gives")
+
+
+def check_alike(a, b, kinds):
+    """Refuses two states that do not merge.
+
+    Raises:
+      TypeError: one is no state.
+      ValueError: they differ in kind, width or batch axes.
+    """
+    check_state("merge_states", "a", a, kinds)
+    check_state("merge_states", "b", b, kinds)
+    if type(a) is not type(b):
+        raise ValueError(
+            f"merge_states: `a` is a {type(a).__name__} but `b` is a {type(b).__name__}, needs states of one kind"
+        )
+    if a.shape != b.shape:
+        raise ValueError(
+            f"merge_states: `a` has shape {a.shape} but `b` has {b.shape}, needs states of equal widths and batch axes"
+        )
+
+
+def resolve_finalize(state, kinds, multi_head, **parameters):
+    """The :class:`~attnpool_ref.contract.Call` of ``finalize_state``.
+
+    Args:
+      state: the state.
+      kinds: the kinds of states that there are.
+      multi_head: the kind that takes kernels.
+      **parameters: the kernels and biases as arrays, or None.
+
+    Raises:
+      TypeError: the state is none, or a parameter no numeric array.
+      ValueError: the parameters do not suit the state, or one another.
+    """
+    name = FINALIZED.name
+    check_state(name, "state", state, kinds)
+    given = [key for key, value in parameters.items() if value is not None]
+    if given and not isinstance(state, multi_head):
+        raise ValueError(
+            f"{name}: `{given[0]}` is given but `state` is a {type(state).__name__}, needs a {multi_head.__name__}"
+        )
+    for key, other in (("value_kernel", "out_kernel"), ("out_kernel", "value_kernel")):
+        if parameters[key] is not None and parameters[other] is None:
+            raise ValueError(f"{name}: `{key}` is given without `{other}`, needs both kernels or none")
+    for key in ("value_bias", "out_bias"):
+        if parameters[key] is not None and parameters["value_kernel"] is None:
+            raise ValueError(f"{name}: `{key}` is given without the kernels, needs `value_kernel` and `out_kernel`")
+    if not given:
+        return contract.Call((), {}, state.dtype, {}, {})
+    stand_in = SimpleNamespace(
+        shape=state.shape, ndim=len(state.shape), dtype=np.dtype(int) if state.dtype is None else state.dtype
+    )
+    return contract.resolve(FINALIZED, {"state": stand_in} | parameters)

@@ -1,0 +1,364 @@
+"""Chunks: a state is what is left of a part of the sequence; states merge in any order, and finalize to the pooled vector.
+
+No chunk overlaps another. A chunk without a real token, or of length 0, has the state that changes no other.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref import contract, merging
+from attnpool_ref.definition import as_array, cast, definition
+from attnpool_ref.pooling import attention_scores, first_pooling, last_pooling, mean_pooling
+from attnpool_ref.rounding import power_of_two
+from attnpool_ref.states import (
+    KINDS,
+    NOWHERE,
+    AttentionState,
+    FirstState,
+    LastState,
+    MaxState,
+    MeanState,
+    MultiHeadAttentionState,
+    WeightedState,
+    part_of,
+)
+
+
+@definition
+def mean_state(x, mask=None, *, lengths=None):
+    r"""Keeps what the mean of the whole needs of one chunk.
+
+    .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N \Big), \qquad N = \sum_l k_l
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+
+    Returns:
+      A ``MeanState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Reimers and Gurevych 2019, section 3, MEAN, as a monoid.
+
+    >>> whole = merge_states(mean_state([[1.0], [3.0]]), mean_state([[8.0], [99.0]], [True, False]))
+    >>> finalize_state(whole)
+    array([4.])
+    """
+    return MeanState(mean_pooling(x, mask), np.sum(mask, -1))
+
+
+@definition
+def max_state(x, mask=None, *, lengths=None):
+    r"""Keeps what the maximum of the whole needs of one chunk.
+
+    .. math:: \max_{l : k_l} x_{lc}
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+
+    Returns:
+      A ``MaxState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Reimers and Gurevych 2019, section 3, MAX, as a monoid.
+
+    >>> whole = merge_states(max_state([[-1.0], [-3.0]]), max_state([[99.0]], [False]))
+    >>> finalize_state(whole)
+    array([-1.])
+    """
+    return MaxState(np.max(np.where(mask[..., None], x, -np.inf), -2, initial=-np.inf), np.any(mask, -1))
+
+
+@definition
+def first_state(x, mask=None, *, lengths=None, start):
+    r"""Keeps the first real token of one chunk, and where it stands in the whole.
+
+    .. math:: (s + l, \; x_l), \qquad l = \min \{ l : k_l \}
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      start: :math:`s`, the position of the chunk's first token in the whole, from 0.
+
+    Returns:
+      A ``FirstState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, a position that is negative or no integer.
+
+    Source:
+      Reimers and Gurevych 2019, section 3, CLS, as a monoid.
+
+    >>> later, earlier = first_state([[1.0], [2.0]], start=2), first_state([[8.0], [9.0]], [False, True], start=0)
+    >>> finalize_state(merge_states(later, earlier))
+    array([9.])
+    """
+    position = np.asarray(start).astype(np.int64) + (np.argmax(mask, -1) if mask.shape[-1] else 0)
+    return FirstState(np.where(np.any(mask, -1), position, NOWHERE.max), first_pooling(x, mask))
+
+
+@definition
+def last_state(x, mask=None, *, lengths=None, start):
+    r"""Keeps the last real token of one chunk, and where it stands in the whole.
+
+    .. math:: (s + l, \; x_l), \qquad l = \max \{ l : k_l \}
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      start: :math:`s`, the position of the chunk's first token in the whole, from 0.
+
+    Returns:
+      A ``LastState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, a position that is negative or no integer.
+
+    Source:
+      The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019), as a monoid.
+
+    >>> later, earlier = last_state([[1.0], [2.0]], [True, False], start=2), last_state([[8.0], [9.0]], start=0)
+    >>> finalize_state(merge_states(later, earlier))
+    array([1.])
+    """
+    length = mask.shape[-1]
+    position = np.asarray(start).astype(np.int64) + (length - 1 - np.argmax(mask[..., ::-1], -1) if length else 0)
+    return LastState(np.where(np.any(mask, -1), position, NOWHERE.min), last_pooling(x, mask))
+
+
+@definition
+def weighted_state(x, weights=None, mask=None, *, lengths=None):
+    r"""Keeps what the average of the whole under given weights needs of one chunk.
+
+    .. math:: \Big( \sum_{l : k_l} w_l, \; \sum_{l : k_l} w_l x_l \Big)
+
+    Only the weights of the whole are divided by: those of a chunk may cancel.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      weights: [L] for all examples or [..., L]; None is 1.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+
+    Returns:
+      A ``WeightedState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      [..., d].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+
+    Source:
+      Notebook 001, ``normal_pooling``, as a monoid.
+
+    >>> whole = merge_states(weighted_state([[1.0], [2.0]], [1.0, -1.0]), weighted_state([[5.0]], [2.0]))
+    >>> finalize_state(whole)
+    array([4.5])
+    """
+    weights = np.where(mask, 1.0 if weights is None else weights, 0)
+    largest = np.max(np.abs(weights), -1, initial=0)
+    size = np.where(largest == 0, 0, power_of_two(largest))
+    weights = weights / np.where(size == 0, 1, size)[..., None]
+    mass = np.sum(np.abs(weights), -1)
+    weights = weights / part_of(mass)[..., None]
+    return WeightedState(size, mass, np.sum(weights, -1), np.sum(weights[..., None] * _clean(x, mask), -2))
+
+
+def _clean(x, mask):
+    return np.where(mask[..., None], x, 0)
+
+
+@definition
+def attention_state(
+    x,
+    mask=None,
+    query=None,
+    *,
+    lengths=None,
+    query_kernel=None,
+    key_kernel=None,
+    normalize_query=False,
+    query_norm_scale=None,
+    query_norm_bias=None,
+    epsilon=1e-6,
+    scale=None,
+):
+    r"""Keeps what attention pooling of the whole needs of one chunk: the sums before their division.
+
+    .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
+              t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c}
+
+    A query that is the mean of the whole is not known before the end: ``query`` is needed.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      query_kernel: [d, c], :math:`W_q`.
+      key_kernel: [d, c], :math:`W_k`.
+      normalize_query: apply layer normalisation to the query, before its kernel.
+      query_norm_scale: [d], 1 if None; the query's width where that is not d.
+      query_norm_bias: [d], 0 if None.
+      epsilon: of the normalisation, a number.
+      scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+
+    Returns:
+      An ``AttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      [..., d].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
+      TypeError: no query.
+
+    Source:
+      Notebook 001, ``attention_pooling``, as a monoid.
+
+    >>> query = [0.0, 1.0]
+    >>> whole = merge_states(attention_state([[1.0, 0.0]], None, query), attention_state([[3.0, 0.0]], None, query))
+    >>> finalize_state(whole)
+    array([2., 0.])
+    """
+    x = _clean(x, mask)
+    normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
+    scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
+    return AttentionState(*_exponential_sums(scores, x, mask))
+
+
+@definition
+def multi_head_attention_state(
+    x, mask=None, *, lengths=None, query, query_kernel, key_kernel, query_bias=None, key_bias=None
+):
+    r"""Keeps what multi-head attention pooling of the whole needs of one chunk: the raw tokens, by query and head.
+
+    .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
+              s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c}
+
+    The value kernel meets the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      query: [n, d] learned queries.
+      query_kernel: [d, H, c], :math:`W_q`.
+      key_kernel: [d, H, c], :math:`W_k`.
+      query_bias: [H, c], :math:`b_q`, or None.
+      key_bias: [H, c], or None.
+
+    Returns:
+      A ``MultiHeadAttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state`
+      gives [..., n, H, d], and with kernels [..., n, o].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Vaswani et al. 2017, section 3.2.2, with learned queries, as a monoid.
+
+    >>> kernel = np.eye(2).reshape(2, 2, 1)
+    >>> parameters = {"query": [[0.0, 0.0]], "query_kernel": kernel, "key_kernel": kernel}
+    >>> chunks = [[1.0, 2.0]], [[3.0, 4.0]]
+    >>> whole = merge_states(*(multi_head_attention_state(chunk, **parameters) for chunk in chunks))
+    >>> finalize_state(whole)
+    array([[[2., 3.],
+            [2., 3.]]])
+    """
+    x = _clean(x, mask)
+    queries = np.einsum("nd,dhc->nhc", query, query_kernel) + (0 if query_bias is None else query_bias)
+    keys = np.einsum("...ld,dhc->...lhc", x, key_kernel)
+    scores = np.einsum("nhc,...lhc->...nhl", queries, keys) / np.sqrt(queries.shape[-1])
+    return MultiHeadAttentionState(*_exponential_sums(scores, x[..., None, None, :, :], mask[..., None, None, :]))
+
+
+def _exponential_sums(scores, x, mask):
+    """(top, total, sum) of scores [..., L] over clean tokens [..., L, d]."""
+    scores = np.where(mask, scores, -np.inf)
+    top = np.max(scores, -1, initial=-np.inf)
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+        unnormalized = np.exp(scores - np.where(top == -np.inf, 0, top)[..., None])
+    unnormalized = np.where(mask, unnormalized, 0)
+    return top, np.sum(unnormalized, -1), np.sum(unnormalized[..., None] * x, -2)
+
+
+def merge_states(a, b):
+    r"""Merges the states of two chunks, or of what was merged before: associative and commutative.
+
+    .. math:: a \circ b = b \circ a, \qquad (a \circ b) \circ c = a \circ (b \circ c), \qquad a \circ 1 = a
+
+    Largest values, first and last tokens are the same to the last bit in any order, sums to rounding. Of tokens of equal
+    positions either may be kept.
+
+    Args:
+      a: a state.
+      b: a state of the same kind, widths and batch axes.
+
+    Returns:
+      The state of both; its dtype is that of two arguments of one call.
+
+    Raises:
+      TypeError: an argument is no state.
+      ValueError: the states differ in kind, width or batch axes.
+
+    Source:
+      Milakov and Gimelshein 2018, Online normalizer calculation for softmax, for those of attention.
+
+    >>> merge_states(mean_state([[1.0]]), mean_state([[3.0]])).mean
+    array([2.])
+    """
+    merging.check_alike(a, b, KINDS)
+    dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
+    return a.merged(b)._replace(dtype=dtype)
+
+
+def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None):
+    r"""Gives the pooled vector of all that was merged.
+
+    .. math:: O_i = \sum_h (z_{ih} W_v^h + b_v^h) W_o^h + b_o
+
+    with kernels, :math:`z_{ih}` the pooled tokens of a multi-head state: what :func:`multi_head_attention_pooling` gives.
+
+    Args:
+      state: the state.
+      value_kernel: [d, H, c'], :math:`W_v`; both kernels or none, for multi-head states alone.
+      out_kernel: [H, c', o], :math:`W_o`.
+      value_bias: [H, c'], :math:`b_v`, or None; only with the kernels.
+      out_bias: [o], :math:`b_o`, or None; only with the kernels.
+
+    Returns:
+      What the dense function gives, [..., d]; [..., n, H, d] of a multi-head state, and [..., n, o] with kernels. 0 (or
+      :math:`b_o`) where nothing was real. The dtype is that of the dense call.
+
+    Raises:
+      TypeError: the argument is no state, or a kernel no array of numbers.
+      ValueError: kernels for another kind of state, one without the other, biases without kernels, shapes disagree.
+
+    Source:
+      Vaswani et al. 2017, section 3.2.2, for the kernels.
+
+    >>> finalize_state(merge_states(max_state([[1.0, 5.0]]), max_state([[3.0, 2.0]])))
+    array([3., 5.])
+    """
+    given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
+    parameters: dict[str, Any] = {key: as_array("finalize_state", key, value) for key, value in given.items()}
+    call = merging.resolve_finalize(state, KINDS, MultiHeadAttentionState, **parameters)
+    result = state.finalized()
+    if value_kernel is not None:
+        wide = {k: None if v is None else v.astype(np.float64) for k, v in parameters.items()}
+        result = np.einsum("...nhd,dhc->...nhc", result, wide["value_kernel"])
+        if value_bias is not None:
+            result = result + np.where(state.total == 0, 0, 1)[..., None] * wide["value_bias"]
+        result = np.einsum("...nhc,hco->...no", result, wide["out_kernel"])
+        result = result + (0 if out_bias is None else wide["out_bias"])
+    return cast(result, call.dtype or np.dtype(np.float64))

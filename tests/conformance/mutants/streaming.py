@@ -1,0 +1,180 @@
+"""Mistakes in states: each is a mapping of the functions that give, merge and finalize them."""
+
+import functools
+
+import numpy as np
+
+import attnpool_ref as ref
+from attnpool_ref import variants
+from attnpool_ref.states import NOWHERE
+
+MUTANTS = {}
+"""``{row: {mistake: namespace}}``."""
+
+
+def states(**changed):
+    """The oracle's functions of states, some of them changed."""
+    names = [*(row.name for row in variants.STATES), "merge_states", "finalize_state"]
+    return {name: getattr(ref, name) for name in names} | changed
+
+
+def _merging(row, mistake):
+    """Keeps a merge of two states as a mistake of a row."""
+
+    def keep(merged):
+        @functools.wraps(ref.merge_states)
+        def merge_states(a, b):
+            return merged(a, b)._replace(dtype=ref.merge_states(a, b).dtype)
+
+        MUTANTS.setdefault(row, {})[mistake] = states(merge_states=merge_states)
+        return merged
+
+    return keep
+
+
+def _finalizing(row, mistake):
+    """Keeps what a state finalizes to as a mistake of a row."""
+
+    def keep(finalized):
+        @functools.wraps(ref.finalize_state)
+        def finalize_state(state):
+            return finalized(state).astype(state.dtype)
+
+        MUTANTS.setdefault(row, {})[mistake] = states(finalize_state=finalize_state)
+        return finalized
+
+    return keep
+
+
+def _giving(row, mistake):
+    """Keeps a state of a chunk as a mistake of a row; it gets the right function and its arguments."""
+
+    def keep(given):
+        right = getattr(ref, row)
+
+        @functools.wraps(right)
+        def state(*args, **kwargs):
+            return given(right, *args, **kwargs)
+
+        MUTANTS.setdefault(row, {})[mistake] = states(**{row: state})
+        return given
+
+    return keep
+
+
+@_merging("mean_state", "mean state: a mean of means")
+def mean_of_means(a, b):
+    return a._replace(mean=(a.mean + b.mean) / 2, count=a.count + b.count)
+
+
+@_merging("mean_state", "mean state: the count of one chunk")
+def mean_by_one_count(a, b):
+    return ref.merge_states(a, b)._replace(count=np.maximum(a.count, b.count))
+
+
+@_giving("mean_state", "mean state: padding counts")
+def mean_counts_padding(right, x, mask=None):
+    return right(x, mask)._replace(count=np.full(x.shape[:-2], x.shape[-2]))
+
+
+@_giving("max_state", "max state: an empty chunk is 0")
+def max_of_an_empty_chunk(right, x, mask=None):
+    state = right(x, mask)
+    return state._replace(extreme=np.where(state.real[..., None], state.extreme, 0))
+
+
+@_merging("max_state", "max state: real if both are")
+def max_real_if_both_are(a, b):
+    return ref.merge_states(a, b)._replace(real=a.real & b.real)
+
+
+@_finalizing("max_state", "max state: -inf where nothing is real")
+def max_of_nothing(state):
+    return state.extreme
+
+
+@_merging("first_state", "first state: the first that is given")
+def first_that_is_given(a, b):
+    mine = (a.position != NOWHERE.max)[..., None]
+    return ref.merge_states(a, b)._replace(token=np.where(mine, a.token, b.token))
+
+
+@_giving("first_state", "first state: the position in the chunk")
+def first_position_in_the_chunk(right, x, mask=None, *, start):
+    return right(x, mask, start=0 * start)
+
+
+@_giving("last_state", "last state: the position in the chunk")
+def last_position_in_the_chunk(right, x, mask=None, *, start):
+    return right(x, mask, start=0 * start)
+
+
+@_giving("last_state", "last state: an empty chunk stands where it begins")
+def last_of_an_empty_chunk(right, x, mask=None, *, start):
+    state = right(x, mask, start=start)
+    return state._replace(position=np.maximum(state.position, start))
+
+
+@_giving("weighted_state", "weighted state: normalised by the chunk")
+def weighted_by_the_chunk(right, x, weights=None, mask=None):
+    state = right(x, weights, mask)
+    total = np.where(state.total == 0, 1, state.total)
+    return state._replace(sum=state.sum / total[..., None], total=np.where(state.total == 0, 0, 1.0))
+
+
+@_merging("weighted_state", "weighted state: the sizes forgotten")
+def weighted_without_the_sizes(a, b):
+    whole = ref.merge_states(a, b)
+    return whole._replace(total=a.total + b.total, sum=a.sum + b.sum)
+
+
+@_merging("weighted_state", "weighted state: weights that cancel make the unit")
+def weighted_cancelled_chunk_is_the_unit(a, b):
+    whole = ref.merge_states(a, b)
+    kept = np.where((a.total == 0)[..., None], 0, a.sum), np.where((b.total == 0)[..., None], 0, b.sum)
+    return whole._replace(sum=ref.merge_states(a._replace(sum=kept[0]), b._replace(sum=kept[1])).sum)
+
+
+def _unscaled(a, b):
+    """A merge that adds up sums in two measures."""
+    return a._replace(top=np.maximum(a.top, b.top), total=a.total + b.total, sum=a.sum + b.sum)
+
+
+def _infinite(a, b):
+    """A merge that subtracts one -inf from another."""
+    top = np.maximum(a.top, b.top)
+    a_scale, b_scale = np.exp(a.top - top), np.exp(b.top - top)
+    total = a.total * a_scale + b.total * b_scale
+    return a._replace(top=top, total=total, sum=a.sum * a_scale[..., None] + b.sum * b_scale[..., None])
+
+
+def _without_tops(a, b):
+    """A merge that leaves out the measure: exp overflows."""
+    a_scale, b_scale = (np.exp(np.where(s.top == -np.inf, 0, s.top)).astype(np.float32) for s in (a, b))
+    total = a.total * a_scale + b.total * b_scale
+    pooled = a.sum * a_scale[..., None] + b.sum * b_scale[..., None]
+    return a._replace(top=np.zeros_like(a.top), total=total, sum=pooled)
+
+
+def _mean_of_the_pooled(a, b):
+    """A merge that averages what the chunks finalize to."""
+    real = [np.where(state.total == 0, 0.0, 1.0) for state in (a, b)]
+    pooled = [
+        s.sum / np.where(s.total == 0, 1, s.total)[..., None] * r[..., None] for s, r in zip((a, b), real, strict=True)
+    ]
+    return a._replace(top=np.maximum(a.top, b.top), total=sum(real), sum=sum(pooled))
+
+
+for _row in ("attention_state", "multi_head_attention_state"):
+    _name = _row.replace("_", " ")
+    _merging(_row, f"{_name}: the merge forgets the rescaling")(_unscaled)
+    _merging(_row, f"{_name}: -inf minus -inf")(_infinite)
+    _merging(_row, f"{_name}: the tops left out")(_without_tops)
+    _merging(_row, f"{_name}: a mean of what the chunks give")(_mean_of_the_pooled)
+
+
+@_giving("multi_head_attention_state", "multi head attention state: scaled by the width of all heads")
+def heads_state_scaled_by_all_heads(right, x, mask=None, *, query_kernel, query_bias=None, **parameters):
+    factor = np.asarray(query_kernel.shape[1] ** -0.5, query_kernel.dtype)
+    bias = None if query_bias is None else query_bias * factor
+    return right(x, mask, query_kernel=query_kernel * factor, query_bias=bias, **parameters)

@@ -1,0 +1,33 @@
+"""The examples, small: what they compute is the oracle's, and what they promise holds."""
+
+import numpy as np
+import pool_corpus
+import rank_candidates
+from rounding import rounded
+
+WIDTH = 384
+
+
+def test_candidates_are_ranked_as_the_oracle_ranks_them(capsys):
+    off = rank_candidates.main(["--candidates", "300", "--block", "128", "--top", "20", "--sample", "30"])
+    assert off <= rounded(np.ones(1), WIDTH)
+    assert "64 queries, 300 candidates" in capsys.readouterr().out
+
+
+def test_the_best_candidates_are_the_best_of_all():
+    """In blocks of which the last is not full, against one call with all candidates."""
+    x, x_mask, y, y_mask, _ = rank_candidates.drawn(150)
+    scores, places = rank_candidates.rank(x, x_mask, y, y_mask, 5, 64)
+    every = np.asarray(rank_candidates.cosines(rank_candidates.attnpool_flax, x, y, x_mask, y_mask))
+    np.testing.assert_allclose(scores, -np.sort(-every, 1)[:, :5], atol=rounded(np.ones(1), WIDTH), rtol=0)
+    assert (places < 150).all() and (places >= 0).all()
+
+
+def test_a_corpus_is_pooled_once_whoever_dies(tmp_path, capsys):
+    corpus = [str(tmp_path), "--documents", "600", "--partitions", "6", "--workers", "2"]
+    computed, off = pool_corpus.main([*corpus, "--kill"])
+    assert computed == 6 and off <= rounded(np.ones(1), 512)
+    (tmp_path / "vectors" / "part-0002.parquet").unlink()
+    computed, off = pool_corpus.main(corpus)
+    assert computed == 1 and off <= rounded(np.ones(1), 512)
+    assert "1 of 6 partitions computed, the others were there" in capsys.readouterr().out

@@ -1,0 +1,45 @@
+"""Right implementations in PyTorch, by its own operations, are accepted in every dtype, gradients included."""
+
+import pytest
+import torch
+
+from attnpool_ref import conformance
+
+
+def mean_pooling(x, mask=None):
+    """Every term is divided by a power of two, so that no sum overflows."""
+    keep = torch.ones(x.shape[:-1], dtype=torch.bool) if mask is None else mask.bool().expand(x.shape[:-1])
+    count = keep.sum(-1, keepdim=True).clamp(min=1)
+    part = 2.0 ** count.log2().ceil()
+    kept = torch.where(keep[..., None], wide(x), 0)
+    return ((kept / part[..., None]).sum(-2) / (count / part)).to(x.dtype)
+
+
+def attend(scores, value, mask=None, return_weights=False):
+    """Exponentials below the largest score; sums of products, as a product of matrices drifts over long rows."""
+    dtype, batch = (
+        torch.promote_types(scores.dtype, value.dtype),
+        torch.broadcast_shapes(scores.shape[:-2], value.shape[:-2]),
+    )
+    scores, value = (wide(array).expand(*batch, *array.shape[-2:]) for array in (scores, value))
+    keep = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.bool().expand(scores.shape)
+    scores = torch.where(keep, scores, -torch.inf)
+    nothing = scores.new_full((*scores.shape[:-1], 1), -torch.inf)
+    top = torch.cat([scores, nothing], -1).amax(-1, keepdim=True).detach()
+    heights = torch.exp(scores - torch.where(top == -torch.inf, 0, top))
+    total = heights.sum(-1, keepdim=True)
+    weights = heights / torch.where(total == 0, 1, total)
+    value = torch.where(keep.any(-2)[..., None], value, 0)
+    result = (weights[..., None] * value[..., None, :, :]).sum(-2).to(dtype)
+    return (result, weights.to(dtype)) if return_weights else result
+
+
+def wide(array):
+    return array.to(torch.promote_types(array.dtype, torch.float32))
+
+
+@pytest.mark.parametrize("function", [mean_pooling, attend], ids=lambda function: function.__name__)
+def test_a_right_implementation_in_torch_is_accepted(function):
+    (row,) = conformance.judge(function, only=(function.__name__,)).rows
+    assert row.status == "pass"
+    assert set(row.promises["gradient"].dtypes) == set(conformance.DTYPES)
