@@ -19,7 +19,6 @@ from splits import NAMES, Split, gradients_inside, with_gradients
 
 CALLS = [
     ("max_pooling", "smallest", "tiles"),
-    ("last_pooling", "smallest", None),
     ("attention_pooling", "fullest", "tiles"),
 ]
 

@@ -1,5 +1,6 @@
 """Sequences split over a mesh (``axis_name=``): what the whole gives, on every device, with few collectives."""
 
+import functools
 import os
 import re
 import socket
@@ -70,7 +71,7 @@ def test_a_split_sequence_gives_what_the_whole_gives(name, title, implementation
             with_gradients(whole)(arrays),
         )
 
-    with tiling(WHOLE=0, ROW=0, TOKENS=5):
+    with tiling(WHOLE=0, ROW=0, TOKENS=5, PREFIXES=(2,), LEAST=1):
         (results, outside), inside, (want, gradients) = found = jax.tree.map(np.asarray, program(call.values))
     assert_agree(call.case, results, want, "return_weights" in call.options)
     assert_gradients_agree(call.case, outside, gradients)
@@ -147,6 +148,34 @@ def test_what_cannot_be_split_is_refused_by_name(mesh):
         jax.shard_map(lambda x: attnpool_flax.mean_pooling(x, axis_name=NAMES), **unchecked)(X)
 
 
+def test_lengths_and_segment_numbers_are_refused(mesh):
+    """The lengths of the whole sequence do not say what is real in a part of it; packed tokens are not split."""
+    words = "{} and `axis_name` are both given, needs `{}`, of which each device has its own part"
+
+    def refused(call, message):
+        with pytest.raises(ValueError, match=message):
+            over(mesh, call)(X)
+
+    def both(x):
+        return attnpool_flax.cross_attention_pooling(x, x, y_lengths=np.array([3]), axis_name=NAMES)
+
+    lengths = np.array([3])
+    mean = functools.partial(attnpool_flax.mean_pooling, lengths=lengths, axis_name=NAMES)
+    pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
+    refused(mean, "mean_pooling: " + words.format("`lengths`", "mask"))
+    refused(both, "cross_attention_pooling: " + words.format("`y_lengths`", "y_mask"))
+    refused(lambda x: pool(x, lengths=lengths), "attention_pooling: " + words.format("`lengths`", "mask"))
+    packed = {"segment_ids": np.zeros(8, np.int32), "num_segments": 1}
+    heads = linen.MultiHeadAttentionPool(5, axis_name=NAMES)
+    variables = heads.init(jax.random.key(0), X)
+    for name, call in (
+        ("AttentionPool", lambda: pool(X[0], **packed)),
+        ("MultiHeadAttentionPool", lambda: heads.apply(variables, X[0], **packed)),
+    ):
+        with pytest.raises(ValueError, match=f"{name}: `axis_name` and `segment_ids` are both given, needs at most one"):
+            call()
+
+
 def test_modules_split_what_their_functions_split(mesh):
     """With the parameters of a module that was made outside; Linen's `init` needs no mesh."""
     pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
@@ -162,36 +191,27 @@ def test_modules_split_what_their_functions_split(mesh):
         one = attnpool_flax.attention_pooling(x, query=pool.query[...], **names)
         return one, attnpool_flax.cross_attention_pooling(x, x, **names), pooling(x, **variables["params"], **names)
 
-    chex.assert_trees_all_equal(over(mesh, modules)(X / 8), over(mesh, functions)(X / 8))
+    both_ways = jax.jit(over(mesh, lambda x: (modules(x), functions(x))))
+    chex.assert_trees_all_equal(*both_ways(X / 8))
 
 
-DENSE = [row for row in variants.VARIANTS if row.family in ("pooling", "pairs")]
+EXPLICIT = "attention_pooling", "cross_attention_pooling", "multi_head_attention", "semantic_match"
 
 
-def test_over_explicit_axes_every_pooling_gives_what_one_device_gives():
-    """Split over batch and length, eager and under jit; results lie as the arguments do."""
+def test_over_explicit_axes_functions_give_what_one_device_gives():
+    """Split over batch and length; results lie as the arguments do, and so does a state."""
     mesh = jax.make_mesh((2, 2), ("examples", "tokens"), axis_types=(AxisType.Explicit,) * 2)
-    wanted = {}
-    for row in DENSE:
+    for name in EXPLICIT:
+        row = variants.get(name)
         names, options = {own: rest for own, *rest in cases.configurations(row)}["smallest"]
-        wanted[row.name] = cases.draw(
-            row, "explicit", names, options, (4,), {"B": 4, "L": 8, "T": 6, "m": 8, "k": 8, "n": 2}
-        )
-    calls = {name: arguments_of(case, getattr(attnpool_flax, name)) for name, case in wanted.items()}
-    split = {
-        name: {key: explicit(value, wanted[name].axes[key], mesh) for key, value in arrays.items()}
-        for name, (arrays, _) in calls.items()
-    }
-
-    def all_of(arrays):
-        return {name: call(arrays[name]) for name, (_, call) in calls.items()}
-
-    want = jax.jit(all_of)({name: arrays for name, (arrays, _) in calls.items()})
-    jitted = jax.jit(all_of)(split)
-    for name, case in wanted.items():
-        for found in (calls[name][1](split[name]), jitted[name]):
-            assert_agree(case, [np.asarray(out) for out in found], [np.asarray(out) for out in want[name]])
-            assert jax.typeof(found[0]).sharding.spec[0] == "examples", name
+        sizes = {"L": 8, "T": 6, "m": 8, "n": 2}
+        case = cases.draw(row, "explicit", names, options, (4,), sizes)
+        arrays, call = arguments_of(case, getattr(attnpool_flax, name))
+        found = call({key: explicit(value, case.axes[key], mesh) for key, value in arrays.items()})
+        assert_agree(case, [np.asarray(out) for out in found], [np.asarray(out) for out in call(arrays)])
+        assert jax.typeof(found[0]).sharding.spec[0] == "examples", name
+    state = attnpool_flax.mean_state(explicit(np.ones((4, 8, 5), np.float32), ("B", "L", "d"), mesh))
+    assert {jax.typeof(leaf).sharding.spec[0] for leaf in jax.tree.leaves(state)} == {"examples"}
 
 
 def explicit(array, axes, mesh):
@@ -247,10 +267,6 @@ def finished(process):
         process.kill()
     assert not process.returncode, err
     return out.split()[-1]
-
-
-def test_eight_devices_give_what_one_gives():
-    assert finished(program_of_its_own(8)) == "8"
 
 
 def test_two_processes_with_two_devices_each_give_what_one_device_gives():
