@@ -529,6 +529,7 @@ def mean_pooling(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
 ) -> Array: ...
 def max_pooling(
@@ -536,16 +537,30 @@ def max_pooling(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
 ) -> Array: ...
-def first_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> Array: ...
-def last_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> Array: ...
+def first_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+def last_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
 def weighted_pooling(
     x: ArrayLike,
     weights: ArrayLike | None = None,
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -565,6 +580,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -584,6 +600,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -603,6 +620,7 @@ def attention_pooling(
     scale: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
@@ -623,6 +641,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array: ...
@@ -643,6 +662,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -663,6 +683,7 @@ def multi_head_attention_pooling(
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
@@ -910,6 +931,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array]: ...
@@ -927,6 +949,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
@@ -944,6 +967,7 @@ def cross_attention_pooling(
     reduction: Literal["sum", "mean", "max"] = "sum",
     scale: ArrayLike = 1.0,
     return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...

@@ -8,6 +8,9 @@ import textwrap
 from attnpool_ref import variants
 
 NOTES = {
+    "axis_name": "a mesh axis, or a tuple of them, the slower one first, over which the sequences are split, inside of "
+    "``jax.shard_map`` with its checks on. The result is that of the whole sequences, on every device; arguments and weights "
+    "that have an axis of tokens are each device's own.",
     "implementation": 'how the tokens are walked: "einsum", "tiles", or None, which chooses by the backend and the '
     'layout. Forward mode (``jax.jvp``) under a ``jit`` of its own needs "einsum". Blocks are sized by the batch axes '
     "that they see: give batch axes rather than ``vmap``.",

@@ -16,6 +16,7 @@ from jax.core import Tracer
 
 from attnpool_flax.documentation import composed
 from attnpool_flax.lengths import prefix
+from attnpool_flax.meshes import check_split, over_explicit_axes
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
 from attnpool_flax.states import settled
 from attnpool_ref import contract, variants
@@ -186,6 +187,8 @@ class _Frame:
         unasked = traced and self.has_rules and values["implementation"] is None
         if unasked and any(in_forward_mode(values[name]) for name, _ in self.arrays):
             values["implementation"] = "einsum"
+        if "axis_name" in self.statics:
+            check_split(self.row, values)
         for name, default in self.statics.items():
             value = values[name]
             key.append(_DEFAULT if value is default else (type(value), value))
@@ -235,7 +238,9 @@ class _Frame:
         if key not in self.programs:
 
             def program(*arrays):
-                return self.run(dict(zip(names, arrays, strict=True)), call, dtype, static)
+                given = dict(zip(names, arrays, strict=True))
+                body = functools.partial(self.run, call=call, dtype=dtype, static=static)
+                return over_explicit_axes(body, given, self.row, call, weights, self.weights_apart)
 
             program.__name__ = program.__qualname__ = self.row.name
             self.programs.setdefault(key, jax.jit(program))
@@ -264,6 +269,8 @@ class _Frame:
         dtype = result_dtype(call.dtype)
         static = {name: values[name] for name in self.statics}
         check_implementation(self.row.name, static["implementation"])
+        if "axis_name" in static:
+            check_split(self.row, values)
         return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
 
     def _told(self, given, argument, call):

@@ -10,7 +10,7 @@ from attnpool_flax.blocks import over_first, over_queries, size_of
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exponentials, softmax
-from attnpool_flax.reductions import Dense, chosen
+from attnpool_flax.reductions import Dense, chosen, softmax_together, summed_together
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import largest_product, norm
 from attnpool_flax.scores import dot
@@ -30,6 +30,7 @@ def cross_attention_pooling(
     reduction="sum",
     scale=1.0,
     return_weights=False,
+    axis_name=None,
     implementation=None,
     precision=None,
 ):
@@ -41,7 +42,7 @@ def cross_attention_pooling(
     >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))
     (Array([2., 2.], dtype=float32), Array([1., 0.], dtype=float32))
     """
-    xs, ys = Dense(x, x_mask, implementation, precision), Dense(y, y_mask, implementation, precision)
+    xs, ys = (Dense(*side, implementation, precision, axis_name) for side in ((x, x_mask), (y, y_mask)))
     if reduction == "max":
         return _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights)
     pooled, weights = cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale)
@@ -54,10 +55,11 @@ def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
     sides = xs.beside(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
         return tuple(zip(*sides, strict=True))
-    x_query = scale * _seen_from(_summary(ys, reduction), y_kernel, x_kernel, precision)
-    y_query = scale * _seen_from(_summary(xs, reduction), x_kernel, y_kernel, precision)
-    x_pooled, x_weights = xs.softmax(x_query[..., None, :], scored=ys.real())
-    y_pooled, y_weights = ys.softmax(y_query[..., None, :], scored=xs.real())
+    (x_sum, y_sum), (x_real, y_real) = summed_together(reduction == "mean", xs, ys)
+    x_query = scale * _seen_from(y_sum, y_kernel, x_kernel, precision)
+    y_query = scale * _seen_from(x_sum, x_kernel, y_kernel, precision)
+    sides = softmax_together((xs, x_query[..., None, :], y_real), (ys, y_query[..., None, :], x_real))
+    (x_pooled, x_weights), (y_pooled, y_weights) = sides
     return (x_pooled[..., 0, :], y_pooled[..., 0, :]), (x_weights[..., 0, :], y_weights[..., 0, :])
 
 

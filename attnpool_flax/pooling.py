@@ -15,69 +15,72 @@ from attnpool_flax.scores import dot
 
 
 @implementation(as_they_come=("x",))
-def mean_pooling(x, mask=None, *, lengths=None, implementation=None):
+def mean_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.mean_pooling`; counts are exact in every dtype.
 
     >>> mean_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2.], dtype=float32)
     """
-    return Dense(x, mask, implementation).mean()
+    return Dense(x, mask, implementation, axis_name=axis_name).mean()
 
 
 @implementation(as_they_come=("x",))
-def max_pooling(x, mask=None, *, lengths=None, implementation=None):
+def max_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.max_pooling`.
 
     >>> max_pooling(jnp.array([[-1.0], [-3.0], [99.0]]), jnp.array([True, True, False]))
     Array([-1.], dtype=float32)
     """
-    return Dense(x, mask, implementation).largest()
+    return Dense(x, mask, implementation, axis_name=axis_name).largest()
 
 
 @implementation(as_they_come=("x",))
-def first_pooling(x, mask=None, *, lengths=None):
+def first_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.first_pooling`; one token is read.
 
     >>> first_pooling(jnp.array([[99.0], [1.0], [2.0]]), jnp.array([False, True, True]))
     Array([1.], dtype=float32)
     """
-    if x.shape[-2] == 0:
-        return jnp.sum(x, -2)
-    if mask is None:
-        return x[..., 0, :]
-    return token_at(x, mask, jnp.argmax(mask, -1))
+    return _at_end(x, mask, axis_name, last=False)
 
 
 @implementation(as_they_come=("x",))
-def last_pooling(x, mask=None, *, lengths=None):
+def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.last_pooling`; one token is read.
 
     >>> last_pooling(jnp.array([[1.0], [2.0], [99.0]]), jnp.array([True, True, False]))
     Array([2.], dtype=float32)
     """
+    return _at_end(x, mask, axis_name, last=True)
+
+
+def _at_end(x, mask, axis_name, last):
+    """The first or the last real token [..., d]; 0 where nothing is real. An x that is shared is not copied."""
     if x.shape[-2] == 0:
-        return jnp.sum(x, -2)
+        return jnp.zeros_like(x, shape=(*x.shape[:-2], x.shape[-1]))
     if mask is None:
-        return x[..., -1, :]
-    return token_at(x, mask, mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1))
-
-
-def token_at(x, mask, position):
-    """The token [..., d] at a position [...]; 0 where nothing is real. An x that is shared is not copied."""
-    x = jnp.broadcast_to(x, mask.shape[:-1] + x.shape[-2:])
-    token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
-    return jnp.where(jnp.any(mask, -1)[..., None], token, 0)
+        position = jnp.full(x.shape[:-2], x.shape[-2] - 1 if last else 0)
+        if axis_name is None:
+            return x[..., -1 if last else 0, :]
+    elif last:
+        position = mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1)
+    else:
+        position = jnp.argmax(mask, -1)
+    return Dense(x, mask, None, axis_name=axis_name).at_end(position, last)
 
 
 @implementation(as_they_come=("x",))
-def weighted_pooling(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
+def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_pooling`.
 
     >>> x, weights = jnp.array([[1.0], [5.0], [99.0]]), jnp.array([3.0, 1.0, 5.0])
     >>> weighted_pooling(x, weights, jnp.array([True, True, False]))
     Array([2.], dtype=float32)
     """
-    return weighted_average(Dense(x, mask, implementation, precision), weights)
+    tokens = Dense(x, mask, implementation, precision, axis_name)
+    if axis_name is not None and weights is not None:
+        return tokens.average(tokens.kept(weights))
+    return weighted_average(tokens, weights)
 
 
 def weighted_average(tokens, weights):
@@ -106,6 +109,7 @@ def attention_pooling(
     scale=None,
     dropout_multiplier=None,
     return_weights=False,
+    axis_name=None,
     implementation=None,
     precision=None,
 ):
@@ -116,7 +120,7 @@ def attention_pooling(
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
-    tokens = Dense(x, mask, implementation, precision)
+    tokens = Dense(x, mask, implementation, precision, axis_name)
     pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier)
     return (pooled, weights) if return_weights else pooled
 
@@ -177,6 +181,7 @@ def multi_head_attention_pooling(
     out_bias=None,
     dropout_multiplier=None,
     return_weights=False,
+    axis_name=None,
     implementation=None,
     precision=None,
 ):
@@ -184,7 +189,7 @@ def multi_head_attention_pooling(
 
     The key kernel is folded into the queries, where the key bias cancels; the raw tokens are pooled for each head and
     query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to. Where so
-    many queries meet that projecting the tokens takes fewer operations, they are projected.
+    many queries meet that projecting the tokens takes fewer operations, they are projected; never with ``axis_name``.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(
@@ -198,8 +203,8 @@ def multi_head_attention_pooling(
     ... )
     Array([[2., 3.]], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision)
-    if folding_pays(query, key_kernel, value_kernel):
+    tokens = Dense(x, mask, implementation, precision, axis_name)
+    if axis_name is not None or folding_pays(query, key_kernel, value_kernel):
         queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
         attended, weights = attended_by_heads(tokens, queries, value_kernel, value_bias, dropout_multiplier)
     else:
@@ -230,14 +235,13 @@ def attended_by_heads(tokens, queries, value_kernel, value_bias, multiplier):
     queries = jnp.reshape(queries, (1,) * (tokens.x.ndim - 2) + (math.prod(heads), width))
     if multiplier is not None:
         multiplier = jnp.reshape(multiplier, (*multiplier.shape[:-3], math.prod(heads), multiplier.shape[-1]))
-    pooled, weights = tokens.softmax(queries, multiplier)
-    pooled, weights_by_head = (jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in (pooled, weights))
+    pooled, weights, shares = tokens.softmax_with_shares(queries, multiplier)
+    pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in (pooled, weights))
     attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=tokens.precision)
     if value_bias is not None:
-        applied = tokens.sum_of(weights if multiplier is None else weights * tokens.kept(multiplier))
-        applied = jnp.reshape(applied, attended.shape[:-1])[..., None]
-        attended = attended + applied * jnp.broadcast_to(value_bias[:, None], attended.shape)
-    return attended, weights_by_head
+        shares = jnp.reshape(shares, attended.shape[:-1])[..., None]
+        attended = attended + shares * jnp.broadcast_to(value_bias[:, None], attended.shape)
+    return attended, weights
 
 
 def fold_queries(query, query_kernel, key_kernel, query_bias, precision):

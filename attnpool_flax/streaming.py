@@ -11,7 +11,7 @@ from jax import lax
 from attnpool_flax.attention import from_heads
 from attnpool_flax.documentation import composed
 from attnpool_flax.implementation import as_array, implementation, result_dtype, settled_precision
-from attnpool_flax.pooling import fold_queries, fold_query, token_at
+from attnpool_flax.pooling import fold_queries, fold_query
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.sums import part_of
 from attnpool_flax.rounding import power_of_two
@@ -88,7 +88,7 @@ def _token_state(x, mask, start, index, end, nowhere, *, lengths=None):
     if index is None:
         return jnp.broadcast_to(start + end, x.shape[:-2]), x[..., end, :].astype(wide)
     position = jnp.broadcast_to(start, index.shape) + index.astype(start.dtype)
-    return jnp.where(jnp.any(mask, -1), position, nowhere), token_at(x, mask, index).astype(wide)
+    return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).at(index).astype(wide)
 
 
 @implementation(as_they_come=("x",))

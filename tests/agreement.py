@@ -22,10 +22,10 @@ def arguments_of(case, function):
     return arrays, call
 
 
-def assert_agree(case, got, want):
-    """Asserts that two lists of float32 results of one case agree to rounding."""
+def assert_agree(case, got, want, weights=False):
+    """Asserts that two lists of float32 results of one case, the weights among them or not, agree to rounding."""
     subject = Subject(case.row, getattr(attnpool_ref, case.row.name), JaxArrays(), "float32")
-    sensitive = [float(np.max(moved, initial=0)) for moved in subject.sensitivities(case, False)]
+    sensitive = [float(np.max(moved, initial=0)) for moved in subject.sensitivities(case, weights)]
     chex.assert_equal(len(got), len(want))
     for i, (a, b) in enumerate(zip(got, want, strict=True)):
         size = float(np.max(np.abs(np.asarray(b, np.float64)), initial=0))

@@ -64,10 +64,11 @@ def test_the_table_keeps_a_family_together():
 
 
 @every_row
-def test_the_signatures_are_the_same_but_for_implementation_and_precision(row):
+def test_the_signatures_are_the_same_but_for_how_to_compute(row):
     definition = inspect.signature(getattr(attnpool_ref, row.name))
     implementation = inspect.signature(getattr(attnpool_flax, row.name))
-    parameters = [p for p in implementation.parameters.values() if p.name not in ("implementation", "precision")]
+    own = ("axis_name", "implementation", "precision")
+    parameters = [p for p in implementation.parameters.values() if p.name not in own]
     assert implementation.replace(parameters=parameters) == definition
 
 
@@ -98,6 +99,19 @@ def test_a_jax_function_takes_an_implementation_if_it_walks_over_tokens(row, mon
     assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
     for asked in reductions.IMPLEMENTATIONS:
         assert heard_from(functools.partial(function, implementation=asked), row, 3) == {asked}
+
+
+def test_the_poolings_that_merge_states_take_an_axis_name_before_how_to_compute():
+    taking = {}
+    for row in variants.VARIANTS:
+        parameters = inspect.signature(getattr(attnpool_flax, row.name)).parameters
+        if "axis_name" in parameters:
+            taking[row.name] = parameters["axis_name"]
+            rest = list(parameters)[list(parameters).index("axis_name") + 1 :]
+            assert set(rest) <= {"implementation", "precision"}
+    kinds = "mean", "max", "first", "last", "weighted", "attention", "multi_head_attention", "cross_attention"
+    assert set(taking) == {f"{kind}_pooling" for kind in kinds}
+    assert {(p.kind, p.default) for p in taking.values()} == {(inspect.Parameter.KEYWORD_ONLY, None)}
 
 
 def heard_from(function, row, size):

@@ -26,8 +26,8 @@ INTRODUCTION = """
 # Variants
 
 Every function stands in both packages under the same name: `attnpool_ref` is the definition in NumPy,
-`attnpool_flax` the implementation in JAX, which adds `implementation=` where it walks over tokens and `precision=` where it
-multiplies; `help(attnpool_flax.NAME)` says what else it does differently.
+`attnpool_flax` the implementation in JAX, which adds `axis_name=` where a sequence may be split over devices,
+`implementation=` where it walks over tokens and `precision=` where it multiplies; `help(attnpool_flax.NAME)` says what else it does differently.
 [conventions.md](conventions.md) says what all of them promise about masks, dtypes and batch axes.
 """.strip()
 

@@ -6,6 +6,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 
 from attnpool_flax.implementation import check_implementation
+from attnpool_flax.meshes import check_axis_name
 from attnpool_flax.parameters import (
     FIXED,
     OWNERS,
@@ -18,12 +19,13 @@ from attnpool_flax.parameters import (
 
 
 class TokenWalker(nn.Module):
-    """A module with the field ``implementation``, which is checked when the module is made, as in NNX."""
+    """A module with the field ``implementation``, checked when the module is made, as in NNX, and so is ``axis_name``."""
 
     def __post_init__(self):
         super().__post_init__()
         name = next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in OWNERS)  # a subclass: its parent's
         check_implementation(name, _fields(self)["implementation"])
+        check_axis_name(name, _fields(self).get("axis_name"))
 
 
 def values(module, name, sizes, **initializers):

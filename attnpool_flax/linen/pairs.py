@@ -26,6 +26,8 @@ class CrossAttentionPool(TokenWalker):
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
+        by ``init``.
       kernel_init: initialiser of the kernels.
 
     >>> import jax
@@ -45,6 +47,7 @@ class CrossAttentionPool(TokenWalker):
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
     implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
     kernel_init: Initializer = KERNEL_INIT
 
     @nn.compact
@@ -90,6 +93,7 @@ class CrossAttentionPool(TokenWalker):
             segment_cross_attention_pooling,
             num_segments,
             lengths,
+            None if self.is_initializing() else self.axis_name,
             **numbers,
         )
         return pool(

@@ -74,6 +74,8 @@ class AttentionPool(TokenWalker):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
+        by ``init``.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
 
@@ -94,6 +96,7 @@ class AttentionPool(TokenWalker):
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
     implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
     kernel_init: Initializer = KERNEL_INIT
     query_init: Initializer = QUERY_INIT
 
@@ -131,6 +134,7 @@ class AttentionPool(TokenWalker):
             segment_attention_pooling,
             num_segments,
             {"lengths": lengths},
+            None if self.is_initializing() else self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
@@ -165,6 +169,8 @@ class MultiHeadAttentionPool(TokenWalker):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
+        by ``init``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
@@ -187,6 +193,7 @@ class MultiHeadAttentionPool(TokenWalker):
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
     implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
     query_init: Initializer = QUERY_INIT
@@ -231,6 +238,7 @@ class MultiHeadAttentionPool(TokenWalker):
             segment_multi_head_attention_pooling,
             num_segments,
             {"lengths": lengths},
+            None if self.is_initializing() else self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from attnpool_flax.implementation import check_implementation
+from attnpool_flax.meshes import check_axis_name
 from attnpool_flax.parameters import FIXED, cast, check_rate, initialize, multiplier_shape, shaped_parameters
 
 
@@ -19,6 +20,7 @@ def create(module, name, rngs, **initializers):
     if rngs is not None and not isinstance(rngs, nnx.Rngs):  # a seed or a key
         raise TypeError(f"{name}: `rngs` is a {type(rngs).__name__}, needs an nnx.Rngs, such as `nnx.Rngs(0)`")
     check_implementation(name, vars(module).get("implementation"))
+    check_axis_name(name, vars(module).get("axis_name"))
     for key, shaped in shaped_parameters(name, vars(module)).items():
         setattr(module, key, nnx.data(None))
         if shaped is None or not shaped.owned:

@@ -26,6 +26,7 @@ class CrossAttentionPool(nnx.Module):
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the kernels.
 
@@ -50,6 +51,7 @@ class CrossAttentionPool(nnx.Module):
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
         implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         rngs: nnx.Rngs | None = None,
     ):
@@ -64,6 +66,7 @@ class CrossAttentionPool(nnx.Module):
         self.param_dtype = param_dtype
         self.precision = precision
         self.implementation = implementation
+        self.axis_name = axis_name
         create(self, "CrossAttentionPool", rngs, kernel=kernel_init)
 
     def __call__(
@@ -105,6 +108,7 @@ class CrossAttentionPool(nnx.Module):
             segment_cross_attention_pooling,
             num_segments,
             lengths,
+            self.axis_name,
             **numbers,
         )
         return pool(

@@ -86,6 +86,7 @@ class AttentionPool(nnx.Module):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
@@ -116,6 +117,7 @@ class AttentionPool(nnx.Module):
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
         implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         query_init: Initializer = QUERY_INIT,
         rngs: nnx.Rngs,
@@ -130,6 +132,7 @@ class AttentionPool(nnx.Module):
         self.param_dtype = param_dtype
         self.precision = precision
         self.implementation = implementation
+        self.axis_name = axis_name
         create(self, "AttentionPool", rngs, kernel=kernel_init, query=query_init)
         self.dropout = create_dropout("AttentionPool", dropout_rate, rngs)
 
@@ -166,6 +169,7 @@ class AttentionPool(nnx.Module):
             segment_attention_pooling,
             num_segments,
             {"lengths": lengths},
+            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
@@ -201,6 +205,7 @@ class MultiHeadAttentionPool(nnx.Module):
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
@@ -236,6 +241,7 @@ class MultiHeadAttentionPool(nnx.Module):
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
         implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
         query_init: Initializer = QUERY_INIT,
@@ -253,6 +259,7 @@ class MultiHeadAttentionPool(nnx.Module):
         self.param_dtype = param_dtype
         self.precision = precision
         self.implementation = implementation
+        self.axis_name = axis_name
         create(self, "MultiHeadAttentionPool", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
         self.dropout = create_dropout("MultiHeadAttentionPool", dropout_rate, rngs)
 
@@ -289,6 +296,7 @@ class MultiHeadAttentionPool(nnx.Module):
             segment_multi_head_attention_pooling,
             num_segments,
             {"lengths": lengths},
+            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(

@@ -12,7 +12,23 @@ from attnpool_flax.reductions.implementations import (
     in_forward_mode,
     listening,
     record,
+    varies,
 )
+from attnpool_flax.reductions.mesh import names_of
 from attnpool_flax.reductions.packed import Packed
+from attnpool_flax.reductions.together import softmax_together, summed_together
 
-__all__ = ["IMPLEMENTATIONS", "Dense", "Packed", "chosen", "chosen_for_units", "in_forward_mode", "listening", "record"]
+__all__ = [
+    "IMPLEMENTATIONS",
+    "Dense",
+    "Packed",
+    "chosen",
+    "chosen_for_units",
+    "in_forward_mode",
+    "listening",
+    "names_of",
+    "record",
+    "softmax_together",
+    "summed_together",
+    "varies",
+]

@@ -17,7 +17,7 @@ class ExtremeState(NamedTuple):
 
     Attributes:
       extreme: [B, d], -inf where nothing was real.
-      count: [B, d], int32: how many real tokens reach it; they share its gradient.
+      count: [B, d]: how many real tokens reach it; they share its gradient. int32, over a mesh float32.
       some: [B], whether anything was real.
     """
 
@@ -38,6 +38,26 @@ def plain(x, mask):
     top = small(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
     tied = real[..., None] & (x == top)
     return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
+
+
+def reached(x, mask, state, axis_name):
+    """The largest values [B, d] of the state of all devices; their gradient goes to this device's tokens that reach them."""
+    real = jnp.ones(x.shape[:2], bool) if mask is None else mask
+    tied = real[..., None] & (lax.stop_gradient(x) == state.extreme[:, None])
+    return _reached(x, tied, state.extreme, state.count, axis_name)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(4,))
+def _reached(x, tied, extreme, count, axis_name):
+    del x, tied, count, axis_name
+    return extreme
+
+
+@_reached.defjvp
+def _reached_jvp(axis_name, primals, tangents):
+    _, tied, extreme, count = primals
+    slopes = lax.psum(jnp.sum(jnp.where(tied, tangents[0], 0), 1), axis_name)
+    return extreme, (slopes / jnp.maximum(count, 1)).astype(extreme.dtype)
 
 
 @jax.custom_vjp

@@ -77,8 +77,9 @@ def varies(array):
 def alike(*arrays: Any) -> Any:
     """The arrays, or None, varying over the same mesh axes: a rule for gradients must not meet two kinds."""
     axes = frozenset().union(*(varies(array) for array in arrays if array is not None))
-    return tuple(array if array is None else _varying(array, axes - varies(array)) for array in arrays)
+    return tuple(array if array is None else varying(array, axes - varies(array)) for array in arrays)
 
 
-def _varying(array, axes):
+def varying(array, axes):
+    """The array, typed as varying over these mesh axes too."""
     return lax.pcast(array, tuple(sorted(axes)), to="varying") if axes else jnp.asarray(array)

@@ -20,6 +20,9 @@ class Packed:
     has is [S, ...], what a token has [N], or [h, N] of several queries.
     """
 
+    axis_name = None
+    """No mesh axis: packed tokens are not split."""
+
     def __init__(self, x, segment_ids, num_segments, mask, ordered, implementation, precision=None):
         self.x, self.asked, self.precision = x, implementation, precision
         self.dtype, self.number = computing(x.dtype), num_segments
@@ -59,6 +62,11 @@ class Packed:
         weights = walks.exponential(scores, self.segments.each(state.top)) / total
         weights = jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
         return finalize(state)[: self.number], weights.T
+
+    def softmax_with_shares(self, queries, multiplier=None):
+        """As :meth:`softmax`, with [S, h]: what the weights that are averaged under sum to."""
+        pooled, weights = self.softmax(queries, multiplier)
+        return pooled, weights, self.sum_of(weights if multiplier is None else weights * self.kept(multiplier))
 
     def beside(self, other, scale, mean):
         """None: no walk takes two packed sequences at once."""

@@ -31,6 +31,14 @@ def finalize(state):
     return state.sum / jnp.where(state.total == 0, 1, state.total)[..., None]
 
 
+def with_shares(state, scores, mask, multiplier):
+    """The state with one more feature, 1 of every token: what the weights that the sum takes add up to."""
+    total = state.total
+    if multiplier is not None:
+        total = jnp.sum(exponential(scores, state.top[:, None]) * _dropped(multiplier, mask), 1)
+    return SoftmaxState(state.top, state.total, jnp.concatenate([state.sum, total[..., None]], -1))
+
+
 def weights_of(scores, state):
     """The weights [B, L, h] of scores [B, L, h], which are -inf at padding."""
     weights = exponential(scores, state.top[:, None]) / jnp.where(state.total == 0, 1, state.total)[:, None]

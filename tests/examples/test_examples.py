@@ -3,6 +3,7 @@
 import numpy as np
 import pool_corpus
 import pool_memmap
+import pool_mesh
 import rank_candidates
 from rounding import rounded
 
@@ -40,3 +41,9 @@ def test_a_corpus_is_pooled_once_whoever_dies(tmp_path, capsys):
     computed, off = pool_corpus.main(corpus)
     assert computed == 1 and off <= rounded(np.ones(1), 512)
     assert "1 of 6 partitions computed, the others were there" in capsys.readouterr().out
+
+
+def test_a_sequence_over_a_mesh_is_pooled_as_one_device_pools_it(capsys):
+    off = pool_mesh.main(["--tokens", "4000"])
+    assert max(off) <= rounded(np.ones(1), pool_mesh.WIDTH)
+    assert "4,000 tokens of 64 over" in capsys.readouterr().out
