@@ -31,7 +31,7 @@ class Dense:
     def total(self, weights=None, part=1):
         """[..., d]: the sum of this device's tokens under weights [..., L] or 1, over ``part``, a power of two."""
         batch = self._batch((weights, 1))
-        x, mask, weights = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch), self._flat(weights, 1))
+        x, mask, weights = alike(self.x, self._flat(self.mask, 1, batch), self._flat(weights, 1))
         walk = sums.tiled_total if self._tiles(x, weights) else self._whole(sums.plain_total, 3, 4)
         return self._spread(walk(x, mask, weights, part, self.precision), batch)
 
@@ -115,7 +115,7 @@ class Dense:
         if multiplier is not None:
             multiplier = self._flat(jnp.swapaxes(multiplier, -1, -2), 2, batch)
         arrays = alike(
-            self._flat(self.x, 2),
+            self.x,
             self._flat(self.mask, 1, batch),
             self._flat(scored, 0),
             self._flat(queries, 2),
@@ -167,12 +167,12 @@ class Dense:
 
     def _extreme(self):
         batch = self._batch()
-        x, mask = alike(self._flat(self.x, 2), self._flat(self.mask, 1, batch))
+        x, mask = alike(self.x, self._flat(self.mask, 1, batch))
         walk = extreme.tiled if self._tiles(x) else self._whole(extreme.plain)
         if self.axis_name is None:
             return walk(x, mask), batch
         (state,) = over_mesh([walk(lax.stop_gradient(x), mask)], self.axis_name)
-        return state._replace(extreme=extreme.reached(x, mask, state, self.axis_name)), batch
+        return state._replace(extreme=extreme.reached(self._flat(x, 2), mask, state, self.axis_name)), batch
 
     def real(self):
         """Bool [...]: which examples have any real token; None if all have."""

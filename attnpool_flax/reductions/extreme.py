@@ -32,7 +32,8 @@ def finalize(state):
 
 
 def plain(x, mask):
-    """The state of tokens [B or 1, L, d] and a mask [B, L] or None, whole; differentiable in every mode."""
+    """The state of tokens [..., L, d], B in all or 1, and a mask [B, L] or None, whole; differentiable in every mode."""
+    x = tiles.flat(x)
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     x = jnp.where(real[..., None], x, -jnp.inf)
     top = small(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
@@ -67,6 +68,7 @@ def tiled(x, mask):
 
 
 def _state(x, mask):
+    x = tiles.flat(x)
     return tiles.walk(_state_tiles, _state_plain, tiles.plan_for(x, mask), x, mask)
 
 
@@ -106,6 +108,7 @@ def _keep(x, mask):
 
 def _backward(kept, cotangents):
     x, mask, state = kept
+    shape, x = x.shape, tiles.flat(x)
     of_top = cotangents.extreme  # the others are integers
     share = of_top / jnp.maximum(state.count, 1).astype(of_top.dtype)
     reaches = x == state.extreme[:, None]
@@ -114,7 +117,7 @@ def _backward(kept, cotangents):
     of_x = jnp.where(reaches, share[:, None], 0)
     if x.shape[0] == 1:
         of_x = jnp.sum(of_x, 0, keepdims=True)
-    return of_x.astype(x.dtype), None
+    return jnp.reshape(of_x.astype(x.dtype), shape), None
 
 
 tiled.defvjp(_keep, _backward)

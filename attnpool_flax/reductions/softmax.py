@@ -58,7 +58,7 @@ def plain(x, mask, scored, queries, multiplier, precision):
     """Scores and state by whole products; differentiable in every mode.
 
     Args:
-      x: [B or 1, L, d] tokens, in any floating dtype.
+      x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
       mask: bool [B, L], or None.
       scored: bool [B or 1], or None: examples whose scores are not all 0, whatever the tokens hold.
       queries: [B or 1, h, d] in the computing dtype.
@@ -68,7 +68,7 @@ def plain(x, mask, scored, queries, multiplier, precision):
     Returns:
       (scores [B, L, h], :class:`SoftmaxState`).
     """
-    x = x.astype(queries.dtype)
+    x = tiles.flat(x).astype(queries.dtype)
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
     scores = small(_scored(products(x, queries, precision), scored))
@@ -92,6 +92,7 @@ def tiled(x, mask, scored, queries, multiplier, precision):
 
 
 def _forward(x, mask, scored, queries, multiplier, precision):
+    x = tiles.flat(x)
     by_tiles, whole = (functools.partial(function, precision=precision) for function in (_forward_tiles, plain))
     return tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, queries), x, mask, scored, queries, multiplier)
 
@@ -133,6 +134,7 @@ def _keep(x, mask, scored, queries, multiplier, precision):
 
 def _backward(precision, kept, cotangents):
     x, mask, scored, queries, multiplier, scores, top = kept
+    shape, x = x.shape, tiles.flat(x)
     in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
     arrays = (x, mask, queries, multiplier, exponential(scores, top[:, None]), in_scores, in_total, in_sum)
     by_tiles, whole = (functools.partial(function, precision=precision) for function in (_slopes_tiles, _slopes_plain))
@@ -142,7 +144,7 @@ def _backward(precision, kept, cotangents):
     unnormalized = arrays[4]
     taken = unnormalized if multiplier is None else unnormalized * _dropped(multiplier, mask)
     of_x = _token_slopes(taken, of_scores, in_sum, queries, x, precision).astype(x.dtype)
-    return of_x, None, None, of_queries, of_multiplier
+    return jnp.reshape(of_x, shape), None, None, of_queries, of_multiplier
 
 
 def _slopes_tiles(x, mask, queries, multiplier, unnormalized, in_scores, in_total, in_sum, *, plan, precision):

@@ -116,7 +116,7 @@ def plain_total(x, mask, weights, part, precision):
     """The sum of tokens under weights, by whole products; differentiable in every mode.
 
     Args:
-      x: [B or 1, L, d] tokens, in any floating dtype.
+      x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
       mask: bool [B, L], or None.
       weights: [B or 1, L] in the computing dtype, or None for 1.
       part: a power of two by which each term is divided, so that no sum overflows.
@@ -125,7 +125,7 @@ def plain_total(x, mask, weights, part, precision):
     Returns:
       [B, d] in the computing dtype.
     """
-    x = x.astype(computing(x.dtype))
+    x = tiles.flat(x).astype(computing(x.dtype))
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
         weights = None if weights is None else jnp.where(mask, weights, 0)
@@ -146,7 +146,7 @@ def tiled_total(x, mask, weights, part, precision):
 
 
 def _total(x, mask, weights, part, precision):
-    settled = {"part": part, "precision": precision}
+    x, settled = tiles.flat(x), {"part": part, "precision": precision}
     by_tiles, whole = (functools.partial(function, **settled) for function in (_total_of_tiles, plain_total))
     return tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, weights), x, mask, weights)
 
@@ -171,6 +171,7 @@ def _keep_total(x, mask, weights, part, precision):
 
 def _total_slopes(part, precision, kept, of_total):
     x, mask, weights = kept
+    shape, x = x.shape, tiles.flat(x)
     shares = jnp.ones((1, x.shape[1]), of_total.dtype) if weights is None else weights
     if mask is not None:
         shares = jnp.where(mask, shares, 0)
@@ -179,12 +180,13 @@ def _total_slopes(part, precision, kept, of_total):
         of_x = jnp.einsum("bl,bd->ld", shares, of_total, precision=precision)[None]
     else:
         of_x = (shares / part)[..., None] * of_total[:, None]
+    of_x = jnp.reshape(of_x.astype(x.dtype), shape)
     if weights is None:
-        return of_x.astype(x.dtype), None, None
+        return of_x, None, None
     by_tiles, whole = (functools.partial(f, precision=precision) for f in (_reached_by_tiles, _reached_plain))
     reached = tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, weights), x, mask, of_total / part)
     of_weights = jnp.sum(reached, 0, keepdims=True) if weights.shape[0] == 1 else reached
-    return of_x.astype(x.dtype), None, of_weights
+    return of_x, None, of_weights
 
 
 def _reached_plain(x, mask, of_total, *, precision):

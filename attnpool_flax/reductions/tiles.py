@@ -5,6 +5,7 @@ the trip of a loop the select is free, as the tile is copied into the cache in a
 """
 
 import functools
+import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -67,6 +68,15 @@ def tiling(batch, length, width, itemsize):
         return Tiling(batch, length, max(1, min(batch, WHOLE // row)), length, length)
     size = max(1, min(length, TOKENS, TILE // max(width * itemsize, 1)))
     return Tiling(batch, length, 1, size, size)
+
+
+def flat(x):
+    """Tokens [..., L, d] as [B, L, d].
+
+    Walks flatten them inside of their rules for gradients, which keep x as it came: a scan over chunks would copy what it
+    keeps if that were another array than the chunk.
+    """
+    return jnp.reshape(x, (math.prod(x.shape[:-2]), *x.shape[-2:]))
 
 
 def walk(tiled, plain, plan, *arrays):
