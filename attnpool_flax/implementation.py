@@ -282,7 +282,7 @@ class _Frame:
         return prefix(lengths, call.targets[argument.name][-1])
 
     def _prepared(self, value, argument, call, dtype):
-        if value is None:
+        if value is None or argument.kind == "lengths":  # the mask says it
             return None
         if argument.kind in ("mask", "bool"):
             value = jnp.asarray(value).astype(bool)
@@ -365,6 +365,7 @@ def as_array(name, key, value):
         if not hasattr(value, "__jax_array__"):
             raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs an array of numbers")
         return jnp.asarray(value)
+    value = np.asarray(value)  # of a memmap too
     return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
 
 

@@ -38,6 +38,7 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
             elif not argument.integers:
                 value = value.astype(np.float64)
                 values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value
+        values |= {key: None for key, argument in arguments.items() if argument.kind == "lengths"}  # the masks say it
         result = function(**values)
         if row.state:
             return result._replace(dtype=call.dtype)

@@ -211,7 +211,7 @@ def test_folding_code_keeps_its_words_and_its_block():
 def test_what_a_function_calls_in_its_file_stands_below_it_and_other_rows_do_not():
     text = show.read_source("attnpool_ref", variants.get("attention_pooling")).text
     assert "mean_pooling(x, mask)" in text, "it calls another row of its file"
-    assert re.findall(r"^def (\w+)", text, re.MULTILINE) == ["attention_pooling", "attention_scores", "_average"]
+    assert re.findall(r"^def (\w+)", text, re.MULTILINE) == ["attention_pooling", "_average", "attention_scores"]
 
 
 def test_long_docstrings_are_cut_and_the_code_is_whole():

@@ -31,8 +31,11 @@ def python_blocks(page):
 
 BLOCKS, PYTHON = blocks(README), python_blocks(README)
 GENERATED = {"variants.md", "bugs.md", "verdicts.md"}  # their lines are run from what they are written from
+SCALE = (ROOT / "docs" / "scale.md").read_text()  # its blocks are JAX's own
 JUDGING = (ROOT / "docs" / "judging.md").read_text()  # its blocks are run one after another
-PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in GENERATED | {"judging.md"}]
+PAGES = [
+    path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in GENERATED | {"judging.md", "scale.md"}
+]
 RECIPES = re.split(r"^## ", (ROOT / "docs" / "recipes.md").read_text(), flags=re.MULTILINE)[1:]
 SHELL = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 (OWN_FILE,) = [text for text in PYTHON if text.startswith("# my_pooling.py\n")]
@@ -80,6 +83,11 @@ def test_a_block_of_a_page_prints_the_same_with_both_packages(text, package, cap
     assert "from attnpool_ref import" in text
     with jax.numpy_rank_promotion("allow"):  # the reader's own arithmetic, which no test configures
         assert_prints_what_it_says(text.replace("attnpool_ref", package), capsys)
+
+
+@pytest.mark.parametrize("text", python_blocks(SCALE), ids=block_id)
+def test_a_block_about_scale_runs_and_prints_what_it_says(text, capsys):
+    assert_prints_what_it_says(text, capsys)
 
 
 def test_the_page_about_judging_runs(capsys):

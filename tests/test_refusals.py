@@ -299,3 +299,11 @@ def test_a_flag_of_a_module_may_be_numpys():
     module = attnpool_flax.AttentionPool(4, normalize_query=np.False_, rngs=nnx.Rngs(0))
     assert module.query_norm_scale is None
     assert module(X).shape == (3, 4)
+
+
+@pytest.mark.parametrize("package", BOTH, ids=lambda package: package.__name__)
+def test_a_memmap_is_an_array(package, tmp_path):
+    x = np.memmap(tmp_path / "x", np.float32, "w+", shape=(3, 4))
+    x[:] = np.arange(12).reshape(3, 4)
+    np.testing.assert_array_equal(package.mean_pooling(x, lengths=2), [2, 3, 4, 5])
+    np.testing.assert_array_equal(package.mean_pooling(x[1:]), [6, 7, 8, 9])

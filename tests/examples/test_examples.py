@@ -2,6 +2,7 @@
 
 import numpy as np
 import pool_corpus
+import pool_memmap
 import pool_mesh
 import rank_candidates
 from rounding import rounded
@@ -22,6 +23,14 @@ def test_the_best_candidates_are_the_best_of_all():
     every = np.asarray(rank_candidates.cosines(rank_candidates.attnpool_flax, x, y, x_mask, y_mask))
     np.testing.assert_allclose(scores, -np.sort(-every, 1)[:, :5], atol=rounded(np.ones(1), WIDTH), rtol=0)
     assert (places < 150).all() and (places >= 0).all()
+
+
+def test_a_file_is_pooled_in_chunks_and_a_query_learned_in_the_room_of_one(tmp_path, capsys):
+    off, share = pool_memmap.main([str(tmp_path / "tokens"), "--tokens", "40000", "--chunk", "4096"])
+    assert off <= rounded(np.ones(1), 40_000)
+    assert 0 < share < 0.5
+    assert "40,000 tokens" in capsys.readouterr().out
+    assert pool_memmap.opened(tmp_path / "tokens", 7).shape == (40_000, pool_memmap.WIDTH)  # what is there is read
 
 
 def test_a_corpus_is_pooled_once_whoever_dies(tmp_path, capsys):

@@ -1,0 +1,109 @@
+"""Pools ten million tokens from a file, chunk by chunk, in bounded memory; and learns a query by a loop over chunks.
+
+The file is a ``numpy.memmap`` of float16 (7.2 GiB; it is made of real token embeddings if it is not there). One attention
+pooling over all of it takes the state of each chunk, merges them and finalizes the last one. The gradient of the query
+through a ``lax.scan`` over the chunks of an array in memory needs room for one chunk, not for all.
+
+Run it: ``python examples/pool_memmap.py FILE`` (a few minutes on two cores), ``--small`` for a look.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from measuring import measured, resident
+from rich.progress import track
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_ref.data import minilm_pairs
+
+WIDTH = 384
+IN_MEMORY = 2**17
+"""Tokens of the array in memory, and of the part that is held to the oracle."""
+
+
+def main(arguments=None):
+    """Pools a file, holds a part of it to the oracle, and takes the gradient of a query."""
+    options = parser().parse_args(arguments)
+    path = Path(options.file or Path(tempfile.mkdtemp(prefix="tokens")) / "tokens.float16")
+    tokens = opened(path, options.tokens)
+    query = attnpool_ref.l2_normalize(np.asarray(tokens[0], np.float32))
+    with measured() as took:
+        pooled = pool_file(tokens, query, options.chunk)
+    rate = len(tokens) / took.seconds
+    print(
+        f"{len(tokens):,} tokens: {took.seconds:.1f} s, {rate:,.0f} a second, {rate * 2 * WIDTH / 2**30:.2f} GiB a second"
+    )
+    print(
+        f"memory beside mapped pages: {resident() / 2**20:.0f} MiB, of which pooling added {took.peak / 2**20:.0f} MiB"
+    )
+
+    few = np.asarray(tokens[:IN_MEMORY])
+    expected = attnpool_ref.attention_pooling(few, None, query)
+    off = float(np.max(np.abs(pool_file(few, query, options.chunk) - expected)))
+    print(
+        f"largest difference from the oracle on {len(few):,} tokens, of vectors up to {np.max(np.abs(pooled)):.2f}: {off:.1e}"
+    )
+
+    share = temporaries(len(few) // 8, query) / (2 * few.nbytes)
+    print(f"temporaries of a query's gradient through a loop over 8 chunks: {share:.2f} of the tokens, in float32")
+    return off, share
+
+
+def parser():
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("file", nargs="?", help="where the tokens are or will be (a new temporary file)")
+    parser.add_argument("--small", dest="tokens", action="store_const", const=200_000, help="200,000 tokens")
+    parser.add_argument("--tokens", type=int, help="how many tokens (10,000,000)")
+    parser.add_argument("--chunk", type=int, default=2**15, help="tokens at a time (32,768)")
+    parser.set_defaults(tokens=10_000_000)
+    return parser
+
+
+def opened(path, tokens):
+    """The file as an array [tokens, WIDTH] of float16; it is written if it is not there."""
+    if not path.exists():
+        pairs, rng = minilm_pairs(), np.random.default_rng(0)
+        real = np.concatenate([pairs[key][pairs[f"{key}_mask"]] for key in ("hr", "tail")]).astype(np.float16)
+        made = np.memmap(path, np.float16, "w+", shape=(tokens, WIDTH))
+        for start in track(range(0, tokens, IN_MEMORY), "writing"):
+            few = min(IN_MEMORY, tokens - start)
+            made[start : start + few] = real[rng.integers(len(real), size=few)]
+        made.flush()
+    return np.memmap(path, np.float16, "r").reshape(-1, WIDTH)
+
+
+def pool_file(tokens, query, chunk):
+    """The attention pooling [WIDTH] of all tokens, of which so many are read at a time."""
+    whole = None
+    for start in track(range(0, len(tokens), chunk), "chunks"):
+        few = tokens[start : start + chunk]
+        state = attnpool_flax.attention_state(few, lengths=len(few), query=query)
+        whole = state if whole is None else attnpool_flax.merge_states(whole, state)
+    return np.asarray(attnpool_flax.finalize_state(whole))
+
+
+def loss(query, chunks):
+    """A number that depends on the pooling of all chunks [n, L, WIDTH]."""
+
+    def step(whole, few):
+        return attnpool_flax.merge_states(whole, attnpool_flax.attention_state(few, None, query)), None
+
+    empty = attnpool_flax.attention_state(chunks[0, :0], None, query)
+    return jnp.sum(attnpool_flax.finalize_state(jax.lax.scan(step, empty, chunks)[0]) ** 2)
+
+
+def temporaries(length, query):
+    """Bytes that the gradient of the query needs beside its arguments, through a loop over 8 chunks in float32."""
+    chunks = jax.ShapeDtypeStruct((8, length, WIDTH), query.dtype)
+    program = jax.jit(jax.grad(loss)).lower(jnp.asarray(query), chunks).compile()
+    return program.memory_analysis().temp_size_in_bytes
+
+
+if __name__ == "__main__":
+    main()
