@@ -79,7 +79,9 @@ def over_explicit_axes(body, given, row, call, both, apart):
     if mesh is None:
         return body(given)
     places = _places(given, row, len(call.batch))
-    specs = _specs(row.results, places, len(call.batch))
+    batch = range(len(call.batch))
+    # the leaves of a state have their batch axes in common, and nothing else
+    specs = _spec(batch, places) if row.state else _specs(row.results, places, len(call.batch))
     if both:
         specs = None if apart else specs, _specs(row.weight_results, places, len(call.batch))
     entered = jax.sharding.get_abstract_mesh() != mesh

@@ -165,17 +165,12 @@ def test_lengths_and_segment_numbers_are_refused(mesh):
     refused(mean, "mean_pooling: " + words.format("`lengths`", "mask"))
     refused(both, "cross_attention_pooling: " + words.format("`y_lengths`", "y_mask"))
     refused(lambda x: pool(x, lengths=lengths), "attention_pooling: " + words.format("`lengths`", "mask"))
-    packed = {"segment_ids": np.zeros(8, np.int32), "num_segments": 1}
-    heads = linen.MultiHeadAttentionPool(5, axis_name=NAMES)
-    variables = heads.init(jax.random.key(0), X)
-    for name, call in (
-        ("AttentionPool", lambda: pool(X[0], **packed)),
-        ("MultiHeadAttentionPool", lambda: heads.apply(variables, X[0], **packed)),
-    ):
-        with pytest.raises(
-            ValueError, match=f"{name}: `axis_name` and `segment_ids` are both given, needs at most one"
-        ):
-            call()
+    ids, cross = np.zeros(8, np.int32), linen.CrossAttentionPool(axis_name=NAMES)
+    words = "`axis_name` and `{}` are both given, needs at most one"
+    with pytest.raises(ValueError, match="AttentionPool: " + words.format("segment_ids")):
+        pool(X[0], segment_ids=ids, num_segments=1)
+    with pytest.raises(ValueError, match="CrossAttentionPool: " + words.format("x_segment_ids")):
+        cross.apply({}, X[0], X[0], x_segment_ids=ids, y_segment_ids=ids, num_segments=1)
 
 
 def test_modules_split_what_their_functions_split(mesh):
@@ -254,11 +249,11 @@ def test_a_mistake_in_merging_is_seen(mistake, mesh, monkeypatch):
 ALONE = Path(__file__).with_name("sharded.py")
 
 
-def program_of_its_own(devices, *arguments):
+def one_of_two(address, index):
     path = os.pathsep.join([str(ALONE.parent.parent), str(ALONE.parent)])
     environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
-    command = [sys.executable, str(ALONE), *arguments]
+    environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+    command = [sys.executable, str(ALONE), address, "2", str(index)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -272,9 +267,9 @@ def finished(process):
 
 
 def test_two_processes_with_two_devices_each_give_what_one_device_gives():
-    """As a cluster starts them, on the loopback; gradients too."""
+    """As a cluster starts them, on the loopback; gradients as well."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    processes = [program_of_its_own(2, address, "2", str(index)) for index in range(2)]
+    processes = [one_of_two(address, index) for index in range(2)]
     assert [finished(process) for process in processes] == ["4", "4"]
