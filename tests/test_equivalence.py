@@ -16,14 +16,6 @@ def test_results_gradients_and_hazards_in_float32(row):
     conformance.check(function, row, dtypes=("float32",), shapes=("length 0",), partial=False, long=False)
 
 
-@every_row
-def test_results_in_a_narrow_dtype(row):
-    function = getattr(attnpool_flax, row)
-    conformance.check(
-        function, row, dtypes=("bfloat16",), shapes=(), gradients=False, laws=False, partial=False, long=False
-    )
-
-
 @every_state
 def test_chunks_merge_to_the_dense_results_and_gradients_in_float32(row):
     """Random chunks, one of them empty, in random order and bracketing; ``attnpool check`` judges all that dense rows have."""

@@ -36,6 +36,9 @@ def rows_of(dtype):
     return {"WHOLE": 2 * 7 * 9 * jnp.dtype(dtype).itemsize, "ROW": 2**20}
 
 
+ONE_OF_EACH = ("mean_pooling", "max_pooling", "attention_pooling", "cross_attention_pooling")
+"""Of rows with the same reduction one shows that several examples share a tile."""
+
 KINDS = [("tokens", "float32"), ("rows", "bfloat16")]
 
 
@@ -47,7 +50,12 @@ def small(request):
         yield kind, dtype
 
 
-@pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    ("small", "row"),
+    [(kind, row) for kind in KINDS for row in WALKERS if kind[0] == "tokens" or row.name in ONE_OF_EACH],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else value.name,
+    indirect=["small"],
+)
 def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
     """Every option; weights, gradients, dropout, empty rows, poison bit for bit, NaN in its own example."""
     kind, dtype = small

@@ -19,6 +19,9 @@ from attnpool_ref.conformance.subject import Subject
 ALL = [(row, mistake) for row, mistakes in MUTANTS.items() for mistake in mistakes]
 
 
+ONE_OF_EACH = list({row.family: row.name for row in reversed(variants.BY_NAME.values())}.values())
+"""The first row of each family: every family makes its mistakes in its own way."""
+
 EXACT = {row.name: {} for row in variants.BY_NAME.values()}
 """The oracle's results, which all mistakes of a row are held against."""
 
@@ -55,7 +58,7 @@ def test_mistake_is_rejected(row, mistake):
     assert is_rejected(row, MUTANTS[row][mistake]), f"survives: {mistake}"
 
 
-@pytest.mark.parametrize("row", [row.name for row in variants.BY_NAME.values()])
+@pytest.mark.parametrize("row", ONE_OF_EACH)
 def test_mistake_that_changes_nothing_is_not_rejected(row):
     if variants.get(row).state:
         assert not is_rejected(row, states())
@@ -67,9 +70,7 @@ def test_mistake_that_changes_nothing_is_not_rejected(row):
 
 @pytest.mark.parametrize("row", [row.name for row in variants.BY_NAME.values()])
 def test_right_function_passes_every_check(row):
-    """In float32 a mistake that changes nothing passes them."""
-    options = {"shapes": (), "laws": False, "partial": False, "long": False}
-    conformance.check(attnpool_ref, row, dtypes=("bfloat16", "float16", "float64"), **options)
+    conformance.check(attnpool_ref, row, shapes=(), laws=False, partial=False, long=False)
 
 
 def test_every_row_has_at_least_two_mistakes():
