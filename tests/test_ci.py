@@ -25,7 +25,7 @@ def ci(folder, pythons, make="true", **environment):
 
 def last_steps(venv):
     """What is run once."""
-    return [f"lint examples VENV={venv}", f"check VENV={venv} ARGS=--dtype bfloat16 --dtype float64"]
+    return [f"lint examples VENV={venv}", f"check VENV={venv} ARGS=--quick --dtype bfloat16 --dtype float64"]
 
 
 @pytest.mark.parametrize("environment", [{}, {"CI": "true"}], ids=["by hand", "in CI"])
