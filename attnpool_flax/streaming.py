@@ -79,7 +79,7 @@ def last_state(x, mask=None, *, lengths=None, start):
     return LastState(*_token_state(x, mask, start, index, end, jnp.iinfo(jnp.result_type(int)).min))
 
 
-def _token_state(x, mask, start, index, end, nowhere, *, lengths=None):
+def _token_state(x, mask, start, index, end, nowhere):
     """(position, token) at an index [...], or where every token is real at the end; ``nowhere`` and 0 where none is."""
     wide = jnp.promote_types(x.dtype, jnp.float32)
     start = start.astype(jnp.result_type(int))
@@ -102,8 +102,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
     tokens = Dense(x, mask, implementation, precision, recompute=True)
     if weights is None:
         weights = jnp.ones(x.shape[:-1], tokens.dtype)
-    if mask is not None:
-        weights = jnp.where(mask, weights, 0)
+    weights = tokens.kept(weights)
     sizes = lax.stop_gradient(jnp.abs(weights))
     largest = jnp.max(sizes, -1, initial=0)
     size = jnp.where(largest == 0, 0, power_of_two(largest))
