@@ -250,7 +250,7 @@ class AttentionState(_Decided):
 
     def merged(self, other):
         """The state of both chunks: both in the measure of the larger top."""
-        return AttentionState(*_softmax_merged(self, other))
+        return type(self)(*_softmax_merged(self, other))
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
@@ -259,7 +259,7 @@ class AttentionState(_Decided):
 
 @_pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class MultiHeadAttentionState(_Decided):
+class MultiHeadAttentionState(AttentionState):
     """Of :func:`~attnpool_flax.streaming.multi_head_attention_state`: as :class:`AttentionState`, for each query and head.
 
     Attributes:
@@ -270,26 +270,6 @@ class MultiHeadAttentionState(_Decided):
       rest: [..., n, H, d].
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
-
-    top: Any
-    total: Any
-    total_rest: Any
-    sum: Any
-    rest: Any
-    decided: str = ""
-
-    @property
-    def shape(self):
-        """The shape of the pooled tokens."""
-        return self.sum.shape
-
-    def merged(self, other):
-        """The state of both chunks: both in the measure of the larger top."""
-        return MultiHeadAttentionState(*_softmax_merged(self, other))
-
-    def finalized(self):
-        """[..., n, H, d], the pooled tokens; 0 where nothing was real."""
-        return _softmax_finalized(self)
 
 
 def _softmax_merged(a, b):

@@ -168,14 +168,14 @@ class AttentionState(NamedTuple):
 
     def merged(self, other):
         """The state of both chunks: both in the measure of the larger top."""
-        return AttentionState(*_merged(self, other))
+        return type(self)(*_merged(self, other))
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
         return self.sum / np.where(self.total == 0, 1, self.total)[..., None]
 
 
-class MultiHeadAttentionState(NamedTuple):
+class MultiHeadAttentionState(AttentionState):
     """Of :func:`~attnpool_ref.streaming.multi_head_attention_state`: an :class:`AttentionState` for each query and head.
 
     Attributes:
@@ -184,24 +184,6 @@ class MultiHeadAttentionState(NamedTuple):
       sum: [..., n, H, d], the sum of exp(score - top) times the token.
       dtype: that of the result.
     """
-
-    top: Any
-    total: Any
-    sum: Any
-    dtype: Any = None
-
-    @property
-    def shape(self):
-        """The shape of the pooled tokens."""
-        return self.sum.shape
-
-    def merged(self, other):
-        """The state of both chunks: both in the measure of the larger top."""
-        return MultiHeadAttentionState(*_merged(self, other))
-
-    def finalized(self):
-        """[..., n, H, d], the pooled tokens; 0 where nothing was real."""
-        return self.sum / np.where(self.total == 0, 1, self.total)[..., None]
 
 
 def _merged(a, b):
