@@ -32,6 +32,21 @@ class _Decided:
         return jnp.dtype(self.decided) if self.decided else None
 
 
+_KINDS = []
+
+
+def kind(state):
+    """Makes a class one of the kinds of states."""
+    _KINDS.append(state)
+    return state
+
+
+def kinds():
+    """The kinds of states, a tuple."""
+    return tuple(_KINDS)
+
+
+@kind
 @_pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
 class MeanState(_Decided):
@@ -67,6 +82,7 @@ class MeanState(_Decided):
         return (self.sum + self.rest) / (count / part_of(count))[..., None]
 
 
+@kind
 @_pytree("extreme", "count", "real")
 @dataclass(frozen=True, eq=False)
 class MaxState(_Decided):
@@ -116,6 +132,7 @@ def _larger_jvp(primals, tangents):
     return _larger(*primals), a_share * tangents[0] + b_share * tangents[1]
 
 
+@kind
 @_pytree("position", "token")
 @dataclass(frozen=True, eq=False)
 class FirstState(_Decided):
@@ -146,6 +163,7 @@ class FirstState(_Decided):
         return self.token
 
 
+@kind
 @_pytree("position", "token")
 @dataclass(frozen=True, eq=False)
 class LastState(_Decided):
@@ -176,6 +194,7 @@ class LastState(_Decided):
         return self.token
 
 
+@kind
 @_pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class WeightedState(_Decided):
@@ -222,6 +241,7 @@ class WeightedState(_Decided):
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
 
 
+@kind
 @_pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class AttentionState(_Decided):
@@ -257,6 +277,7 @@ class AttentionState(_Decided):
         return _softmax_finalized(self)
 
 
+@kind
 @_pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class MultiHeadAttentionState(AttentionState):
@@ -294,10 +315,6 @@ def _totals(states, scales):
 
 def _real(count, state):
     return count.astype(state.sum.dtype)
-
-
-KINDS = (MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState)
-"""The kinds of states."""
 
 
 def settled(state, batch, dtype):

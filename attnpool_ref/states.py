@@ -13,6 +13,21 @@ NOWHERE = np.iinfo(np.int64)
 """Its ends are the positions of a token that is not there: none is later than the first, none earlier than the last."""
 
 
+_KINDS = []
+
+
+def kind(state):
+    """Makes a class one of the kinds of states."""
+    _KINDS.append(state)
+    return state
+
+
+def kinds():
+    """The kinds of states, a tuple."""
+    return tuple(_KINDS)
+
+
+@kind
 class MeanState(NamedTuple):
     """Of :func:`~attnpool_ref.streaming.mean_state`: the mean [..., d] of the real tokens, and their number [...]."""
 
@@ -37,6 +52,7 @@ class MeanState(NamedTuple):
         return self.mean
 
 
+@kind
 class MaxState(NamedTuple):
     """Of :func:`~attnpool_ref.streaming.max_state`: the largest values [..., d], -inf without any; whether any is real [...]."""
 
@@ -58,6 +74,7 @@ class MaxState(NamedTuple):
         return np.where(self.real[..., None], self.extreme, 0)
 
 
+@kind
 class FirstState(NamedTuple):
     """Of :func:`~attnpool_ref.streaming.first_state`: the first real position [...], and its token [..., d]."""
 
@@ -80,6 +97,7 @@ class FirstState(NamedTuple):
         return self.token
 
 
+@kind
 class LastState(NamedTuple):
     """Of :func:`~attnpool_ref.streaming.last_state`: the last real position [...], and its token [..., d]."""
 
@@ -102,6 +120,7 @@ class LastState(NamedTuple):
         return self.token
 
 
+@kind
 class WeightedState(NamedTuple):
     """Of :func:`~attnpool_ref.streaming.weighted_state`: sums in a unit that is a power of two, so that it is exact.
 
@@ -146,6 +165,7 @@ def part_of(mass):
     return 2 * power_of_two(mass)
 
 
+@kind
 class AttentionState(NamedTuple):
     """Of :func:`~attnpool_ref.streaming.attention_state`: an exponential average before its division.
 
@@ -175,6 +195,7 @@ class AttentionState(NamedTuple):
         return self.sum / np.where(self.total == 0, 1, self.total)[..., None]
 
 
+@kind
 class MultiHeadAttentionState(AttentionState):
     """Of :func:`~attnpool_ref.streaming.multi_head_attention_state`: an :class:`AttentionState` for each query and head.
 
@@ -191,7 +212,3 @@ def _merged(a, b):
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
         a_scale, b_scale = (np.exp(state.top - np.where(top == -np.inf, 0, top)) for state in (a, b))
     return top, a.total * a_scale + b.total * b_scale, a.sum * a_scale[..., None] + b.sum * b_scale[..., None]
-
-
-KINDS = (MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState)
-"""The kinds of states."""

@@ -55,7 +55,19 @@ def test_both_packages_have_one_version():
 @every_package
 def test_a_function_stands_in_the_file_of_its_family(package, row):
     function = inspect.unwrap(getattr(package, row.name))
-    assert function.__module__ == f"{package.__name__}.{row.family}"
+    assert f"{function.__module__}.".startswith(f"{package.__name__}.{row.family}.")
+
+
+def test_a_row_says_in_which_layouts_its_function_is_there():
+    there = {
+        row.name: (
+            *(["segments"] if f"segment_{row.name}" in variants.BY_NAME else []),
+            *(["states"] if row.name in {state.state for state in variants.STATES} else []),
+            *(["mesh"] if "axis_name" in inspect.signature(getattr(attnpool_flax, row.name)).parameters else []),
+        )
+        for row in variants.VARIANTS
+    }
+    assert there == {row.name: row.layouts for row in variants.VARIANTS}
 
 
 def test_the_table_keeps_a_family_together():

@@ -17,10 +17,10 @@ from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.calling import arrange
 from attnpool_ref.conformance.subject import flatten
 
-WALKERS = [row for row in variants.VARIANTS if FRAMES[row.name].has_rules and row.family != "segments"]
+WALKERS = [row for row in variants.VARIANTS if FRAMES[row.name].has_rules and not row.packed]
 """The rows whose function walks over the tokens of a sequence; attention over many queries goes by blocks of these."""
 
-PACKED = [row for row in variants.VARIANTS if FRAMES[row.name].has_rules and row.family == "segments"]
+PACKED = [row for row in variants.VARIANTS if FRAMES[row.name].has_rules and row.packed]
 """The rows whose function walks over packed tokens."""
 
 BATCH, SIZES = 16, {"L": 512, "T": 256, "d": 256, "e": 192, "q": 256, "n": 2}

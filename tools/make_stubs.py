@@ -93,7 +93,8 @@ def _states(package):
     """The kinds of states, and what stands for any one of them."""
     kinds = [_kind(row) for row in variants.STATES]
     names = ", ".join(kinds)
-    listed = "\n".join(f"from {package}.states import {kind} as {kind}" for kind in kinds)
+    places = {kind.__name__: kind.__module__ for kind in importlib.import_module(f"{package}.states").kinds()}
+    listed = "\n".join(f"from {places[kind]} import {kind} as {kind}" for kind in kinds)
     return f'{listed}\n\n_State = TypeVar("_State", {names})'
 
 

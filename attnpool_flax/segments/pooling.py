@@ -1,15 +1,9 @@
-"""Packed sequences. Twin of :mod:`attnpool_ref.segments`: the algebra of the dense poolings over packed tokens."""
-
-import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
+"""Packed sequences, each by itself: the algebra of the dense poolings over packed tokens."""
 
 from attnpool_flax.attention import from_heads
-from attnpool_flax.implementation import as_array, implementation, result_dtype
-from attnpool_flax.pairs import cross_attention
+from attnpool_flax.implementation import implementation
 from attnpool_flax.pooling import attended_by_heads, attention, fold_queries, weighted_average
 from attnpool_flax.reductions import Packed
-from attnpool_ref.sequences import checked_packed, checked_sequences, sequence_arrays
 
 
 @implementation(as_they_come=("x",))
@@ -153,69 +147,3 @@ def segment_multi_head_attention_pooling(
     attended, weights = attended_by_heads(tokens, queries, value_kernel, value_bias, dropout_multiplier)
     result = from_heads(attended, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
-
-
-@implementation(as_they_come=("x", "y"))
-def segment_cross_attention_pooling(
-    x,
-    x_segment_ids,
-    y,
-    y_segment_ids,
-    num_segments,
-    x_mask=None,
-    y_mask=None,
-    *,
-    x_kernel=None,
-    y_kernel=None,
-    reduction="sum",
-    scale=1.0,
-    indices_are_sorted=False,
-    return_weights=False,
-    implementation=None,
-    precision=None,
-):
-    """Twin of :func:`attnpool_ref.segment_cross_attention_pooling`: O((N + M) d), no matrix over pairs.
-
-    Numbers on a device that are out of range are padding.
-
-    >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0]]), jnp.array([[1.0, 0.0]])
-    >>> segment_cross_attention_pooling(x, jnp.array([0, 0]), y, jnp.array([0]), 1)
-    (Array([[2., 2.]], dtype=float32), Array([[1., 0.]], dtype=float32))
-    """
-    settled = indices_are_sorted, implementation, precision
-    xs, ys = (
-        Packed(x, x_segment_ids, num_segments, x_mask, *settled),
-        Packed(y, y_segment_ids, num_segments, y_mask, *settled),
-    )
-    pooled, weights = cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale)
-    return (pooled, weights) if return_weights else pooled
-
-
-def pack(sequences):
-    """Twin of :func:`attnpool_ref.pack`.
-
-    >>> pack([np.array([[1.0], [2.0]]), np.array([[3.0]])])
-    (Array([[1.],
-           [2.],
-           [3.]], dtype=float32), Array([0, 0, 1], dtype=int32), 2)
-    """
-    arrays = sequence_arrays("pack", sequences, as_array)
-    dtype = result_dtype(checked_sequences("pack", arrays))
-    numbers = np.repeat(np.arange(len(arrays), dtype=np.int32), [len(array) for array in arrays])
-    x = jnp.concatenate([jnp.asarray(array, dtype) for array in arrays])
-    return x, jnp.asarray(numbers), len(arrays)
-
-
-def unpack(x, segment_ids, num_segments):
-    """Twin of :func:`attnpool_ref.unpack`; the numbers are read wherever they lie, so that no ``jit`` can hold it.
-
-    >>> unpack(jnp.array([[1.0], [2.0], [3.0]]), jnp.array([0, 1, 0]), 2)
-    [Array([[1.],
-           [3.]], dtype=float32), Array([[2.]], dtype=float32)]
-    """
-    x, segment_ids = as_array("unpack", "x", x), as_array("unpack", "segment_ids", segment_ids)
-    if isinstance(segment_ids, Tracer):
-        raise ValueError("unpack: `segment_ids` is traced, needs numbers whose values are known, outside of `jit`")
-    num_segments = checked_packed(x, np.asarray(segment_ids), num_segments)
-    x, numbers = jnp.asarray(x), np.asarray(segment_ids)
-    return [x[np.flatnonzero(numbers == s)] for s in range(num_segments)]

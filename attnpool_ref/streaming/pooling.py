@@ -1,18 +1,11 @@
-"""Chunks: a state is what is left of a part of the sequence; states merge in any order, and finalize to the pooled vector.
-
-No chunk overlaps another. A chunk without a real token, or of length 0, has the state that changes no other.
-"""
-
-from typing import Any
+"""The states of one sequence's poolings: mean, max, first, last, weighted, attention, multi-head attention."""
 
 import numpy as np
 
-from attnpool_ref import contract, merging
-from attnpool_ref.definition import as_array, cast, definition
+from attnpool_ref.definition import definition
 from attnpool_ref.pooling import attention_scores, first_pooling, last_pooling, mean_pooling
 from attnpool_ref.rounding import power_of_two
 from attnpool_ref.states import (
-    KINDS,
     NOWHERE,
     AttentionState,
     FirstState,
@@ -290,75 +283,3 @@ def _exponential_sums(scores, x, mask):
         unnormalized = np.exp(scores - np.where(top == -np.inf, 0, top)[..., None])
     unnormalized = np.where(mask, unnormalized, 0)
     return top, np.sum(unnormalized, -1), np.sum(unnormalized[..., None] * x, -2)
-
-
-def merge_states(a, b):
-    r"""Merges the states of two chunks, or of what was merged before: associative and commutative.
-
-    .. math:: a \circ b = b \circ a, \qquad (a \circ b) \circ c = a \circ (b \circ c), \qquad a \circ 1 = a
-
-    Largest values, first and last tokens are the same to the last bit in any order, sums to rounding. Of tokens of equal
-    positions either may be kept.
-
-    Args:
-      a: a state.
-      b: a state of the same kind, widths and batch axes.
-
-    Returns:
-      The state of both; its dtype is that of two arguments of one call.
-
-    Raises:
-      TypeError: an argument is no state.
-      ValueError: the states differ in kind, width or batch axes.
-
-    Source:
-      Milakov and Gimelshein 2018, Online normalizer calculation for softmax, for those of attention.
-
-    >>> merge_states(mean_state([[1.0]]), mean_state([[3.0]])).mean
-    array([2.])
-    """
-    merging.check_alike(a, b, KINDS)
-    dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
-    return a.merged(b)._replace(dtype=dtype)
-
-
-def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None):
-    r"""Gives the pooled vector of all that was merged.
-
-    .. math:: O_i = \sum_h (z_{ih} W_v^h + b_v^h) W_o^h + b_o
-
-    with kernels, :math:`z_{ih}` the pooled tokens of a multi-head state: what :func:`multi_head_attention_pooling` gives.
-
-    Args:
-      state: the state.
-      value_kernel: [d, H, c'], :math:`W_v`; both kernels or none, for multi-head states alone.
-      out_kernel: [H, c', o], :math:`W_o`.
-      value_bias: [H, c'], :math:`b_v`, or None; only with the kernels.
-      out_bias: [o], :math:`b_o`, or None; only with the kernels.
-
-    Returns:
-      What the dense function gives, [..., d]; [..., n, H, d] of a multi-head state, and [..., n, o] with kernels. 0 (or
-      :math:`b_o`) where nothing was real. The dtype is that of the dense call.
-
-    Raises:
-      TypeError: the argument is no state, or a kernel no array of numbers.
-      ValueError: kernels for another kind of state, one without the other, biases without kernels, shapes disagree.
-
-    Source:
-      Vaswani et al. 2017, section 3.2.2, for the kernels.
-
-    >>> finalize_state(merge_states(max_state([[1.0, 5.0]]), max_state([[3.0, 2.0]])))
-    array([3., 5.])
-    """
-    given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
-    parameters: dict[str, Any] = {key: as_array("finalize_state", key, value) for key, value in given.items()}
-    call = merging.resolve_finalize(state, KINDS, MultiHeadAttentionState, **parameters)
-    result = state.finalized()
-    if value_kernel is not None:
-        wide = {k: None if v is None else v.astype(np.float64) for k, v in parameters.items()}
-        result = np.einsum("...nhd,dhc->...nhc", result, wide["value_kernel"])
-        if value_bias is not None:
-            result = result + np.where(state.total == 0, 0, 1)[..., None] * wide["value_bias"]
-        result = np.einsum("...nhc,hco->...no", result, wide["out_kernel"])
-        result = result + (0 if out_bias is None else wide["out_bias"])
-    return cast(result, call.dtype or np.dtype(np.float64))

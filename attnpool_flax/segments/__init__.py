@@ -1,0 +1,26 @@
+"""Packed sequences. Twin of :mod:`attnpool_ref.segments`, a file for each family of poolings."""
+
+from attnpool_flax.segments.packing import pack, unpack
+from attnpool_flax.segments.pairs import segment_cross_attention_pooling
+from attnpool_flax.segments.pooling import (
+    segment_attention_pooling,
+    segment_first_pooling,
+    segment_last_pooling,
+    segment_max_pooling,
+    segment_mean_pooling,
+    segment_multi_head_attention_pooling,
+    segment_weighted_pooling,
+)
+
+__all__ = [
+    "pack",
+    "segment_attention_pooling",
+    "segment_cross_attention_pooling",
+    "segment_first_pooling",
+    "segment_last_pooling",
+    "segment_max_pooling",
+    "segment_mean_pooling",
+    "segment_multi_head_attention_pooling",
+    "segment_weighted_pooling",
+    "unpack",
+]

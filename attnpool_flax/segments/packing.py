@@ -1,0 +1,38 @@
+"""From and to a list of sequences."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from attnpool_flax.implementation import as_array, result_dtype
+from attnpool_ref.sequences import checked_packed, checked_sequences, sequence_arrays
+
+
+def pack(sequences):
+    """Twin of :func:`attnpool_ref.pack`.
+
+    >>> pack([np.array([[1.0], [2.0]]), np.array([[3.0]])])
+    (Array([[1.],
+           [2.],
+           [3.]], dtype=float32), Array([0, 0, 1], dtype=int32), 2)
+    """
+    arrays = sequence_arrays("pack", sequences, as_array)
+    dtype = result_dtype(checked_sequences("pack", arrays))
+    numbers = np.repeat(np.arange(len(arrays), dtype=np.int32), [len(array) for array in arrays])
+    x = jnp.concatenate([jnp.asarray(array, dtype) for array in arrays])
+    return x, jnp.asarray(numbers), len(arrays)
+
+
+def unpack(x, segment_ids, num_segments):
+    """Twin of :func:`attnpool_ref.unpack`; the numbers are read wherever they lie, so that no ``jit`` can hold it.
+
+    >>> unpack(jnp.array([[1.0], [2.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    [Array([[1.],
+           [3.]], dtype=float32), Array([[2.]], dtype=float32)]
+    """
+    x, segment_ids = as_array("unpack", "x", x), as_array("unpack", "segment_ids", segment_ids)
+    if isinstance(segment_ids, Tracer):
+        raise ValueError("unpack: `segment_ids` is traced, needs numbers whose values are known, outside of `jit`")
+    num_segments = checked_packed(x, np.asarray(segment_ids), num_segments)
+    x, numbers = jnp.asarray(x), np.asarray(segment_ids)
+    return [x[np.flatnonzero(numbers == s)] for s in range(num_segments)]

@@ -1,0 +1,64 @@
+"""How states merge, and what they finalize to."""
+
+import functools
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+
+from attnpool_flax import states
+from attnpool_flax.attention import from_heads
+from attnpool_flax.documentation import composed
+from attnpool_flax.implementation import as_array, result_dtype, settled_precision
+from attnpool_flax.states import MultiHeadAttentionState, alike
+from attnpool_ref import contract
+from attnpool_ref.streaming import checks
+
+
+def merge_states(a, b):
+    """Twin of :func:`attnpool_ref.merge_states`; sums that are merged from many chunks do not drift.
+
+    >>> whole = merge_states(mean_state(jnp.array([[1.0]])), mean_state(jnp.array([[3.0]])))
+    >>> finalize_state(whole)
+    Array([2.], dtype=float32)
+    """
+    checks.check_alike(a, b, states.kinds())
+    return _merged(a, b)
+
+
+@jax.jit
+def _merged(a, b):
+    dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
+    a, b = alike(a, b)
+    return replace(a.merged(b), decided="" if dtype is None else dtype.name)
+
+
+def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None, precision=None):
+    """Twin of :func:`attnpool_ref.finalize_state`.
+
+    >>> finalize_state(merge_states(max_state(jnp.array([[1.0, 5.0]])), max_state(jnp.array([[3.0, 2.0]]))))
+    Array([3., 5.], dtype=float32)
+    """
+    given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
+    parameters = {key: as_array("finalize_state", key, value) for key, value in given.items()}
+    call = checks.resolve_finalize(state, states.kinds(), MultiHeadAttentionState, **parameters)
+    dtype = result_dtype(call.dtype)
+    return _finalized(state, parameters, dtype, settled_precision("finalize_state", precision, dtype))
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _finalized(state, parameters, dtype, precision):
+    pooled = state.finalized()
+    if parameters["value_kernel"] is None:
+        return pooled.astype(dtype)
+    wide = jnp.promote_types(pooled.dtype, jnp.promote_types(dtype, jnp.float32))
+    given = {key: None if value is None else value.astype(wide) for key, value in parameters.items()}
+    attended = jnp.einsum("...nhd,dhc->...hnc", pooled.astype(wide), given["value_kernel"], precision=precision)
+    if given["value_bias"] is not None:
+        real = jnp.swapaxes(state.total != 0, -1, -2)[..., None]
+        attended = attended + jnp.where(real, jnp.broadcast_to(given["value_bias"][:, None], attended.shape), 0)
+    return from_heads(attended, given["out_kernel"], given["out_bias"], precision).astype(dtype)
+
+
+for _function in (merge_states, finalize_state):
+    _function.__doc__ = composed(_function, "streaming")

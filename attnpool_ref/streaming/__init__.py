@@ -1,0 +1,28 @@
+"""Chunks: a state is what is left of a part of the sequence; states merge in any order, and finalize to the pooled vector.
+
+No chunk overlaps another. A chunk without a real token, or of length 0, has the state that changes no other. A file for
+each family of poolings.
+"""
+
+from attnpool_ref.streaming.merging import finalize_state, merge_states
+from attnpool_ref.streaming.pooling import (
+    attention_state,
+    first_state,
+    last_state,
+    max_state,
+    mean_state,
+    multi_head_attention_state,
+    weighted_state,
+)
+
+__all__ = [
+    "finalize_state",
+    "merge_states",
+    "attention_state",
+    "first_state",
+    "last_state",
+    "max_state",
+    "mean_state",
+    "multi_head_attention_state",
+    "weighted_state",
+]

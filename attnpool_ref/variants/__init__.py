@@ -1,0 +1,59 @@
+"""The table: one row per variant, in the order of the documentation.
+
+A row names things and computes nothing. The argument checks, the tests, the command line, the type stubs and the
+conformance kit all read it, and find the function itself by its name in any namespace. Each family has a file of rows.
+
+:mod:`attnpool_ref.language` says how ``shapes`` and ``rules`` are written.
+"""
+
+from attnpool_ref.variants import (
+    attention,
+    decomposition,
+    masks,
+    normalizers,
+    pairs,
+    pooling,
+    relations,
+    scores,
+    segments,
+    streaming,
+)
+from attnpool_ref.variants.row import Variant
+from attnpool_ref.variants.sources import SOURCES
+
+__all__ = ["BY_NAME", "SOURCES", "STATES", "VARIANTS", "Variant", "get"]
+
+VARIANTS: tuple[Variant, ...] = sum(
+    (
+        family.ROWS
+        for family in (
+            masks,
+            normalizers,
+            scores,
+            attention,
+            pooling,
+            segments,
+            pairs,
+            decomposition,
+            relations,
+        )
+    ),
+    (),
+)
+"""The rows, in the order in which the documentation shows them."""
+
+STATES: tuple[Variant, ...] = streaming.ROWS
+"""The rows whose functions give the state of one chunk; :func:`merge_states` and :func:`finalize_state` take it on."""
+
+BY_NAME = {row.name: row for row in (*VARIANTS, *STATES)}
+
+
+def get(name):
+    """Returns the row called ``name``; a ValueError lists the nearest names."""
+    if name in BY_NAME:
+        return BY_NAME[name]
+    import difflib
+
+    near = difflib.get_close_matches(name, BY_NAME, n=3, cutoff=0.4)
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    raise ValueError(f"no variant is called {name!r}{hint}")

@@ -1,0 +1,75 @@
+"""One row of the table."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from attnpool_ref import language
+
+
+LAYOUTS = ("segments", "states", "mesh")
+"""All layouts: packed tokens, chunks, and sequences that are split over the devices of a mesh."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row.
+
+    Attributes:
+      name: the function's name in every namespace.
+      family: the file in which it stands.
+      shapes: arguments and result, in the language above.
+      source: a key of :data:`~attnpool_ref.variants.sources.SOURCES`.
+      equation: the definition in one line of plain text; the docstring has it in full.
+      weights: shape of what ``return_weights=True`` adds, where there is such an argument.
+      rules: what the shapes cannot say.
+      options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
+      refused: (option, value, reason) of what a neighbouring row takes and this one cannot.
+      module: the class that owns the parameters, if any.
+      state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
+      layouts: beside the dense one, in which its tokens may lie: "segments", "states", "mesh".
+      ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
+      norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
+      arguments: what ``shapes`` says of each argument, by name.
+      results: the axes of each array of the result.
+      weight_results: the axes of each array that ``return_weights=True`` adds.
+      relations: the rules as objects.
+      sizes: sizes of axes that are what they are, as a module's own parameters make them; empty in the table.
+    """
+
+    name: str
+    family: str
+    shapes: str
+    source: str
+    equation: str
+    weights: str = ""
+    rules: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    refused: tuple[tuple[str, str, str], ...] = ()
+    module: str = ""
+    state: str = ""
+    layouts: tuple[str, ...] = ()
+    ordered: str = ""
+    norms: bool = False
+    arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
+    results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    weight_results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    relations: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self):
+        arguments, results = language.parse_shapes(self.shapes)
+        relations = (*map(language.parse_rule, self.rules), *language.exclusions(arguments))
+        language.check_names(relations, arguments, self.options)
+        parsed = {"arguments": arguments, "results": results, "relations": relations}
+        for name, value in (parsed | {"weight_results": language.parse_results(self.weights)}).items():
+            object.__setattr__(self, name, value)  # the row is frozen for everybody else
+
+    @property
+    def batched(self):
+        """Whether any argument has batch axes."""
+        return any(argument.batched for argument in self.arguments.values())
+
+    @property
+    def packed(self):
+        """Whether its tokens are packed."""
+        return any(argument.kind == "segments" for argument in self.arguments.values())

@@ -1,0 +1,76 @@
+"""The table's rows: the states of chunks."""
+
+from attnpool_ref.variants.row import Variant
+
+_ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
+
+ROWS = (
+    Variant(
+        "mean_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="reimers2019",
+        equation="sum over real l of x_l, and their number",
+        state="mean_pooling",
+    ),
+    Variant(
+        "max_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="reimers2019",
+        equation="max over real l of x_lc, and how many reach it",
+        state="max_pooling",
+    ),
+    Variant(
+        "first_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] start:position[] -> [..., d]",
+        source="reimers2019",
+        equation="start + l and x_l, l the first real position",
+        state="first_pooling",
+        ordered="always",
+    ),
+    Variant(
+        "last_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] start:position[] -> [..., d]",
+        source="reimers2019",
+        equation="start + l and x_l, l the last real position",
+        state="last_pooling",
+        ordered="always",
+    ),
+    Variant(
+        "weighted_state",
+        family="streaming",
+        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="notebook001",
+        equation="sum over real l of w_l x_l, and sum over real l of w_l",
+        state="weighted_pooling",
+    ),
+    Variant(
+        "attention_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
+        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] -> [..., d]",
+        source="notebook001",
+        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q)",
+        rules=(
+            "q=d if query_kernel",
+            "q=c unless query_kernel",
+            "c=d unless key_kernel",
+            "query_norm_scale needs normalize_query",
+            "query_norm_bias needs normalize_query",
+        ),
+        options={"normalize_query": "flag"},
+        state="attention_pooling",
+    ),
+    Variant(
+        "multi_head_attention_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[n, d] query_kernel[d, H, c] "
+        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] -> [..., n, H, d]",
+        source="vaswani2017",
+        equation=f"{_ATTENTION}, for each head h and query i: s = (q_i W_q^h + b_q^h) . (x W_k^h) / sqrt(c)",
+        state="multi_head_attention_pooling",
+    ),
+)
