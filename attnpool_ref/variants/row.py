@@ -5,7 +5,6 @@ from typing import Any
 
 from attnpool_ref import language
 
-
 LAYOUTS = ("segments", "states", "mesh")
 """All layouts: packed tokens, chunks, and sequences that are split over the devices of a mesh."""
 
