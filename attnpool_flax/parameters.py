@@ -245,7 +245,7 @@ def _size(module, parameter, axis, given):
             raise ValueError(
                 f"{module}: `{parameter.name}` [{', '.join(parameter.axes)}] needs `{argument}`, which is None"
             )
-        may_be_0 = symbol not in contract.FEATURES or f"{symbol} may be 0" in variants.get(owner.function).rules
+        may_be_0 = parameter.init in FIXED or f"{symbol} may be 0" in variants.get(owner.function).rules
         total += int(number or 1) * checked_size(module, argument, given[argument], 0 if may_be_0 else 1)
     return total
 
@@ -275,6 +275,25 @@ def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
     owner = OWNERS[module]
     _, sizes = _read(owner.function, data)
     return {owner.sizes[symbol]: size for symbol, size in sizes.items() if symbol in owner.sizes}
+
+
+def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
+    """Refuses data of another size than the module was made for, in the names of the module's arguments."""
+    owner, arguments = OWNERS[module], variants.get(OWNERS[module].function).arguments
+    for key, value in data.items():
+        own, shape = arguments[key].own, tuple(getattr(value, "shape", ()))
+        for symbol, size in zip(reversed(own), reversed(shape), strict=False):
+            argument = owner.sizes.get(symbol)
+            made_for = None if argument is None else given[argument]
+            if made_for is not None and size != made_for:
+                raise ValueError(f"{module}: `{argument}` is {made_for}, but `{key}` has {size}: its shape is {shape}")
+
+
+def check_options(module: str, given: Mapping[str, Any]):
+    """Refuses what an option of the module's function does not take, when the module is made."""
+    row = variants.get(OWNERS[module].function)
+    for key in row.options.keys() & given.keys():
+        contract.checked_static(module, key, given[key], row.options[key], row.refused)
 
 
 def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[int, ...]:

@@ -1,5 +1,7 @@
 """Attention with parameters of its own. For Linen models."""
 
+from dataclasses import KW_ONLY
+
 import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
@@ -9,7 +11,7 @@ from attnpool_flax.linen.creation import TokenWalker, multiplier, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features, read_sizes
 
 
-class AdditiveAttention(TokenWalker):
+class AdditiveAttention(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.additive_attention`.
 
     Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -18,6 +20,7 @@ class AdditiveAttention(TokenWalker):
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dropout_rate: of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
@@ -27,7 +30,7 @@ class AdditiveAttention(TokenWalker):
 
     >>> import jax
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
-    >>> attention = AdditiveAttention(8)
+    >>> attention = AdditiveAttention(hidden_features=8)
     >>> variables = attention.init(jax.random.key(0), query, key, value)
     >>> attention.apply(variables, query, key, value).shape
     (2, 3, 7)
@@ -36,6 +39,7 @@ class AdditiveAttention(TokenWalker):
     hidden_features: int
     use_bias: bool = False
     dropout_rate: float = 0.0
+    deterministic: bool | None = None
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
@@ -53,7 +57,8 @@ class AdditiveAttention(TokenWalker):
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
           lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
-          deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
+          deterministic: True drops no weights, False draws with the key "dropout"; needed, here or in the constructor,
+            if there is dropout.
           return_weights: also return the weights, as they are before dropout.
 
         Returns:
@@ -75,7 +80,7 @@ class AdditiveAttention(TokenWalker):
         )
 
 
-class TanhSumAttention(TokenWalker):
+class TanhSumAttention(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.tanh_sum_attention`.
 
     Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
@@ -92,7 +97,7 @@ class TanhSumAttention(TokenWalker):
 
     >>> import jax
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
-    >>> attention = TanhSumAttention(8)
+    >>> attention = TanhSumAttention(hidden_features=8)
     >>> variables = attention.init(jax.random.key(0), query, key, value)
     >>> attention.apply(variables, query, key, value).shape
     (2, 3, 7)
@@ -137,7 +142,7 @@ class TanhSumAttention(TokenWalker):
         )
 
 
-class LocationAttention(nn.Module):
+class LocationAttention(nn.Module, kw_only=True):
     """Parameters of :func:`attnpool_flax.location_attention`.
 
     Owns ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless ``use_bias`` is False, ``bias`` [m] and ``out_bias``
@@ -154,7 +159,7 @@ class LocationAttention(nn.Module):
 
     >>> import jax
     >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
-    >>> attention = LocationAttention(8)
+    >>> attention = LocationAttention(out_features=8)
     >>> variables = attention.init(jax.random.key(0), query, state, value)
     >>> attention.apply(variables, query, state, value).shape
     (2, 3, 8)
@@ -208,6 +213,7 @@ class MultiHeadAttention(TokenWalker):
       out_features: o, the width of the result; None is that of the queries.
       use_bias: whether there are biases.
       dropout_rate: of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
@@ -224,10 +230,12 @@ class MultiHeadAttention(TokenWalker):
     """
 
     num_heads: int
+    _: KW_ONLY
     qkv_features: int | None = None
     out_features: int | None = None
     use_bias: bool = True
     dropout_rate: float = 0.0
+    deterministic: bool | None = None
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
@@ -245,7 +253,8 @@ class MultiHeadAttention(TokenWalker):
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key.
           lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
-          deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
+          deterministic: True drops no weights, False draws with the key "dropout"; needed, here or in the constructor,
+            if there is dropout.
           return_weights: also return the weights, as they are before dropout.
 
         Returns:

@@ -11,6 +11,7 @@ from attnpool_flax.parameters import (
     FIXED,
     OWNERS,
     cast,
+    check_options,
     check_rate,
     initialize,
     multiplier_shape,
@@ -19,13 +20,14 @@ from attnpool_flax.parameters import (
 
 
 class TokenWalker(nn.Module):
-    """A module with the field ``implementation``, checked when the module is made, as in NNX, and so is ``axis_name``."""
+    """A module with the field ``implementation``, checked when the module is made, as in NNX; so are its options."""
 
     def __post_init__(self):
         super().__post_init__()
         name = next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in OWNERS)  # a subclass: its parent's
         check_implementation(name, _fields(self)["implementation"])
         check_axis_name(name, _fields(self).get("axis_name"))
+        check_options(name, _fields(self))
 
 
 def values(module, name, sizes, **initializers):
@@ -59,6 +61,8 @@ def multiplier(module, name, deterministic, **data):
     Initialisation drops nothing unless it is told to, so that it needs no key for it.
     """
     check_rate(name, module.dropout_rate)
+    if module.deterministic is not None:  # Flax refuses, in its words, that both say it
+        deterministic = nn.merge_param("deterministic", module.deterministic, deterministic)
     if not module.dropout_rate or deterministic or (deterministic is None and module.is_initializing()):
         return None
     ones = jnp.ones(multiplier_shape(name, data, _fields(module)))

@@ -11,7 +11,7 @@ from attnpool_flax.parameters import KERNEL_INIT, cast, read_sizes
 from attnpool_flax.segments import segment_cross_attention_pooling
 
 
-class CrossAttentionPool(TokenWalker):
+class CrossAttentionPool(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.cross_attention_pooling`.
 
     Owns nothing, unless ``qk_features`` adds ``x_kernel`` [d, c] and ``y_kernel`` [e, c].
@@ -110,7 +110,7 @@ class CrossAttentionPool(TokenWalker):
         )
 
 
-class CodeWiseAttention(TokenWalker):
+class CodeWiseAttention(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.code_wise_attention`.
 
     Owns nothing: it holds the configuration alone.
@@ -174,7 +174,7 @@ class CodeWiseAttention(TokenWalker):
         )
 
 
-class MaskAttention(TokenWalker):
+class MaskAttention(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.mask_attention`.
 
     Owns nothing: it holds the configuration alone.
@@ -238,7 +238,7 @@ class MaskAttention(TokenWalker):
         )
 
 
-class BiDAFAttention(TokenWalker):
+class BiDAFAttention(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.bidaf_attention`.
 
     Owns ``kernel`` [3d], over the context, the query and their product.

@@ -1,5 +1,7 @@
 """Pooling with parameters of its own. For Linen models."""
 
+from dataclasses import KW_ONLY
+
 import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
@@ -11,7 +13,7 @@ from attnpool_flax.pooling import attention_pooling, multi_head_attention_poolin
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
 
-class WeightedPool(TokenWalker):
+class WeightedPool(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.weighted_pooling`.
 
     Owns ``weights`` [L], one for each slot, which start at ones.
@@ -58,7 +60,7 @@ class WeightedPool(TokenWalker):
         )
 
 
-class AttentionPool(TokenWalker):
+class AttentionPool(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.attention_pooling`.
 
     Owns ``query`` [d]; with ``qk_features`` also ``query_kernel`` [d, c] and ``key_kernel`` [d, c]; with
@@ -70,6 +72,7 @@ class AttentionPool(TokenWalker):
       epsilon: of the layer normalisation.
       scale: a number in place of 1/sqrt(c); c is d without kernels.
       dropout_rate: of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
@@ -92,6 +95,7 @@ class AttentionPool(TokenWalker):
     epsilon: float = 1e-6
     scale: float | None = None
     dropout_rate: float = 0.0
+    deterministic: bool | None = None
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
@@ -118,7 +122,8 @@ class AttentionPool(TokenWalker):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
-          deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
+          deterministic: True drops no weights, False draws with the key "dropout"; needed, here or in the constructor,
+            if there is dropout.
           return_weights: also return the weights, as they are before dropout.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
@@ -165,6 +170,7 @@ class MultiHeadAttentionPool(TokenWalker):
       out_features: o, the width of the result; None is that of the tokens.
       use_bias: whether there are biases.
       dropout_rate: of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
@@ -184,11 +190,13 @@ class MultiHeadAttentionPool(TokenWalker):
     """
 
     num_heads: int
+    _: KW_ONLY
     num_queries: int = 1
     qkv_features: int | None = None
     out_features: int | None = None
     use_bias: bool = True
     dropout_rate: float = 0.0
+    deterministic: bool | None = None
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
@@ -216,7 +224,8 @@ class MultiHeadAttentionPool(TokenWalker):
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
           lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
-          deterministic: True drops no weights, False draws with the key "dropout"; needed if there is dropout.
+          deterministic: True drops no weights, False draws with the key "dropout"; needed, here or in the constructor,
+            if there is dropout.
           return_weights: also return the weights, as they are before dropout.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.

@@ -9,7 +9,7 @@ from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
 from attnpool_flax.relations import field_attention_pooling, label_attention, relation_vector
 
 
-class RelationVector(nn.Module):
+class RelationVector(nn.Module, kw_only=True):
     """Parameters of :func:`attnpool_flax.relation_vector`.
 
     Owns ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel`` [h, o] and, unless ``use_bias`` is False, ``bias``
@@ -27,7 +27,7 @@ class RelationVector(nn.Module):
 
     >>> import jax
     >>> x, y = jnp.ones((2, 4)), jnp.ones((2, 4))
-    >>> relation = RelationVector(8)
+    >>> relation = RelationVector(hidden_features=8)
     >>> variables = relation.init(jax.random.key(0), x, y)
     >>> relation.apply(variables, x, y).shape
     (2, 4)
@@ -59,7 +59,7 @@ class RelationVector(nn.Module):
         return relation_vector(cast(x, self.dtype), cast(y, self.dtype), precision=self.precision, **parameters)
 
 
-class FieldAttentionPool(nn.Module):
+class FieldAttentionPool(nn.Module, kw_only=True):
     """Parameters of :func:`attnpool_flax.field_attention_pooling`.
 
     Owns ``kernel`` [J, d+e] and, unless ``use_bias`` is False, ``bias`` [J], one for each field; without
@@ -116,7 +116,7 @@ class FieldAttentionPool(nn.Module):
         )
 
 
-class LabelAttention(TokenWalker):
+class LabelAttention(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.label_attention`.
 
     Owns ``query_kernel`` [d, c], ``key_kernel`` [d, c] and ``value_kernel`` [d, v].

@@ -16,7 +16,7 @@ from attnpool_flax.scores import (
 )
 
 
-class BilinearScore(nn.Module):
+class BilinearScore(nn.Module, kw_only=True):
     """Parameters of :func:`attnpool_flax.bilinear_score`.
 
     Owns ``kernel`` [d, e].
@@ -56,7 +56,7 @@ class BilinearScore(nn.Module):
         return bilinear_score(cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **parameters)
 
 
-class AdditiveScore(TokenWalker):
+class AdditiveScore(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.additive_score`.
 
     Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -73,7 +73,7 @@ class AdditiveScore(TokenWalker):
 
     >>> import jax
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
-    >>> score = AdditiveScore(8)
+    >>> score = AdditiveScore(hidden_features=8)
     >>> variables = score.init(jax.random.key(0), query, key)
     >>> score.apply(variables, query, key).shape
     (2, 3, 5)
@@ -110,7 +110,7 @@ class AdditiveScore(TokenWalker):
         )
 
 
-class ConcatScore(TokenWalker):
+class ConcatScore(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.concat_score`.
 
     Owns ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -127,7 +127,7 @@ class ConcatScore(TokenWalker):
 
     >>> import jax
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
-    >>> score = ConcatScore(8)
+    >>> score = ConcatScore(hidden_features=8)
     >>> variables = score.init(jax.random.key(0), query, key)
     >>> score.apply(variables, query, key).shape
     (2, 3, 5)
@@ -164,7 +164,7 @@ class ConcatScore(TokenWalker):
         )
 
 
-class TanhSumScore(TokenWalker):
+class TanhSumScore(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.tanh_sum_score`.
 
     Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
@@ -181,7 +181,7 @@ class TanhSumScore(TokenWalker):
 
     >>> import jax
     >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
-    >>> score = TanhSumScore(8)
+    >>> score = TanhSumScore(hidden_features=8)
     >>> variables = score.init(jax.random.key(0), query, key)
     >>> score.apply(variables, query, key).shape
     (2, 3, 5)
@@ -218,7 +218,7 @@ class TanhSumScore(TokenWalker):
         )
 
 
-class LocationScore(nn.Module):
+class LocationScore(nn.Module, kw_only=True):
     """Parameters of :func:`attnpool_flax.location_score`.
 
     Owns ``kernel`` [d+e, m] and, unless ``use_bias`` is False, ``bias`` [m].
@@ -234,7 +234,7 @@ class LocationScore(nn.Module):
 
     >>> import jax
     >>> query, state = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6))
-    >>> score = LocationScore(5)
+    >>> score = LocationScore(num_slots=5)
     >>> variables = score.init(jax.random.key(0), query, state)
     >>> score.apply(variables, query, state).shape
     (2, 3, 5)
@@ -264,7 +264,7 @@ class LocationScore(nn.Module):
         return location_score(cast(query, self.dtype), cast(state, self.dtype), precision=self.precision, **parameters)
 
 
-class TrilinearScore(nn.Module):
+class TrilinearScore(nn.Module, kw_only=True):
     """Parameters of :func:`attnpool_flax.trilinear_score`.
 
     Owns ``kernel`` [3d], over the query, the key and their product.

@@ -98,7 +98,7 @@ class AdditiveAttention(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AdditiveAttention"),
+            **values(self, "AdditiveAttention", query=query, key=key, value=value),
         )
 
 
@@ -177,7 +177,7 @@ class TanhSumAttention(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "TanhSumAttention"),
+            **values(self, "TanhSumAttention", query=query, key=key, value=value),
         )
 
 
@@ -259,7 +259,7 @@ class LocationAttention(nnx.Module):
             mask=mask,
             return_weights=return_weights,
             precision=self.precision,
-            **values(self, "LocationAttention"),
+            **values(self, "LocationAttention", query=query, state=state, value=value),
         )
 
 
@@ -287,7 +287,7 @@ class MultiHeadAttention(nnx.Module):
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
 
-    >>> attention = MultiHeadAttention(2, 4, 6, 7, rngs=nnx.Rngs(0))
+    >>> attention = MultiHeadAttention(2, 4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
     >>> attention(query, key, value).shape
     (2, 3, 4)
@@ -307,9 +307,9 @@ class MultiHeadAttention(nnx.Module):
         self,
         num_heads: int,
         query_features: int,
+        *,
         key_features: int | None = None,
         value_features: int | None = None,
-        *,
         qkv_features: int | None = None,
         out_features: int | None = None,
         use_bias: bool = True,
@@ -368,5 +368,5 @@ class MultiHeadAttention(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "MultiHeadAttention"),
+            **values(self, "MultiHeadAttention", query=query, key=key, value=value),
         )

@@ -5,7 +5,16 @@ from flax import nnx
 
 from attnpool_flax.implementation import check_implementation
 from attnpool_flax.meshes import check_axis_name
-from attnpool_flax.parameters import FIXED, cast, check_rate, initialize, multiplier_shape, shaped_parameters
+from attnpool_flax.parameters import (
+    FIXED,
+    cast,
+    check_options,
+    check_rate,
+    check_sizes,
+    initialize,
+    multiplier_shape,
+    shaped_parameters,
+)
 
 
 def create(module, name, rngs, **initializers):
@@ -21,6 +30,7 @@ def create(module, name, rngs, **initializers):
         raise TypeError(f"{name}: `rngs` is a {type(rngs).__name__}, needs an nnx.Rngs, such as `nnx.Rngs(0)`")
     check_implementation(name, vars(module).get("implementation"))
     check_axis_name(name, vars(module).get("axis_name"))
+    check_options(name, vars(module))
     for key, shaped in shaped_parameters(name, vars(module)).items():
         setattr(module, key, nnx.data(None))
         if shaped is None or not shaped.owned:
@@ -33,8 +43,13 @@ def create(module, name, rngs, **initializers):
         setattr(module, key, nnx.Param(initialize(random, shaped, (FIXED | initializers)[kind], module.param_dtype)))
 
 
-def values(module, name):
-    """The parameters by name, as the function takes them: zeros for one that it needs and the module does not own."""
+def values(module, name, **data):
+    """The parameters by name, as the function takes them: zeros for one that it needs and the module does not own.
+
+    Raises:
+      ValueError: data of another size than the module was made for.
+    """
+    check_sizes(name, vars(module), data)
     passed = {}
     for key, shaped in shaped_parameters(name, vars(module)).items():
         if shaped is None:
@@ -49,7 +64,14 @@ def values(module, name):
 def create_dropout(name, rate, rngs):
     """Flax's own layer, with a stream of its own; None where there is nothing to drop."""
     check_rate(name, rate)
-    return nnx.Dropout(rate, rngs=rngs) if rate else nnx.data(None)
+    if not rate:
+        return nnx.data(None)
+    try:
+        return nnx.Dropout(rate, rngs=rngs)
+    except (AttributeError, KeyError):
+        raise ValueError(
+            f'{name}: `dropout_rate` needs `rngs` with a stream "dropout", such as `nnx.Rngs(0, dropout=1)`'
+        ) from None
 
 
 def multiplier(module, name, deterministic, rngs, **data):

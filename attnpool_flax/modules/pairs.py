@@ -121,7 +121,7 @@ class CrossAttentionPool(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "CrossAttentionPool"),
+            **values(self, "CrossAttentionPool", x=x, y=y),
         )
 
 
@@ -344,5 +344,5 @@ class BiDAFAttention(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "BiDAFAttention"),
+            **values(self, "BiDAFAttention", context=context, query=query),
         )

@@ -65,7 +65,7 @@ class WeightedPool(nnx.Module):
             lengths=lengths,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "WeightedPool"),
+            **values(self, "WeightedPool", x=x),
         )
 
 
@@ -182,7 +182,7 @@ class AttentionPool(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AttentionPool"),
+            **values(self, "AttentionPool", x=x),
         )
 
 
@@ -306,5 +306,5 @@ class MultiHeadAttentionPool(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "MultiHeadAttentionPool"),
+            **values(self, "MultiHeadAttentionPool", x=x),
         )

@@ -72,7 +72,10 @@ class RelationVector(nnx.Module):
           [..., o].
         """
         return relation_vector(
-            cast(x, self.dtype), cast(y, self.dtype), precision=self.precision, **values(self, "RelationVector")
+            cast(x, self.dtype),
+            cast(y, self.dtype),
+            precision=self.precision,
+            **values(self, "RelationVector", x=x, y=y),
         )
 
 
@@ -107,8 +110,8 @@ class FieldAttentionPool(nnx.Module):
         self,
         target_features: int,
         field_features: int,
-        num_fields: int | None = None,
         *,
+        num_fields: int | None = None,
         use_bias: bool = True,
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
@@ -144,7 +147,7 @@ class FieldAttentionPool(nnx.Module):
             mask=mask,
             return_weights=return_weights,
             precision=self.precision,
-            **values(self, "FieldAttentionPool"),
+            **values(self, "FieldAttentionPool", target=target, fields=fields),
         )
 
 
@@ -212,5 +215,5 @@ class LabelAttention(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "LabelAttention"),
+            **values(self, "LabelAttention", labels=labels),
         )

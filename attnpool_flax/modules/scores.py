@@ -67,7 +67,10 @@ class BilinearScore(nnx.Module):
           [..., n, m] scores.
         """
         return bilinear_score(
-            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "BilinearScore")
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            precision=self.precision,
+            **values(self, "BilinearScore", query=query, key=key),
         )
 
 
@@ -140,7 +143,7 @@ class AdditiveScore(nnx.Module):
             cast(key, self.dtype),
             precision=self.precision,
             implementation=self.implementation,
-            **values(self, "AdditiveScore"),
+            **values(self, "AdditiveScore", query=query, key=key),
         )
 
 
@@ -212,7 +215,7 @@ class ConcatScore(nnx.Module):
             cast(key, self.dtype),
             precision=self.precision,
             implementation=self.implementation,
-            **values(self, "ConcatScore"),
+            **values(self, "ConcatScore", query=query, key=key),
         )
 
 
@@ -283,7 +286,7 @@ class TanhSumScore(nnx.Module):
             cast(key, self.dtype),
             precision=self.precision,
             implementation=self.implementation,
-            **values(self, "TanhSumScore"),
+            **values(self, "TanhSumScore", query=query, key=key),
         )
 
 
@@ -347,7 +350,10 @@ class LocationScore(nnx.Module):
           [..., n, m] scores, one for each slot.
         """
         return location_score(
-            cast(query, self.dtype), cast(state, self.dtype), precision=self.precision, **values(self, "LocationScore")
+            cast(query, self.dtype),
+            cast(state, self.dtype),
+            precision=self.precision,
+            **values(self, "LocationScore", query=query, state=state),
         )
 
 
@@ -399,5 +405,8 @@ class TrilinearScore(nnx.Module):
           [..., n, m] scores.
         """
         return trilinear_score(
-            cast(query, self.dtype), cast(key, self.dtype), precision=self.precision, **values(self, "TrilinearScore")
+            cast(query, self.dtype),
+            cast(key, self.dtype),
+            precision=self.precision,
+            **values(self, "TrilinearScore", query=query, key=key),
         )

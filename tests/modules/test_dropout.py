@@ -2,12 +2,15 @@
 
 import math
 
+import chex
+import flax.linen as nn
 import jax
 import numpy as np
 import pytest
-from flax import nnx
+from flax import errors, nnx
 from modules.cases import NNX, Case, Linen, both_kinds, dropping, same_bits
 
+from attnpool_flax import linen
 from attnpool_flax.parameters import multiplier_shape
 
 
@@ -96,6 +99,31 @@ def test_linen_initialises_without_a_key_for_dropout_and_asks_for_it_later(case)
     assert set(variables["params"]) == set(case.owns)
     with pytest.raises(ValueError, match='"deterministic" must be passed'):
         module.apply(variables, *data.values())
+
+
+@dropping
+def test_linen_is_told_in_the_constructor_or_in_the_call_not_in_both(case):
+    data, masks = case.draw()
+    told = {"dropout_rate": 0.5, "deterministic": False}
+    drawn = Linen.call(case, case.parameters(), data, masks, told, rngs={"dropout": jax.random.key(3)})
+    same_bits(drawn, with_dropout(case, Linen, 0.5, 3))
+    with pytest.raises(ValueError, match='"deterministic" was passed to the constructor and at call time'):
+        Linen.call(case, case.parameters(), data, masks, told, deterministic=True)
+
+
+def test_linen_drops_where_a_call_cannot_be_told():
+    """In a sequence of layers, and under the lifted vmap, which pass on what is pooled alone."""
+    x = np.ones((3, 2, 5, 4), np.float32)
+    how = {"dropout_rate": 0.5, "deterministic": False}
+    keys = {"params": jax.random.key(0), "dropout": jax.random.key(1)}
+    layers = nn.Sequential([linen.AttentionPool(**how), linen.MultiHeadAttentionPool(2, **how)])
+    lifted = nn.vmap(
+        linen.AttentionPool, variable_axes={"params": None}, split_rngs={"params": False, "dropout": True}
+    )(**how)
+    for module, shape in ((layers, (3, 1, 4)), (lifted, (3, 2, 4))):
+        chex.assert_shape(module.init_with_output(keys, x)[0], shape)
+        with pytest.raises(errors.InvalidRngError, match="dropout"):
+            module.apply(module.init(keys, x), x)
 
 
 @dropping

@@ -89,7 +89,27 @@ REFUSED = [
     (
         lambda: attnpool_flax.AttentionPool(3, rngs=nnx.Rngs(0))(TOKENS),
         ValueError,
-        "attention_pooling: `query` has shape (3,)",
+        "AttentionPool: `in_features` is 3, but `x` has 4: its shape is (5, 4)",
+    ),
+    (
+        nnx_of("MultiHeadAttentionPool", num_heads=2, in_features=4, num_queries=0),
+        ValueError,
+        "MultiHeadAttentionPool: `num_queries` is 0, needs an integer of at least 1",
+    ),
+    (
+        lambda: attnpool_flax.CrossAttentionPool(reduction="avg"),
+        ValueError,
+        "CrossAttentionPool: `reduction` is 'avg', needs one of 'sum', 'mean', 'max'",
+    ),
+    (
+        lambda: linen.CrossAttentionPool(reduction="mode"),
+        ValueError,
+        "CrossAttentionPool: `reduction` is 'mode', needs one of 'sum', 'mean', 'max'",
+    ),
+    (
+        lambda: attnpool_flax.AttentionPool(4, dropout_rate=0.5, rngs=nnx.Rngs(params=0)),
+        ValueError,
+        'AttentionPool: `dropout_rate` needs `rngs` with a stream "dropout", such as `nnx.Rngs(0, dropout=1)`',
     ),
     (
         lambda: attnpool_flax.CrossAttentionPool()(TOKENS, TOKENS, TOKENS[:, 0]),

@@ -72,10 +72,24 @@ def test_a_module_owns_flat_parameters_named_as_the_arguments(case, kind):
 def test_linen_takes_the_same_arguments_less_the_sizes_it_reads(name):
     ours, theirs = constructor(getattr(attnpool_flax, name)), constructor(getattr(linen, name))
     read = set(OWNERS[name].sizes.values())
-    assert set(theirs) <= set(ours)
+    assert set(theirs) - {"deterministic"} <= set(ours)
+    assert ("deterministic" in theirs) == ("dropout_rate" in ours)
     assert set(ours) - set(theirs) - {"rngs"} <= read
     for key in set(theirs) & set(ours) - read:
         assert (theirs[key].default, theirs[key].annotation) == (ours[key].default, ours[key].annotation), key
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_only_required_sizes_go_by_place_and_in_linen_only_the_one_that_is_first_in_both(name):
+    """What goes by place in one and means something else in the other would be a silent mistake."""
+
+    def by_place(package):
+        parameters = constructor(getattr(package, name)).values()
+        return [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+
+    ours, theirs = by_place(attnpool_flax), by_place(linen)
+    assert all(parameter.default is parameter.empty for parameter in ours)
+    assert [p.name for p in theirs] == [p.name for p in ours[:1] if p.name in constructor(getattr(linen, name))]
 
 
 @pytest.mark.parametrize("key", ["precision", "implementation", "axis_name"])
