@@ -1,7 +1,7 @@
 """What answers ONNX's cases: both packages, and what a user would call instead. Run as a script it prints the table.
 
 Each implementation is given the same mask and the same bias (``onnx_cases.normalize``), heads and layouts as it wants them.
-A result is right if it is as near to the case's output as rounding explains, and exactly 0 where a query sees no key.
+A result is right if it differs from the case's output by no more than rounding does, and is exactly 0 where a query sees no key.
 """
 
 import functools
