@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test peers examples lint docs verdicts bench accelerator
+.PHONY: help demo check test thorough peers examples lint docs verdicts bench accelerator
 
 help: ## show this list
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -18,7 +18,10 @@ check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every varian
 	$(BIN)/attnpool check $(ARGS)
 
 test: $(VENV)/dev.stamp ## run the tests
-	$(BIN)/pytest -q -n 2 --dist worksteal
+	$(BIN)/pytest -q -n 2 --dist worksteal -m 'not thorough'
+
+thorough: $(VENV)/dev.stamp ## run the tests that compile much: tiles, blocks, meshes, memory, export
+	$(BIN)/pytest -q -n 2 --dist worksteal -m thorough
 
 peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch and Flax; fails where they are skipped
 	$(BIN)/pytest -q -n 2 tests/peers

@@ -15,6 +15,8 @@ from rounding import rounded
 import attnpool_flax
 from attnpool_flax import blocks
 
+pytestmark = pytest.mark.thorough
+
 D, E, V = 3, 4, 5
 
 NAMES = [

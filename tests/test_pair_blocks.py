@@ -16,6 +16,8 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax import blocks
 
+pytestmark = pytest.mark.thorough
+
 FLOAT = 4  # bytes
 N, K, WIDTH = 192, 256, 8
 LARGEST = 2**14

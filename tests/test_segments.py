@@ -53,6 +53,7 @@ def test_real_embeddings_pool_to_the_same_numbers_dense_packed_and_shuffled(pack
             chex.assert_trees_all_close(np.asarray(found), dense, atol=rounded(dense, x.shape[1]), rtol=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("row", PACKED, ids=lambda row: row.name)
 def test_tiles_and_whole_sums_have_the_same_results_and_gradients(row):
     title = "query as [num_segments, q]" if row.name == "segment_attention_pooling" else "fullest"
@@ -165,6 +166,7 @@ LARGE = {"N": 16384, "M": 16384, "d": 256, "e": 256, "q": 256}
 """Sixteen megabytes of x, beside which a tile is small."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("row", PACKED, ids=lambda row: row.name)
 def test_programs_hold_no_copy_of_the_tokens_and_no_matrix_of_segments(row):
     call = Call(row, "smallest", "tiles", sizes=LARGE)

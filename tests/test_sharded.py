@@ -57,6 +57,7 @@ CALLS = [(*key, "tiles" if walks(key[0]) else None) for key in COLLECTIVES if ke
 CALLS += [(*key, "einsum") for key in PLAIN]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "title", "implementation"), CALLS)
 def test_a_split_sequence_gives_what_the_whole_gives(name, title, implementation, mesh):
     """Results, weights, gradients inside and outside of the shard_map; what stands in padding changes no bit of them."""
@@ -83,6 +84,7 @@ def test_a_split_sequence_gives_what_the_whole_gives(name, title, implementation
     chex.assert_trees_all_equal(jax.tree.map(np.asarray, program(poisoned)), found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "title"), COLLECTIVES)
 def test_collectives_are_few_and_the_same_for_any_length(name, title, mesh):
     call = Split(name, title).without_weights()
@@ -266,6 +268,7 @@ def finished(process):
     return out.split()[-1]
 
 
+@pytest.mark.thorough
 def test_two_processes_with_two_devices_each_give_what_one_device_gives():
     """As a cluster starts them, on the loopback; gradients as well."""
     with socket.socket() as free:

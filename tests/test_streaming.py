@@ -316,6 +316,7 @@ KEPT = {
 WALKS = [(name, "einsum") for name in KEPT] + [("attention_state", "tiles")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "implementation"), WALKS)
 def test_the_gradient_of_a_loop_over_chunks_keeps_no_copy_of_the_tokens(name, implementation):
     """Of 8 chunks the temporaries are less than half of x: a few chunks, and not all of them."""

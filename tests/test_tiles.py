@@ -18,6 +18,8 @@ from attnpool_ref.conformance import cases, hazards
 from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
 from attnpool_ref.conformance.subject import Subject
 
+pytestmark = pytest.mark.thorough
+
 ALIKE = ("with ", "without numbers", "without masks", "everything but masks")
 """How the titles begin of ways to call that walk as the fullest one does, or are judged without masks by the kit."""
 

@@ -124,6 +124,7 @@ def test_scan_of_vmap_of_the_gradient_of_remat_gives_what_jit_gives(example):
         assert_gradients_agree(example.case, total, gradients[key])
 
 
+@pytest.mark.thorough
 def test_shard_map_over_the_batch_with_its_checks_on(example):
     mesh = jax.make_mesh((2,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
     specs = {k: PartitionSpec("batch") if k in example.split else PartitionSpec() for k in example.arrays}
@@ -150,6 +151,7 @@ def export(example, call, arrays, lead="b"):
     return jax.export.export(jax.jit(call))(jax.export.symbolic_args_specs(jax.tree.map(jnp.asarray, arrays), shapes))
 
 
+@pytest.mark.thorough
 def test_one_export_serves_every_batch(example):
     if not example.has_symbols:
         assert "..." not in example.row.shapes, "a row with batch axes has symbols for them"
@@ -162,6 +164,7 @@ def test_one_export_serves_every_batch(example):
     assert_agree(fewer, export(example, call, example.arrays).call(arrays), exactly(fewer))
 
 
+@pytest.mark.thorough
 def test_gradients_and_several_batch_axes_can_be_exported(example):
     if not example.has_symbols:
         return
@@ -181,6 +184,7 @@ WAYS += [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("row", "changed"), WAYS, ids=[f"{row.name}-{key}={value}" for row, way in WAYS for key, value in way.items()]
 )

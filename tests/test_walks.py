@@ -19,6 +19,8 @@ from walks import BATCH, WALKERS, Call, size, tiling, trips, walked
 
 from attnpool_flax.reductions import listening, tiles
 
+pytestmark = pytest.mark.thorough
+
 NARROW_SIZES = {"L": 24, "T": 16, "d": 20, "e": 12, "q": 20, "n": 2}
 """For what is counted in a program whatever its sizes."""
 
