@@ -1,4 +1,4 @@
-"""The command line ``attnpool``: list, show, check, demo. Also ``python -m attnpool_ref``."""
+"""The command line ``attnpool``: list, find, show, check, demo. Also ``python -m attnpool_ref``."""
 
 import sys
 
@@ -9,7 +9,8 @@ def main():
     """Runs the command line; without its extra, says in one line which one to install."""
     missing = extras.missing("cli")
     if missing:
-        sys.exit(missing)
+        print(missing, file=sys.stderr)
+        sys.exit(2)  # as every wrong use: 1 is the verdict "fail"
     from attnpool_ref.commands.application import application
 
     application(prog_name="attnpool")
