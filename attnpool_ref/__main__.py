@@ -1,8 +1,11 @@
 """The command line ``attnpool``: list, find, show, check, demo. Also ``python -m attnpool_ref``."""
 
+import os
 import sys
 
 from attnpool_ref.commands import extras
+
+MISUSED, INTERRUPTED = 2, 130  # as commands/exits.py has them, which needs an extra
 
 
 def main():
@@ -10,10 +13,24 @@ def main():
     missing = extras.missing("cli")
     if missing:
         print(missing, file=sys.stderr)
-        sys.exit(2)  # as every wrong use: 1 is the verdict "fail"
-    from attnpool_ref.commands.application import application
+        sys.exit(MISUSED)
+    try:
+        from attnpool_ref.commands.application import application
 
-    application(prog_name="attnpool")
+        application(prog_name="attnpool")
+    except KeyboardInterrupt:
+        _stop()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _stop()
+        raise
+
+
+def _stop():
+    """Ends at once, without the second that JAX takes to leave."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -31,9 +31,7 @@ class VariantName(click.ParamType):
         return [CompletionItem(name) for name in variants.BY_NAME if name.startswith(incomplete)]
 
 
-@click.group(
-    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(attnpool_ref.__version__, prog_name="attnpool")
 @click.pass_context
 def application(context):
@@ -42,12 +40,33 @@ def application(context):
         click.echo(context.get_help())
 
 
+FAMILIES = tuple(dict.fromkeys(row.family for row in variants.BY_NAME.values()))
+
+
 @application.command("list")
-def list_command():
+@click.option("--family", "families", type=click.Choice(FAMILIES), multiple=True, help="Only these; may be repeated.")
+@click.option(
+    "--search", "words", multiple=True, metavar="WORD", help="Only rows that have this word; may be repeated."
+)
+@click.pass_context
+def list_command(context, families, words):
     """Show the table of variants."""
     from attnpool_ref.commands import listing
 
-    listing.run()
+    context.exit(listing.run(families, words))
+
+
+@application.command()
+@click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@click.pass_context
+def find(context, words):
+    """Find a pooling by the name that you know: ABMIL, GeM, CLS, ColBERT, global attention ...
+
+    Exit status: 1 where nothing is found.
+    """
+    from attnpool_ref.commands import finding
+
+    context.exit(finding.run(words))
 
 
 @application.command()
@@ -70,7 +89,9 @@ def show(name):
 )
 @click.option("--json", "json_file", type=FILE, help="Also write the report here, as JSON; - is standard output.")
 @click.option("--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML; - likewise.")
-@click.option("--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps; - likewise.")
+@click.option(
+    "--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps; - likewise."
+)
 @click.option("--implementation", metavar="NAME", help="Judge what takes `implementation`, with this one.")
 @click.option(
     "--arg", "arguments", multiple=True, metavar="THEIRS=OURS", help="The candidate's name of an argument of the row."

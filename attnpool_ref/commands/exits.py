@@ -7,6 +7,9 @@ import click
 MISUSED = 2
 """Nothing was done: a wrong name, a file that is not there, an extra that is not installed. 1 is a verdict."""
 
+NOTHING_FOUND = 1
+"""Nothing has the words that were searched for, as with grep."""
+
 INTERRUPTED = 130
 """Stopped by Ctrl-C, as shells have it."""
 
