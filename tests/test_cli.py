@@ -111,7 +111,7 @@ def test_importing_the_oracle_imports_no_extra():
     assert not imported & {name for names in extras.EXTRAS.values() for name in names}
 
 
-@pytest.mark.parametrize("arguments", ["list", "show masked_softmax", "--help", "check --help"])
+@pytest.mark.parametrize("arguments", ["list", "find CLS", "show masked_softmax", "--help", "check --help"])
 def test_text_is_shown_without_importing_jax(arguments):
     code = (
         "import sys; from attnpool_ref.__main__ import main; sys.argv[1:] = sys.argv[1].split()\n"

@@ -116,7 +116,9 @@ def show(name):
 @click.option(
     "--examples", type=click.IntRange(0), default=0, metavar="N", help="Search N more calls a row (hypothesis)."
 )
-@click.option("--quick", is_flag=True, help="Two dtypes and few shapes, in under a minute.")
+@click.option(
+    "--quick", is_flag=True, help="Two dtypes and few shapes: on one core about 3 s a row in JAX, 0.1 s in NumPy."
+)
 @click.pass_obj
 def check(
     then,
