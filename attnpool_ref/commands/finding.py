@@ -43,13 +43,12 @@ def search(words, entries):
         sought = "".join(matching.pieces("".join(words)))
         if any("".join(matching.pieces(name)) == sought for name in entry.names):
             return 0
-        if any(matching.has_all(name, words) for name in entry.names):
-            return 1
-        text = " ; ".join([*entry.names, entry.call, entry.module, entry.source])
-        return 2 if matching.has_all(text, words) else None
+        return 1 if any(matching.has_all(name, words) for name in entry.names) else 2
 
-    near = [(distance(entry), entry) for entry in entries]
-    return [entry for _, entry in sorted((p for p in near if p[0] is not None), key=lambda pair: pair[0])]
+    def text(entry):
+        return " ; ".join([*entry.names, entry.call, entry.module, entry.source])
+
+    return sorted((entry for entry in entries if matching.has_all(text(entry), words)), key=distance)
 
 
 def _print(out, entry):

@@ -54,13 +54,12 @@ class Entry:
     @property
     def functions(self):
         """The functions of attnpool that the call names, in their order."""
-        calls = [node.func.id for node in _calls(self.call)]
-        return tuple(dict.fromkeys(name for name in calls if name not in FOREIGN))
+        return tuple(dict.fromkeys(name for name, _ in _calls(self.call)))
 
     @functools.cached_property
     def missing(self):
         """What this version does not have of the call; nothing where the entry can be shown."""
-        found = [why for node in _calls(self.call) if node.func.id not in FOREIGN for why in _wrong(node)]
+        found = [why for name, node in _calls(self.call) for why in _wrong(name, node)]
         for place in self.takes:
             function, argument = place.split(" ", 1)
             if function in variants.BY_NAME and not _takes(variants.get(function), argument):
@@ -84,14 +83,15 @@ def modules():
 
 
 def _calls(text):
-    """The calls of plain names, in the order in which they stand."""
-    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
-    return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
+    """(name, call) of what is called by a plain name and is not foreign, in the order in which it stands."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    calls = sorted(calls, key=lambda node: (node.lineno, node.col_offset))
+    named = [(node.func.id, node) for node in calls if isinstance(node.func, ast.Name)]
+    return [(name, node) for name, node in named if name not in FOREIGN]
 
 
-def _wrong(node):
+def _wrong(name, node):
     """Why a call is not one of this version."""
-    name = node.func.id
     function = getattr(attnpool_ref, name, None) if name in attnpool_ref.__all__ else None
     if function is None:
         return [name]
