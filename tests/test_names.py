@@ -146,6 +146,7 @@ def test_an_entry_is_found_by_each_of_its_names(entry):
         (["kernel_regression"], "Nadaraya-Watson"),
         (["bahdanau2015"], "Bahdanau attention"),
         (["peters"], "ScalarMix"),
+        (["masked_softmax"], "masked softmax"),  # which stands below calls of it
         (["...", "-"], None),
     ],
 )

@@ -17,6 +17,8 @@ def pieces(text):
 
     >>> pieces("x-vector, NetVLAD, AttentionPool2d")
     ('x', 'vector', 'net', 'vlad', 'attention', 'pool', '2', 'd')
+    >>> pieces("Radenović")
+    ('radenovic',)
     """
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()  # Radenovic finds Radenović
     return tuple(piece.lower() for piece in _PIECE.findall(plain))
