@@ -34,7 +34,7 @@ lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
-docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, docs/bugs.md, type stubs
+docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, type stubs
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tools/make_stubs.py
 

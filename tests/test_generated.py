@@ -1,4 +1,4 @@
-"""What tools/ writes is what stands in the repository: the stubs, the page of variants and the page of mistakes."""
+"""What tools/ writes is what stands in the repository: the stubs, the pages of variants, of mistakes and of names."""
 
 import re
 
@@ -9,7 +9,7 @@ import pytest
 from bugs.table import NOTE
 
 import attnpool_ref
-from attnpool_ref import variants
+from attnpool_ref import names, variants
 
 REPAIR = "run `make docs` and commit what it writes"
 
@@ -25,6 +25,15 @@ def test_the_page_of_variants_follows_from_the_table_and_the_docstrings():
 
 def test_the_page_of_mistakes_follows_from_their_table():
     assert make_docs.BUGS_PATH.read_text() == make_docs.bugs_page(), REPAIR
+
+
+def test_the_page_of_names_follows_from_their_table():
+    page = make_docs.WHICH_PATH.read_text()
+    assert page == make_docs.which_page(), REPAIR
+    lines = page.splitlines()
+    for entry in (entry for group in names.GROUPS for entry in group.shown):
+        (line,) = (line for line in lines if line.startswith(f"| **{entry.names[0]}**"))
+        assert all(part in line for part in (*entry.names, *entry.call.splitlines(), entry.source, entry.differs))
 
 
 @pytest.mark.parametrize("bug", bugs.BUGS, ids=lambda bug: bug.name)

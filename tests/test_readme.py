@@ -30,7 +30,7 @@ def python_blocks(page):
 
 
 BLOCKS, PYTHON = blocks(README), python_blocks(README)
-GENERATED = {"variants.md", "bugs.md", "verdicts.md"}  # their lines are run from what they are written from
+GENERATED = {"variants.md", "bugs.md", "which.md", "verdicts.md"}  # their lines are run from what they are written from
 SCALE = (ROOT / "docs" / "scale.md").read_text()  # its blocks are JAX's own
 JUDGING = (ROOT / "docs" / "judging.md").read_text()  # its blocks are run one after another
 PAGES = [

@@ -1,4 +1,4 @@
-"""Writes ``docs/variants.md`` from the table and the docstrings, ``docs/bugs.md`` from the table of mistakes."""
+"""Writes ``docs/variants.md`` from the table and the docstrings, ``bugs.md`` and ``which.md`` from tables of their own."""
 
 import importlib
 import inspect
@@ -12,10 +12,10 @@ from bugs.table import ERROR, NOTE, WRONG
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref import variants
+from attnpool_ref import names, variants
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PATH, BUGS_PATH = DOCS / "variants.md", DOCS / "bugs.md"
+PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
 STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
 """Functions without a row of their own."""
 
@@ -41,6 +41,20 @@ number, and the right one with the call that gives it, in `attnpool_ref` and `at
 tests: {number} wrong numbers and {error} errors, and {note} notes, where there is nothing to run. A letter after an id tells
 several demonstrations of one mistake apart. Results are written flat, `np` is NumPy, and what stands in padding is
 arbitrary. [variants.md](variants.md) says what each function computes.
+""".strip()
+
+WHICH_INTRODUCTION = """
+<!-- Written by tools/make_docs.py from attnpool_ref/names/ (`make docs`), not by hand. -->
+
+# You know it as
+
+From the name that you know to the call, its source, and what differs from the code that you know. `attnpool find WORD`
+searches the same table: `attnpool find ABMIL`, `attnpool find global attention`.
+
+The calls are those of `attnpool_ref` and `attnpool_flax` alike; `x` [..., L, d] are tokens, and `mask` [..., L] says which
+are real. `q` is a query, `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` vectors, `f` and `g` functions of yours, and
+`**maps` the kernels and biases of a multi-head pool. `where`, `concatenate` and the like are NumPy's or JAX's. A module named
+below a call is `attnpool_flax`'s and owns its parameters. [variants.md](variants.md) says what each function computes.
 """.strip()
 
 
@@ -72,6 +86,25 @@ def bugs_page():
         if notes:
             parts += ["Notes, with nothing to run:", "\n".join(notes)]
     return "\n\n".join(parts) + "\n"
+
+
+def which_page():
+    """The text of the page of names."""
+    parts = [WHICH_INTRODUCTION]
+    for group in names.GROUPS:
+        lines = ["| you know | call | source | what differs |", "|" + " --- |" * 4, *map(_known, group.shown)]
+        if group.shown:
+            parts += [f"## {group.title}", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _known(entry):
+    first, *others = entry.names
+    calls = [f"`{line}`" for line in entry.call.splitlines()]
+    owner = [f"module `{entry.owner}`"] if entry.owner else []
+    known = f"**{first}**" + "".join(f", {other}" for other in others)
+    cells = known, "<br>".join([*calls, *owner]) or "-", entry.source, entry.differs
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _bug(bug):
@@ -177,3 +210,4 @@ def _plain(shapes):
 if __name__ == "__main__":
     PATH.write_text(page())
     BUGS_PATH.write_text(bugs_page())
+    WHICH_PATH.write_text(which_page())

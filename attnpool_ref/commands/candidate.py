@@ -4,41 +4,41 @@ import functools
 import importlib
 import inspect
 import os
+import re
 import sys
 import types
-
-import click
+from pathlib import Path
 
 from attnpool_ref import variants
 from attnpool_ref.commands import extras
+from attnpool_ref.commands.exits import Refused
+from attnpool_ref.conformance import naming
 
 
 def find_candidate(candidate, row=None):
     """What a candidate names, and the rows to judge (none: all of them).
 
     Args:
-      candidate: "my.module" or "my.module:function".
+      candidate: "my.module", "my.module:function", or a file in the module's place, "./my_file.py:function".
       row: the row that the function implements; needless where it has the row's name.
 
     Raises:
-      ClickException: nothing of that name can be imported, or it is not clear which row it is.
+      Refused: nothing of that name can be imported, or it is not clear which row it is.
     """
     module_name, _, attribute = candidate.partition(":")
     if row and not attribute:
-        raise click.ClickException(f"--as {row} needs one function: {module_name}:function")
-    module = _import(module_name)
+        raise Refused(f"--as {row} needs one function: {module_name}:function")
+    module = _import_file(module_name) if module_name.endswith(".py") else _import(module_name)
     if not attribute:
         return module, ()
     function = module
     for part in attribute.split("."):
         function = getattr(function, part, None)
     if not callable(function):
-        raise click.ClickException(f"{module_name} has no function {attribute!r}")
+        raise Refused(f"{module_name} has no function {attribute!r}")
     row = row or attribute.rpartition(".")[2]
     if row not in variants.BY_NAME:
-        raise click.ClickException(
-            f"{row!r} is no row of the table; say which one it is: --as NAME (see attnpool list)"
-        )
+        raise Refused(f"{row!r} is no row of the table; say which one it is: --as NAME (see attnpool list)")
     return function, (row,)
 
 
@@ -46,7 +46,7 @@ def forced(namespace, implementation, rows=()):
     """The functions of a namespace that take ``implementation``, each with this one; and the rows that they are.
 
     Raises:
-      ClickException: no function takes it.
+      Refused: no function takes it.
     """
     functions = {}
     for name in rows or variants.BY_NAME:
@@ -54,9 +54,26 @@ def forced(namespace, implementation, rows=()):
         if function is not None and "implementation" in inspect.signature(function).parameters:
             functions[name] = functools.partial(function, implementation=implementation)
     if not functions:
-        raise click.ClickException("no function of the candidate takes `implementation`")
+        raise Refused("no function of the candidate takes `implementation`")
     states = {name: getattr(namespace, name, None) for name in ("merge_states", "finalize_state")}
     return types.SimpleNamespace(**functions, **states), tuple(functions)
+
+
+def _import_file(name):
+    """The module that a file holds, imported as a script beside it would import it."""
+    path = Path(name).resolve()
+    if not path.is_file():
+        raise Refused(f"there is no file {name}")
+    if not path.stem.isidentifier():
+        better = re.sub(r"\W", "_", path.stem)
+        raise Refused(f"{name} has no name that Python can import; call it {better}.py")
+    sys.path.insert(0, str(path.parent))
+    module = _import(path.stem)
+    if Path(getattr(module, "__file__", None) or "").resolve() != path:
+        raise Refused(f"{name} has the name of a module that is imported already; call it otherwise")
+    if path.parent != Path.cwd():
+        naming.FOLDERS[path.stem] = str(path.parent)
+    return module
 
 
 def _import(name):
@@ -66,10 +83,10 @@ def _import(name):
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name in extras.EXTRAS["flax"]:
-            raise click.ClickException(extras.missing("flax").removeprefix("attnpool: ")) from None
+            raise Refused(extras.missing("flax").removeprefix("attnpool: ")) from None
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            raise click.ClickException(f"there is no module {name!r}, here or among what is installed") from None
-        raise click.ClickException(f"{name} needs {error.name!r}, which is not installed") from None
+            raise Refused(f"there is no module {name!r}, here or among what is installed") from None
+        raise Refused(f"{name} needs {error.name!r}, which is not installed") from None
     except Exception as error:  # the candidate's own fault, whatever it is
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise click.ClickException(f"{name} cannot be imported ({reason})") from None
+        raise Refused(f"{name} cannot be imported ({reason})") from None

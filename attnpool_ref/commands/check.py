@@ -7,17 +7,16 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import click
-
 from attnpool_ref import conformance
 from attnpool_ref.commands import progress, verdicts
 from attnpool_ref.commands.candidate import find_candidate, forced
+from attnpool_ref.commands.exits import INTERRUPTED, Refused, need_folder
 from attnpool_ref.commands.listing import console
 from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.judge import ROW_THREAD
 from attnpool_ref.conformance.report import EXIT
 
-INTERRUPTED = 130
+STANDARD_OUTPUT = "-"
 
 
 def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, quick=False, calls=None, **options):
@@ -38,12 +37,15 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
 def run(candidate, *, files=None, implementation=None, quick=False, **words):
     """Judges ``candidate``, prints the report, and returns the exit status.
 
-    ``files`` are the files that the report is written to as well, by format; ``words`` are those of :func:`question`.
+    ``files`` are the files that the report is written to as well, by format; where one of them is standard output, the
+    report in words goes to standard error. ``words`` are those of :func:`question`.
     """
-    files = {kind: Path(name) for kind, name in (files or {}).items() if name}
-    for file in files.values():
-        if not file.absolute().parent.is_dir():
-            raise click.ClickException(f"there is no folder for {file}")
+    files = {kind: name for kind, name in (files or {}).items() if name}
+    for name in files.values():
+        need_folder(name)
+    piped = [f"--{kind}" for kind, name in files.items() if name == STANDARD_OUTPUT]
+    if len(piped) > 1:
+        raise Refused(f"standard output holds one report, not those of {' and '.join(piped)}")
     target, rows, asked = question(candidate, implementation=implementation, quick=quick, **words)
     with progress.shown() as shown, _compiled_quickly() if quick else contextlib.nullcontext():
         try:
@@ -56,10 +58,14 @@ def run(candidate, *, files=None, implementation=None, quick=False, **words):
                 **asked,
             )
         except (ValueError, ModuleNotFoundError) as error:  # a name that nobody knows
-            raise click.ClickException(str(error)) from None
-    for kind, file in files.items():
-        file.write_text(formats.FORMATS[kind](report), encoding="utf-8")
-    verdicts.render(report, console())
+            raise Refused(str(error)) from None
+    for kind, name in files.items():
+        text = formats.FORMATS[kind](report)
+        if name == STANDARD_OUTPUT:
+            print(text)
+        else:
+            Path(name).write_text(text, encoding="utf-8")
+    verdicts.render(report, console(sys.stderr if piped else sys.stdout))
     return INTERRUPTED if report.interrupted else EXIT[report.verdict]
 
 

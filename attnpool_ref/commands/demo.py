@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from rich.table import Table
@@ -10,6 +11,7 @@ from rich.text import Text
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import plot
+from attnpool_ref.commands.exits import Refused
 from attnpool_ref.commands.listing import console
 from attnpool_ref.data import minilm_pairs
 
@@ -251,6 +253,9 @@ def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
 def run(out):
     """Measures everything, prints it and writes the picture to ``out``."""
     start = time.perf_counter()
+    known = plot.new_figure((1, 1)).canvas.get_supported_filetypes()
+    if Path(out).suffix.lower().removeprefix(".") not in known:
+        raise Refused(f"no picture can be written as {out}; the endings are {', '.join(sorted(known))}")
     pairs = minilm_pairs()
     screen = console()
     count, width = len(pairs["hr"]), pairs["hr"].shape[-1]

@@ -1,6 +1,7 @@
-"""How far the judge is: a bar on a terminal, plain lines elsewhere."""
+"""How far the judge is, and how long the rest takes: a bar on a terminal, plain lines elsewhere."""
 
 import sys
+import time
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -11,19 +12,35 @@ def shown():
     return _Bar() if sys.stderr.isatty() else _Lines()
 
 
+class _Rest:
+    """How long the rest takes, if the steps to come take as long as those that were done."""
+
+    def __init__(self):
+        self._began = time.monotonic()
+
+    def __call__(self, done, total):
+        """In words; nothing where nothing is done yet, or nothing is left."""
+        if not 0 < done < total:
+            return ""
+        seconds = (time.monotonic() - self._began) / done * (total - done)
+        return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
+
+
 class _Bar:
     """Called as ``progress(done, total, label)``; draws a bar, which leaves nothing behind."""
 
     def __init__(self):
+        self._rest = _Rest()
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[rest]}"),
             console=Console(file=sys.stderr),
             transient=True,
         )
-        self._task = self._progress.add_task("starting", total=None)
+        self._task = self._progress.add_task("starting", total=None, rest="")
 
     def __enter__(self):
         self._progress.start()
@@ -33,14 +50,15 @@ class _Bar:
         self._progress.stop()
 
     def __call__(self, done, total, label):
-        self._progress.update(self._task, completed=done, total=total, description=label)
+        rest = self._rest(done, total)
+        self._progress.update(self._task, completed=done, total=total, description=label, rest=rest)
 
 
 class _Lines:
-    """Called as ``progress(done, total, label)``; prints each label once, with its place."""
+    """Called as ``progress(done, total, label)``; prints each label once, with its place and what is left."""
 
     def __init__(self):
-        self._last = None
+        self._rest, self._last = _Rest(), None
 
     def __enter__(self):
         return self
@@ -50,5 +68,6 @@ class _Lines:
 
     def __call__(self, done, total, label):
         if label != self._last:
-            print(f"[{done}/{total}] {label}", file=sys.stderr, flush=True)
+            rest = self._rest(done, total)
+            print(f"[{done}/{total}] {label}{rest and f', {rest}'}", file=sys.stderr, flush=True)
         self._last = label

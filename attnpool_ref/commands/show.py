@@ -4,6 +4,7 @@ Both are read as text, so that neither JAX nor the oracle is imported to be look
 """
 
 import ast
+import re
 import textwrap
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -21,6 +22,39 @@ from attnpool_ref.commands.listing import console
 SIDE_BY_SIDE = 150  # columns; below, lines of code would be folded too often
 
 
+MARKS = {
+    "[..., L, d]": "an array; ... are leading batch axes, any number of them, the same for all data",
+    "[d, c]": "an array of exactly these axes; a letter is one size wherever it stands",
+    "name?": "may be None, or left away",
+    "mask": "boolean, True = real; broadcasts to these axes",
+    "name?~": "broadcasts to these axes, and never widens the result's dtype",
+    "name[]": "a number",
+    "a|b": "either shape",
+    ":lengths": "integers, in place of the mask: the first so many tokens are real",
+    ":segments": "integers: the segment to which each token belongs",
+    ":position": "an integer of at least 0",
+    ":int": "integers",
+    ":bool": "a boolean array of exactly these axes",
+    "->": "the result, or a tuple of results",
+}
+"""What the language of the shapes says (:mod:`attnpool_ref.language`), in the order in which a reader meets it."""
+
+_MARKED = {
+    "[..., L, d]": r"\[\.\.\.",
+    "[d, c]": r"\[[^\].]+\]",
+    "name?": r"\w\?",
+    "mask": r"mask\?*\[",
+    "name?~": "~",
+    "name[]": r"\w\??\[\]",
+    "a|b": r"\|",
+}
+
+
+def mark_stands_in(mark, shapes):
+    """Whether a row's shapes have this mark."""
+    return re.search(_MARKED.get(mark) or re.escape(mark), shapes) is not None
+
+
 @dataclass(frozen=True)
 class Source:
     """One function as it stands in its file, and after it those that it calls there."""
@@ -28,6 +62,7 @@ class Source:
     place: str
     signature: str
     summary: str
+    arguments: dict[str, str]
     text: str
 
 
@@ -61,9 +96,22 @@ def _find(path, name, root):
     return Source(
         place=f"{path.relative_to(root).as_posix()}:{function.lineno}",
         signature=f"{name}({ast.unparse(function.args)})",
-        summary=(ast.get_docstring(function) or "").partition("\n")[0],
+        summary=_plain((ast.get_docstring(function) or "").partition("\n")[0]),
+        arguments=_arguments(ast.get_docstring(function) or ""),
         text="\n\n\n".join(_text(node, lines) for node in _with_called(function, functions)),
     )
+
+
+def _arguments(docstring):
+    """What the docstring says of each argument."""
+    section = re.search(r"^Args:\n((?:  .*\n|\n(?=  ))*)", docstring + "\n", re.MULTILINE)
+    entries = re.findall(r"^  (\w+): (.*(?:\n    .*)*)", section[1] if section else "", re.MULTILINE)
+    return {name: _plain(" ".join(text.split())) for name, text in entries}
+
+
+def _plain(text):
+    """A docstring's text without its marks."""
+    return re.sub(r"\\(?=[a-z])", "", re.sub(r":\w+:`~?([^`]*)`", r"\1", text)).replace("`", "")
 
 
 def _with_called(function, functions):
@@ -108,7 +156,18 @@ def _heading(row, oracle, width):
             table.add_row(key, Text(entry))
     table.add_row("signature", _syntax(oracle.signature, width - len("signature") - 2))
     title = Text.assemble((row.name, "bold"), f"  {oracle.summary}")
-    return Group(title, Text(), table, Text())
+    arguments = _grid(oracle.arguments, "bold")
+    marks = _grid({mark: text for mark, text in MARKS.items() if mark_stands_in(mark, row.shapes)}, "dim")
+    headings = Text("arguments", "cyan"), Text("how to read the shapes", "cyan")
+    return Group(title, Text(), table, Text(), headings[0], arguments, Text(), headings[1], marks, Text())
+
+
+def _grid(entries, style):
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style=style, no_wrap=True)
+    for key, text in entries.items():
+        grid.add_row(Text(f"  {key}"), Text(text))
+    return grid
 
 
 def _panes(oracle, twin, width):

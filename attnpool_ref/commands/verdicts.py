@@ -21,7 +21,7 @@ def render(report, out):
         f"[bold]{_plain(report.candidate)}[/] against the oracle: worst error / allowed, in units of the dtype's eps"
     )
     out.print()
-    out.print(_table(report, out))
+    _print_rows(report, out)
     out.print()
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     out.print(Text(f"{_counts(report)}. On {report.device}; {versions}."))
@@ -37,21 +37,38 @@ def render(report, out):
         )
 
 
-def _table(report, out):
+def _print_rows(report, out):
+    """A table with a column for each dtype, with a line for each, or no table at all, as the width allows."""
     dtypes = list(dict.fromkeys(dtype for row in report.rows for dtype in row.cells))
-    wide = out.width >= 58 + 21 * len(dtypes)  # one column for each dtype; else one line
+    name = max([len(row.name) for row in report.rows], default=0)
+    if out.width >= name + 42 + 21 * len(dtypes):
+        headings = [f"{dtype}\nforward  gradient" for dtype in dtypes]
+        out.print(_table(report, headings, lambda row: [_cell(row.cells.get(dtype)) for dtype in dtypes], _promises))
+    elif out.width >= name + 52:
+        names = Text("\n".join(dtypes))
+
+        def cells(row):
+            return [names, Text("\n").join(_cell(row.cells.get(dtype)) for dtype in dtypes)]
+
+        out.print(_table(report, ["dtype", "worst error\nforward  gradient"], cells, _held))
+    else:
+        for row in report.rows:
+            out.print(Text.assemble((row.name, "bold"), "  ", _status(row), "  ", _held(row), " promises"))
+            for dtype in row.cells:
+                out.print(Text.assemble(f"  {dtype:10}", _cell(row.cells[dtype])))
+
+
+def _table(report, headings, cells, promises):
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    table.add_column("Variant", no_wrap=True)
-    for heading in dtypes if wide else ["dtype", "worst error"]:
-        table.add_column(heading if heading == "dtype" else f"{heading}\nforward  gradient", no_wrap=True)
-    table.add_column("Promises\nheld", overflow="fold")
-    table.add_column("Verdict", no_wrap=True)
+    for heading in ("Variant", *headings, "Promises\nheld", "Verdict"):
+        table.add_column(heading, no_wrap=True)
     for row in report.rows:
-        cells = [_cell(row.cells.get(dtype)) for dtype in dtypes]
-        if not wide:
-            cells = [Text("\n".join(dtypes)), Text("\n").join(cells)]
-        table.add_row(Text(row.name), *cells, _promises(row), Text(row.status, STATUS_STYLES[row.status]))
+        table.add_row(Text(row.name), *cells(row), promises(row), _status(row))
     return table
+
+
+def _status(row):
+    return Text(row.status, STATUS_STYLES[row.status])
 
 
 def _promised(report):
@@ -124,13 +141,18 @@ def _number(value):
     return f"{mantissa}e{int(exponent)}"
 
 
-def _promises(row):
-    """How many of those that were judged held, and the names of those that did not and that no other explains."""
+def _held(row):
+    """How many of the promises that were judged held."""
     statuses = [kept.status for kept in row.promises.values()]
     judged = len(statuses) - statuses.count("n/a")
     if not judged:
         return Text("n/a", "dim")
-    text = Text(f"{statuses.count('held')}/{judged}", "red" if row.accused else "green")
+    return Text(f"{statuses.count('held')}/{judged}", "red" if row.accused else "green")
+
+
+def _promises(row):
+    """How many held, and the names of those that did not and that no other explains."""
+    text = _held(row)
     text.append("".join(f"\n{kept.promise}" for kept in row.accused), "red")
     return text.append("".join(f"\n{kept.promise} (waived)" for kept in row.broken if kept.waived), "yellow")
 

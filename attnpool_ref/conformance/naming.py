@@ -8,6 +8,9 @@ from attnpool_ref.conformance.chunks import InChunks
 
 PLAIN = (int, float, str, bool, type(None))
 
+FOLDERS: dict[str, str] = {}
+"""Where modules lie that a prompt in the current directory would not find, by name; put there by who imported them."""
+
 
 def lines_of(target):
     """Lines of code that make ``candidate`` the target, or none where no name leads to it."""
@@ -15,7 +18,7 @@ def lines_of(target):
         inner = lines_of(target.namespace)
         return None if inner is None else [*inner, f"candidate = chunks.InChunks({target.__name__!r}, candidate)"]
     if isinstance(target, types.ModuleType):
-        return [f"import {target.__name__}", f"candidate = {target.__name__}"]
+        return [*_path_to(target), f"import {target.__name__}", f"candidate = {target.__name__}"]
     found = _expression(target) or _anywhere(target)
     return None if found is None else [*found[0], f"candidate = {found[1]}"]
 
@@ -67,7 +70,13 @@ def _imported(module, expression):
     if module.__name__ == "__main__":
         return [], expression
     root = expression.partition(".")[0].partition("[")[0]
-    return [f"from {module.__name__} import {root}"], expression
+    return [*_path_to(module), f"from {module.__name__} import {root}"], expression
+
+
+def _path_to(module):
+    """Lines that let a prompt find a module."""
+    folder = FOLDERS.get(module.__name__)
+    return [] if folder is None else [f"import sys; sys.path.insert(0, {folder!r})"]
 
 
 def _modules(target):

@@ -152,7 +152,7 @@ def test_without_hypothesis_the_extra_is_named(monkeypatch):
         row_of(ref.mean_pooling, examples=1)
     words = ["check", "attnpool_ref", "--only", "mean_pooling", "--examples", "5"]
     result = CliRunner().invoke(application, words)
-    assert result.exit_code == 1 and "pip install 'attnpool[test]'" in result.output
+    assert result.exit_code == 2 and "pip install 'attnpool[test]'" in result.output
 
 
 def test_hypothesis_is_imported_only_for_examples(monkeypatch):

@@ -3,6 +3,8 @@
 import json
 import math
 
+import numpy as np
+
 
 def as_json(report):
     """The whole report as JSON; NaN and infinities, which JSON has no numbers for, are text."""
@@ -10,7 +12,9 @@ def as_json(report):
 
 
 def _finite(value):
-    """The same data with NaN and infinities as text."""
+    """The same data with NaN and infinities as text, and numbers that are Python's own."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

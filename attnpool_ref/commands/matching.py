@@ -1,0 +1,56 @@
+"""Words that people search for, held against names as they are written: MaxSim is max-sim and max sim."""
+
+import difflib
+import functools
+import re
+import unicodedata
+
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+ENOUGH = 3
+"""Letters of a further part that make it meant: "hopfield pool" is HopfieldPooling, "berts" is not BERT; sentence."""
+
+
+@functools.cache
+def pieces(text):
+    """The parts of a name that a reader sees, in lower case.
+
+    >>> pieces("x-vector, NetVLAD, AttentionPool2d")
+    ('x', 'vector', 'net', 'vlad', 'attention', 'pool', '2', 'd')
+    >>> pieces("Radenović")
+    ('radenovic',)
+    """
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()  # Radenovic finds Radenović
+    return tuple(piece.lower() for piece in _PIECE.findall(plain))
+
+
+def has(text, word):
+    """Whether the word begins where a part of the text begins; what stands between its own parts does not matter.
+
+    >>> has("AttentionPool2d", "attention-pool"), has("AttentionPool2d", "pool2d"), has("AttentionPool2d", "tension")
+    (True, True, False)
+    """
+    sought, parts = "".join(pieces(word)), pieces(text)
+    return bool(sought) and any(_begins(parts[place:], sought) for place in range(len(parts)))
+
+
+def _begins(parts, sought):
+    """Whether these parts, one after another, begin with what is sought."""
+    for place, part in enumerate(parts):
+        if part.startswith(sought):
+            return place == 0 or part == sought or len(sought) >= ENOUGH
+        if not sought.startswith(part):
+            return False
+        sought = sought[len(part) :]
+    return False
+
+
+def has_all(text, words):
+    """Whether the text has each of the words, or all of them as one name."""
+    return all(has(text, word) for word in words) or has(text, "".join(words))
+
+
+def nearest(words, names):
+    """The names that are most like the words, the nearest first."""
+    plain = {"".join(pieces(name)): name for name in names}
+    return [plain[near] for near in difflib.get_close_matches("".join(pieces(" ".join(words))), plain, n=5, cutoff=0.5)]
