@@ -1,9 +1,10 @@
 """``attnpool show``: one variant, its definition and its implementation side by side.
 
-Both are read as text, so that neither JAX nor the oracle is imported to be looked at.
+Both are read as text, so that JAX is not imported to be looked at.
 """
 
 import ast
+import inspect
 import re
 import textwrap
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+import attnpool_ref
 from attnpool_ref import variants
 from attnpool_ref.commands.listing import console
 
@@ -91,7 +93,7 @@ def _find(path, name, root):
     text = path.read_text(encoding="utf-8")
     functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     if name not in functions:
-        return None
+        return _made(path, text, name, root)
     function, lines = functions[name], text.splitlines()
     return Source(
         place=f"{path.relative_to(root).as_posix()}:{function.lineno}",
@@ -99,6 +101,25 @@ def _find(path, name, root):
         summary=_plain((ast.get_docstring(function) or "").partition("\n")[0]),
         arguments=_arguments(ast.get_docstring(function) or ""),
         text="\n\n\n".join(_text(node, lines) for node in _with_called(function, functions)),
+    )
+
+
+def _made(path, text, name, root):
+    """The source of a definition that is made from the dense one, which stands below it; None if there is none."""
+    made = next(
+        (n for n in ast.parse(text).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == name), None
+    )
+    if made is None:
+        return None
+    function = getattr(attnpool_ref, name)
+    docstring = inspect.getdoc(function) or ""
+    dense = read_source("attnpool_ref", variants.get(name.removeprefix("segment_")))
+    return Source(
+        place=f"{path.relative_to(root).as_posix()}:{made.lineno}",
+        signature=f"{name}{inspect.signature(function)}",
+        summary=_plain(docstring.partition("\n")[0]),
+        arguments=_arguments(docstring),
+        text="\n\n\n".join(filter(None, (ast.get_source_segment(text, made), dense and dense.text))),
     )
 
 
