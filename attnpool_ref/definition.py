@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref import contract, variants
+from attnpool_ref import arrays, contract, variants
 
 
 def definition(function=None, *, as_they_come=()) -> Any:  # the public types stand in __init__.pyi
@@ -54,16 +54,23 @@ def definition(function=None, *, as_they_come=()) -> Any:  # the public types st
 
 
 def as_array(name, key, value):
-    """What ``np.asarray`` makes of it; None and text stay, for the check to refuse."""
+    """What ``np.asarray`` makes of it; None and text stay, for the check to refuse.
+
+    Raises:
+      TypeError: NumPy makes no array of it, as of a ragged list or of a tensor that holds a gradient.
+      ValueError: a masked array.
+    """
     if value is None or isinstance(value, (str, bytes)):
         return value
+    if type(value) is not np.ndarray:
+        arrays.refuse_masked(name, key, value)
     try:
         return np.asarray(value)
-    except ValueError as error:  # a ragged list
-        raise TypeError(f"{name}: `{key}` is no array: {error}") from None
-    except TypeError:
+    except (ValueError, TypeError, RuntimeError, AttributeError) as error:
+        if not hasattr(getattr(value, "dtype", None), "name"):  # no array of JAX
+            arrays.refuse(name, key, value, error)
         contract.refuse_non_numeric(name, key, value)  # PRNG keys
-        raise  # what JAX says of a tracer
+        raise  # what JAX says of a tracer, or of a deleted array
 
 
 def _full_mask(mask, argument, call, values):

@@ -325,13 +325,8 @@ def test_bad_input_is_refused_while_jax_traces():
 
 def test_lists_are_arrays_for_the_oracle_alone():
     assert attnpool_ref.mean_pooling([[1.0], [3.0]]).tolist() == [2.0]
-    with pytest.raises(TypeError, match=r"^mean_pooling: `x` is a list, needs an array of numbers$"):
+    with pytest.raises(TypeError, match=r"^mean_pooling: `x` is a list, needs an array of numbers; did you mean "):
         attnpool_flax.mean_pooling([[1.0], [3.0]])
-
-
-def test_a_ragged_list_is_no_array():
-    with pytest.raises(TypeError, match=r"^mean_pooling: `x` is no array: "):
-        attnpool_ref.mean_pooling([[1.0], [3.0, 4.0]])
 
 
 def test_values_of_masks_and_lengths_on_a_device_are_not_read_back():
