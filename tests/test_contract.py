@@ -176,6 +176,7 @@ BAD = [  # name, arguments, options, type, the whole message as a pattern
     ("lengths_to_mask", (7, 5), {}, ValueError, "`lengths` has the value 7, needs 0 to 5"),
     ("lengths_to_mask", (np.array([-3]), 5), {}, ValueError, "`lengths` has the value -3, needs 0 to 5"),
     ("lengths_to_mask", (3, -1), {}, ValueError, "`max_length` is -1, needs an integer of at least 0"),
+    ("lengths_to_mask", (3, 5), {"side": "top"}, ValueError, "`side` is 'top', needs one of 'right', 'left'"),
     ("lengths_to_mask", (3, 5.0), {}, ValueError, "`max_length` is 5.0, needs an integer"),
     # ranks and widths
     ("mean_pooling", (X[0, 0],), {}, ValueError, "`x` has shape (4,), needs [..., L, d]"),

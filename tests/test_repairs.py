@@ -133,7 +133,7 @@ def test_the_repair_of_a_masked_array_says_what_its_mask_said(package):
 
 def test_a_module_that_casts_refuses_a_masked_array_too():
     module = attnpool_flax.WeightedPool(5, dtype=jnp.float32)
-    with pytest.raises(ValueError, match="^weighted_pooling: `x` is a masked array"):
+    with pytest.raises(ValueError, match=r"^weighted_pooling: `x` is a masked array"):
         module(MASKED)
 
 
