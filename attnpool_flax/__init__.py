@@ -2,7 +2,15 @@
 
 from importlib import import_module
 
-from attnpool_flax import linen
+try:
+    from attnpool_flax import linen
+except ModuleNotFoundError as error:
+    name = str(error.name).partition(".")[0]
+    if name not in ("jax", "flax"):
+        raise
+    raise ModuleNotFoundError(
+        f"attnpool_flax: {name} is not installed; pip install 'attnpool[flax]'", name=name
+    ) from None
 from attnpool_flax.implementation import chosen_implementation
 from attnpool_flax.masks import pad
 from attnpool_flax.modules import (

@@ -19,7 +19,7 @@ from attnpool_flax.lengths import prefix
 from attnpool_flax.meshes import check_split, over_explicit_axes
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
 from attnpool_flax.states import settled
-from attnpool_ref import contract, variants
+from attnpool_ref import arrays, contract, variants
 
 NARROW = ("float16", "bfloat16")
 KEPT = 4096
@@ -363,8 +363,10 @@ def as_array(name, key, value):
         value = np.asarray(value)
     elif not isinstance(value, np.ndarray):
         if not hasattr(value, "__jax_array__"):
-            raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs an array of numbers")
+            arrays.refuse(name, key, value)
         return jnp.asarray(value)
+    elif type(value) is not np.ndarray:
+        arrays.refuse_masked(name, key, value)
     value = np.asarray(value)  # of a memmap too
     return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
 

@@ -9,14 +9,15 @@ from attnpool_ref.sequences import checked_sequences, padded_length, sequence_ar
 
 
 @implementation
-def lengths_to_mask(lengths, max_length):
+def lengths_to_mask(lengths, max_length, *, side="right"):
     """Twin of :func:`attnpool_ref.lengths_to_mask`; lengths on a device are clipped, not checked.
 
     >>> lengths_to_mask(jnp.array([0, 2]), 3)
     Array([[False, False, False],
            [ True,  True, False]], dtype=bool)
     """
-    return prefix(lengths, max_length)
+    real = prefix(lengths, max_length)
+    return real if side == "right" else jnp.flip(real, -1)
 
 
 def pad(sequences, *, length=None, side="right"):

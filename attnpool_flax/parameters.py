@@ -349,6 +349,10 @@ def check_rate(module: str, rate: float):
 
 def cast(value, dtype: Dtype | None):
     """``value`` in the dtype of a module; what is no array of real numbers stays, for the function to refuse."""
-    if dtype is None or contract.kind_of(getattr(value, "dtype", None)) not in ("f", "i", "u"):
+    if (
+        dtype is None
+        or isinstance(value, np.ma.MaskedArray)
+        or contract.kind_of(getattr(value, "dtype", None)) not in ("f", "i", "u")
+    ):
         return value
     return jnp.asarray(value.astype(dtype) if isinstance(value, np.ndarray) else value, dtype)  # NumPy wraps no integer

@@ -87,7 +87,9 @@ __all__ = [
     "unpack",
 ]
 
-def lengths_to_mask(lengths: ArrayLike, max_length: int) -> NDArray[np.bool_]: ...
+def lengths_to_mask(
+    lengths: ArrayLike, max_length: int, *, side: Literal["right", "left"] = "right"
+) -> NDArray[np.bool_]: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> NDArray[Any]: ...

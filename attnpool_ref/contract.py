@@ -10,11 +10,13 @@ import inspect
 import math
 import operator
 import re
+import types
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from attnpool_ref import arrays
 from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
@@ -93,8 +95,9 @@ def refuse_non_numeric(name, argument, value):
     if kind_of(dtype) and hasattr(value, "shape"):
         return
     if not hasattr(dtype, "name") or not hasattr(value, "shape"):  # torch has dtypes too, which have no name
-        raise TypeError(f"{name}: `{argument}` is a {type(value).__name__}, needs an array of numbers")
-    raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs an array of numbers")
+        arrays.refuse(name, argument, value)
+    repair = arrays.repair(name, argument, value) if isinstance(value, np.ndarray) else ""
+    raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs an array of numbers{repair}")
 
 
 @functools.cache
@@ -137,6 +140,8 @@ def resolve(row, values):
         if value is None and argument.optional:
             continue
         refuse_non_numeric(name, key, value)
+        if argument.kind == "mask" and kind_of(value.dtype) == "f":
+            _refuse_floats(row, key, values)
         check_dtype(name, key, value, argument.kind)
         given[key] = value
     for key, allowed in row.options.items():
@@ -164,6 +169,40 @@ def resolve(row, values):
             targets[key] = _check_counts(name, argument, value, batch, sizes)
             limits[key] = sizes[mask[-1]]
     return Call(batch, sizes, _result_dtype(arguments, given), targets, limits)
+
+
+def _refuse_floats(row, key, values):
+    """Raises the ValueError of a mask of floats, which may have been meant for another argument.
+
+    That is one that is not given, such as the query behind the mask, and fits.
+    """
+    floats = values[key]
+    others = [
+        f"`{other}=`"
+        for other, argument in row.arguments.items()
+        if argument.kind == "data" and values[other] is None
+        if _agree(row, values | {key: None, other: floats})
+    ]
+    repairs = [
+        f"`{key}.astype(bool)`",
+        "`additive == 0` for an additive mask",
+        "or `dtype=bool` in Flax's mask helpers",
+    ]
+    boolean = types.SimpleNamespace(shape=floats.shape, ndim=floats.ndim, dtype=np.dtype(bool))
+    if others and not _agree(row, values | {key: boolean}):
+        repairs = []
+    raise ValueError(
+        f"{row.name}: `{key}` has dtype {floats.dtype}, but {_POLARITY}; did you mean {', '.join(others + repairs)}?"
+    )
+
+
+def _agree(row, values):
+    """Whether a call with these arguments would pass."""
+    try:
+        resolve(row, values)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_values(row, values, call):
@@ -225,11 +264,6 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
 def check_dtype(name, key, value, role="data"):
     """Raises a ValueError if an argument of this kind cannot have the dtype of ``value``."""
     dtype, kind = value.dtype, kind_of(value.dtype)
-    if role == "mask" and kind == "f":
-        raise ValueError(
-            f"{name}: `{key}` has dtype {dtype}, but {_POLARITY}; did you mean `{key}.astype(bool)`, "
-            f"`additive == 0` for an additive mask, or `dtype=bool` in Flax's mask helpers?"
-        )
     if role in ("mask", "bool") and kind in "fc":
         repair = f"; did you mean `{key} != 0`?" if role == "bool" else ""
         raise ValueError(f"{name}: `{key}` has dtype {dtype}, but {_MEANING.get(key, _POLARITY)}{repair}")

@@ -5,15 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref import contract, variants
+from attnpool_ref import arrays, contract, variants
 
 
-def definition(function) -> Any:  # the public types stand in __init__.pyi
+def definition(function=None, *, as_they_come=()) -> Any:  # the public types stand in __init__.pyi
     """Turns the body of a definition into the public function.
 
     The body sees float64 arrays with all batch axes in place, boolean masks of the full shape (never None), also where
     lengths say what is real, and numbers as floats. The caller gets the dtype that the arguments decide (``docs/conventions.md``).
+
+    Args:
+      function: the body; its name is that of its row.
+      as_they_come: arrays that the body receives in the caller's dtype, since it reads them in blocks, or a part of them.
     """
+    if function is None:
+        return functools.partial(definition, as_they_come=as_they_come)
     row = variants.get(function.__name__)
     arguments = row.arguments
     signature = contract.signature_of(function)
@@ -36,7 +42,7 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
             elif argument.kind == "segments":
                 values[key] = value.astype(np.int64)
             elif not argument.integers:
-                value = value.astype(np.float64)
+                value = value if key in as_they_come else value.astype(np.float64)
                 values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value
         values |= {key: None for key, argument in arguments.items() if argument.kind == "lengths"}  # the masks say it
         result = function(**values)
@@ -48,16 +54,23 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
 
 
 def as_array(name, key, value):
-    """What ``np.asarray`` makes of it; None and text stay, for the check to refuse."""
+    """What ``np.asarray`` makes of it; None and text stay, for the check to refuse.
+
+    Raises:
+      TypeError: NumPy makes no array of it, as of a ragged list or of a tensor that holds a gradient.
+      ValueError: a masked array.
+    """
     if value is None or isinstance(value, (str, bytes)):
         return value
+    if type(value) is not np.ndarray:
+        arrays.refuse_masked(name, key, value)
     try:
         return np.asarray(value)
-    except ValueError as error:  # a ragged list
-        raise TypeError(f"{name}: `{key}` is no array: {error}") from None
-    except TypeError:
+    except (ValueError, TypeError, RuntimeError, AttributeError) as error:
+        if not hasattr(getattr(value, "dtype", None), "name"):  # no array of JAX
+            arrays.refuse(name, key, value, error)
         contract.refuse_non_numeric(name, key, value)  # PRNG keys
-        raise  # what JAX says of a tracer
+        raise  # what JAX says of a tracer, or of a deleted array
 
 
 def _full_mask(mask, argument, call, values):
@@ -66,7 +79,7 @@ def _full_mask(mask, argument, call, values):
         return np.broadcast_to(mask.astype(bool), call.targets[argument.name])
     lengths = values.get(argument.lengths)
     if lengths is None:
-        return np.ones(contract.full_shape(argument.shapes[0], call.batch, call.sizes), bool)
+        return np.broadcast_to(np.True_, contract.full_shape(argument.shapes[0], call.batch, call.sizes))
     if argument.lengths not in call.targets:
         return None  # those of masked_softmax, which count along any axis
     target = call.targets[argument.name]

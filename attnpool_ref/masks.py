@@ -7,20 +7,21 @@ from attnpool_ref.sequences import checked_sequences, padded_length, sequence_ar
 
 
 @definition
-def lengths_to_mask(lengths, max_length):
-    r"""Marks the first ``lengths`` of ``max_length`` positions as real.
+def lengths_to_mask(lengths, max_length, *, side="right"):
+    r"""Marks ``lengths`` of ``max_length`` positions as real: the first, or with the padding on the left the last.
 
-    .. math:: k_j = [j < \ell]
+    .. math:: k_j = [j < \ell], \qquad \text{left:}\ k_j = [L - 1 - j < \ell]
 
     Args:
       lengths: integer [...], each from 0 to ``max_length``.
-      max_length: size of the new axis, a Python integer.
+      max_length: :math:`L`, the size of the new axis, a Python integer.
+      side: "right" or "left", where the padding is.
 
     Returns:
       bool [..., max_length].
 
     Raises:
-      ValueError: a length is negative, beyond ``max_length`` or no integer.
+      ValueError: a length is negative, beyond ``max_length`` or no integer; another side.
 
     Source:
       ``sequence_mask`` in Zhang et al. (d2l), chapter Attention Mechanisms.
@@ -28,8 +29,13 @@ def lengths_to_mask(lengths, max_length):
     >>> lengths_to_mask([0, 2], 3)
     array([[False, False, False],
            [ True,  True, False]])
+    >>> lengths_to_mask(2, 3, side="left")
+    array([False,  True,  True])
     """
-    return np.arange(max_length) < np.expand_dims(lengths, -1)
+    position = np.arange(max_length)
+    if side == "left":
+        position = max_length - 1 - position
+    return position < np.expand_dims(lengths, -1)
 
 
 def pad(sequences, *, length=None, side="right"):

@@ -1,14 +1,17 @@
 """Pooling: from one sequence of vectors and its mask to one vector."""
 
+import functools
+
 import numpy as np
 
 from attnpool_ref.attention import multi_head_attention
+from attnpool_ref.blocks import over_tokens
 from attnpool_ref.definition import definition
 from attnpool_ref.normalizers import masked_softmax
 from attnpool_ref.rounding import power_of_two
 
 
-@definition
+@definition(as_they_come=["x"])
 def mean_pooling(x, mask=None, *, lengths=None):
     r"""Averages the real tokens.
 
@@ -33,10 +36,14 @@ def mean_pooling(x, mask=None, *, lengths=None):
     """
     count = np.maximum(np.sum(mask, -1), 1)[..., None]
     part = 2 * power_of_two(count)  # exact, so that a sum of large numbers does not overflow
-    return np.sum(np.where(mask[..., None], x, 0) / part[..., None, :], -2) / (count / part)
+
+    def share(x, mask, part):
+        return np.where(mask[..., None], x, 0) / part
+
+    return over_tokens(np.sum, share, x, mask, part[..., None, :]) / (count / part)
 
 
-@definition
+@definition(as_they_come=["x"])
 def max_pooling(x, mask=None, *, lengths=None):
     r"""Takes the largest real value of each feature.
 
@@ -61,11 +68,15 @@ def max_pooling(x, mask=None, *, lengths=None):
     >>> max_pooling([[-1.0], [-3.0], [99.0]], [True, True, False])
     array([-1.])
     """
-    largest = np.max(np.where(mask[..., None], x, -np.inf), -2, initial=-np.inf)
+
+    def real(x, mask):
+        return np.where(mask[..., None], x, -np.inf)
+
+    largest = over_tokens(functools.partial(np.max, initial=-np.inf), real, x, mask)
     return np.where(np.any(mask, -1)[..., None], largest, 0)
 
 
-@definition
+@definition(as_they_come=["x"])
 def first_pooling(x, mask=None, *, lengths=None):
     r"""Takes the first real token, on whichever side the padding is.
 
@@ -91,7 +102,7 @@ def first_pooling(x, mask=None, *, lengths=None):
     return _token_at(x, mask, lambda: np.argmax(mask, -1))
 
 
-@definition
+@definition(as_they_come=["x"])
 def last_pooling(x, mask=None, *, lengths=None):
     r"""Takes the last real token, on whichever side the padding is.
 
@@ -120,12 +131,12 @@ def last_pooling(x, mask=None, *, lengths=None):
 def _token_at(x, mask, position):
     """The token at ``position()``; 0 where nothing is real, which a sequence of length 0 is as well."""
     if x.shape[-2] == 0:
-        return np.sum(x, -2)
-    token = np.take_along_axis(x, position()[..., None, None], -2)[..., 0, :]
+        return np.sum(x.astype(np.float64), -2)
+    token = np.take_along_axis(x, position()[..., None, None], -2)[..., 0, :].astype(np.float64)
     return np.where(np.any(mask, -1)[..., None], token, 0)
 
 
-@definition
+@definition(as_they_come=["x"])
 def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     r"""Averages the real tokens under given weights.
 
@@ -160,7 +171,11 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
 def _average(weights, x, mask):
     """Sum of the tokens under weights [..., L] that already know the mask."""
-    return np.sum(weights[..., None] * np.where(mask[..., None], x, 0), -2)
+
+    def share(x, weights, mask):
+        return weights[..., None] * np.where(mask[..., None], x, 0)
+
+    return over_tokens(np.sum, share, x, weights, mask)
 
 
 @definition

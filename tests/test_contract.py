@@ -176,6 +176,7 @@ BAD = [  # name, arguments, options, type, the whole message as a pattern
     ("lengths_to_mask", (7, 5), {}, ValueError, "`lengths` has the value 7, needs 0 to 5"),
     ("lengths_to_mask", (np.array([-3]), 5), {}, ValueError, "`lengths` has the value -3, needs 0 to 5"),
     ("lengths_to_mask", (3, -1), {}, ValueError, "`max_length` is -1, needs an integer of at least 0"),
+    ("lengths_to_mask", (3, 5), {"side": "top"}, ValueError, "`side` is 'top', needs one of 'right', 'left'"),
     ("lengths_to_mask", (3, 5.0), {}, ValueError, "`max_length` is 5.0, needs an integer"),
     # ranks and widths
     ("mean_pooling", (X[0, 0],), {}, ValueError, "`x` has shape (4,), needs [..., L, d]"),
@@ -325,13 +326,8 @@ def test_bad_input_is_refused_while_jax_traces():
 
 def test_lists_are_arrays_for_the_oracle_alone():
     assert attnpool_ref.mean_pooling([[1.0], [3.0]]).tolist() == [2.0]
-    with pytest.raises(TypeError, match=r"^mean_pooling: `x` is a list, needs an array of numbers$"):
+    with pytest.raises(TypeError, match=r"^mean_pooling: `x` is a list, needs an array of numbers; did you mean "):
         attnpool_flax.mean_pooling([[1.0], [3.0]])
-
-
-def test_a_ragged_list_is_no_array():
-    with pytest.raises(TypeError, match=r"^mean_pooling: `x` is no array: "):
-        attnpool_ref.mean_pooling([[1.0], [3.0, 4.0]])
 
 
 def test_values_of_masks_and_lengths_on_a_device_are_not_read_back():

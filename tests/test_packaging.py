@@ -141,6 +141,21 @@ def test_the_wheel_alone_installs_the_command(alone, tmp_path):
     assert "attnpool[cli]" in result.stderr + result.stdout
 
 
+@pytest.mark.parametrize("absent", ["jax", "flax"])
+def test_importing_the_implementation_without_its_extra_names_it(absent):
+    code = f"import sys; sys.modules[{absent!r}] = None; import attnpool_flax.linen"
+    result = run_python("-c", code, check=False)  # in this environment, of which one package is hidden
+    words = f"ModuleNotFoundError: attnpool_flax: {absent} is not installed; pip install 'attnpool[flax]'"
+    assert result.stderr.splitlines()[-1] == words
+
+
+def test_what_tests_alone_import_is_in_no_extra_of_users():
+    extras = PROJECT["optional-dependencies"]
+    names = {extra: [re.match(r"[\w-]+", one)[0] for one in extras[extra]] for extra in ("flax", "dev")}
+    assert names["flax"] == ["jax", "flax"]
+    assert "chex" in names["dev"]
+
+
 def test_numpy_is_the_only_requirement():
     assert [re.match(r"\w+", requirement)[0] for requirement in PROJECT["dependencies"]] == ["numpy"]
 

@@ -194,7 +194,14 @@ def test_modules_split_what_their_functions_split(mesh):
     chex.assert_trees_all_equal(*both_ways(X / 8))
 
 
-EXPLICIT = "attention_pooling", "cross_attention_pooling", "multi_head_attention", "semantic_match"
+EXPLICIT = (
+    "first_pooling",
+    "last_pooling",
+    "attention_pooling",
+    "cross_attention_pooling",
+    "multi_head_attention",
+    "semantic_match",
+)
 
 
 def test_over_explicit_axes_functions_give_what_one_device_gives():

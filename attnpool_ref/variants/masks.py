@@ -8,7 +8,7 @@ ROWS = (
         family="masks",
         shapes="lengths:int[...] -> [..., max_length]",
         source="d2l",
-        equation="mask_j = (j < length)",
-        options={"max_length": "size"},
+        equation="mask_j = (j < length); with the padding on the left, (max_length - 1 - j < length)",
+        options={"max_length": "size", "side": ("right", "left")},
     ),
 )

@@ -201,3 +201,11 @@ def test_lengths_as_masks(package):
         [[False, False, False], [True, False, False]],
         [[True, True, True], [True, True, False]],
     ]
+
+
+@every_package
+def test_lengths_as_masks_with_the_padding_on_the_left(package):
+    """As attention masks of tokenizers with ``padding_side="left"``: of lengths 0, 1, 3 among 3 the last are real."""
+    mask = package.lengths_to_mask(np.array([0, 1, 3], np.uint8), 3, side="left")
+    assert np.asarray(mask).tolist() == [[False] * 3, [False, False, True], [True] * 3]
+    assert np.asarray(package.lengths_to_mask(2, 300, side="left")).sum() == 2

@@ -9,10 +9,27 @@ MUTANTS = Mistakes()
 
 
 @MUTANTS.plain("lengths_to_mask", "lengths: one position too many")
-def one_position_too_many(lengths, max_length):
-    return np.arange(max_length) <= np.expand_dims(lengths, -1)
+def one_position_too_many(lengths, max_length, *, side="right"):
+    mask = np.arange(max_length) <= np.expand_dims(lengths, -1)
+    return mask if side == "right" else np.flip(mask, -1)
 
 
 @MUTANTS.plain("lengths_to_mask", "lengths: counted from the end")
-def counts_from_the_end(lengths, max_length):
-    return np.flip(ref.lengths_to_mask(lengths, max_length), -1)
+def counts_from_the_end(lengths, max_length, *, side="right"):
+    return ref.lengths_to_mask(lengths, max_length, side={"right": "left", "left": "right"}[side])
+
+
+@MUTANTS.plain("lengths_to_mask", "lengths: the side is not read")
+def does_not_read_the_side(lengths, max_length, *, side="right"):
+    return ref.lengths_to_mask(lengths, max_length)
+
+
+@MUTANTS.plain("lengths_to_mask", "lengths: on the left, one position too far")
+def shifts_on_the_left(lengths, max_length, *, side="right"):
+    mask = ref.lengths_to_mask(lengths, max_length, side=side)
+    return mask if side == "right" else np.roll(mask, -1, -1)
+
+
+@MUTANTS.plain("lengths_to_mask", "lengths: a side says what is real")
+def counts_the_padding(lengths, max_length, *, side="right"):
+    return ref.lengths_to_mask(lengths if side == "right" else max_length - np.asarray(lengths), max_length, side=side)

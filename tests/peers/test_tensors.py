@@ -1,0 +1,46 @@
+"""PyTorch's tensors: the oracle takes what NumPy takes, both packages say the way to NumPy for the rest."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import attnpool_flax
+import attnpool_ref
+
+ONES = torch.ones(5, 4)
+REFUSED = {  # tensors of which NumPy makes no array, and what is said of them
+    "a gradient": (ONES.clone().requires_grad_(), "; did you mean `x.detach().numpy()`?"),
+    "a parameter": (torch.nn.Parameter(ONES), "; did you mean `x.detach().numpy()`?"),
+    "bfloat16": (ONES.bfloat16(), "; did you mean `x.float().numpy()`?"),
+    "both": (ONES.bfloat16().requires_grad_(), "; did you mean `x.detach().float().numpy()`?"),
+}
+
+
+def test_the_oracle_takes_tensors_that_numpy_takes():
+    x = torch.arange(20.0).reshape(5, 4)
+    got = attnpool_ref.mean_pooling(x, torch.tensor([True, True, False, False, False]))
+    assert np.array_equal(got, [2, 3, 4, 5])
+    assert got.dtype == np.float32
+    assert np.array_equal(attnpool_ref.mean_pooling(x[None], lengths=torch.tensor([2])), got[None])
+
+
+@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("title", REFUSED)
+def test_both_packages_say_how_a_tensor_becomes_an_array(package, title):
+    x, repair = REFUSED[title]
+    with pytest.raises(
+        TypeError, match=f"mean_pooling: `x` is a {type(x).__name__}, needs an array of numbers" + re.escape(repair)
+    ):
+        package.mean_pooling(x)
+    assert np.array_equal(package.mean_pooling(eval(re.search("`(.*)`", repair)[1])), np.ones(4))
+
+
+def test_the_oracle_passes_on_what_torch_says_and_jax_names_the_way():
+    with pytest.raises(TypeError, match=r"mean_pooling: `x` is a Tensor, needs an array of numbers: .*to_dense\(\)"):
+        attnpool_ref.mean_pooling(ONES.to_sparse())
+    with pytest.raises(TypeError, match=r"mean_pooling: `x` is a list, needs an array of numbers: .*detach\(\)"):
+        attnpool_ref.mean_pooling([ONES[0].clone().requires_grad_()])
+    with pytest.raises(TypeError, match=r"mean_pooling: `mask` is a Tensor, .* did you mean `mask.numpy\(\)`\?$"):
+        attnpool_flax.mean_pooling(np.ones((5, 4), np.float32), torch.ones(5, dtype=torch.bool))
