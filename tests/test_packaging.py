@@ -185,6 +185,7 @@ def test_every_target_of_the_makefile_is_listed_by_help():
         "demo",
         "check",
         "test",
+        "thorough",
         "peers",
         "examples",
         "lint",
