@@ -229,7 +229,13 @@ class _Call:
                     yield self._with(text, ValueError, rule.second, np.ones((), np.int32))
             elif isinstance(rule, Needs) and rule.argument in self.values and takes(rule.option):
                 text = f"`{rule.argument}` is given without `{rule.option}`"
-                yield self._with(text, ValueError, rule.option, False)
+                allowed = self.row.options.get(rule.option)
+                if rule.value:
+                    wrong = next(value for value in allowed if value != rule.value)
+                    text = f"`{rule.argument}` is given with another `{rule.option}` than {rule.value!r}"
+                else:
+                    wrong = None if allowed is None else False
+                yield self._with(text, ValueError, rule.option, wrong)
 
     def axes_that_must_not_be_empty(self):
         """Feature axes of the call, one name for those that are the same."""

@@ -99,8 +99,9 @@ def _way(row, choose):
         if isinstance(rule, Excludes) and {rule.first, rule.second} <= set(names):
             names.remove(choose((rule.second, rule.first)))
         if isinstance(rule, Needs) and rule.argument in names:
-            options[rule.option] = True
-    return names, options
+            if row.options.get(rule.option) == "flag":
+                options[rule.option] = True
+    return drawing.legal(row, names, options), options
 
 
 def _sizes(row, choose):

@@ -16,6 +16,7 @@ from attnpool_ref.variants import (
     relations,
     scores,
     segments,
+    statistics,
     streaming,
 )
 from attnpool_ref.variants.row import Variant
@@ -32,6 +33,7 @@ VARIANTS: tuple[Variant, ...] = sum(
             scores,
             attention,
             pooling,
+            statistics,
             segments,
             pairs,
             decomposition,
