@@ -212,6 +212,9 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
     if allowed == "flag":
         if not isinstance(value, bool):
             raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}")
+        for option, unlike, reason in refused:
+            if (option, unlike) == (key, value):
+                raise ValueError(f"{name}: `{key}` is {value!r}, needs {not value!r}: {reason}")
         return value
     try:
         number = operator.index(value)
@@ -402,7 +405,6 @@ def _alternative(row, argument, value, values, batch):
 def _own(axes):
     """The axes that are no batch axes."""
     return [axis for axis in axes if axis != "..."]
-
 
 
 def _check_broadcast(name, argument, value, batch, sizes):

@@ -144,17 +144,22 @@ def attentive_statistics_pooling(
     if global_context:
         whole = np.concatenate(_moments(x, mask, None, context_ddof, epsilon), -1)[..., None, :]
         clean = np.concatenate([clean, np.broadcast_to(whole, (*x.shape[:-1], whole.shape[-1]))], -1)
-    hidden = clean @ kernel + (0 if bias is None else bias)
-    if norm_scale is not None:
-        hidden = norm_scale * np.maximum(hidden, 0) + (0 if norm_bias is None else norm_bias)
-    hidden = ACTIVATIONS[activation](hidden)
-    weights = hidden @ out_kernel
+    network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
+    weights = scores_of(clean, *network)
     if out_kernel.ndim == 1:
         weights = masked_softmax(weights, mask)
     else:
         weights = masked_softmax(weights, mask[..., None], axis=-2)
     pooled = np.concatenate(_moments(x, mask, weights, 0.0, epsilon), -1)
     return (pooled, weights) if return_weights else pooled
+
+
+def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kernel):
+    """The scores [..., L] or [..., L, d] that the network gives clean tokens."""
+    hidden = tokens @ kernel + (0 if bias is None else bias)
+    if norm_scale is not None:
+        hidden = norm_scale * np.maximum(hidden, 0) + (0 if norm_bias is None else norm_bias)
+    return ACTIVATIONS[activation](hidden) @ out_kernel
 
 
 def _moments(x, mask, weights, ddof, epsilon):
@@ -165,25 +170,28 @@ def _moments(x, mask, weights, ddof, epsilon):
     weights = np.where(mask, weights if weights.ndim == x.ndim else weights[..., None], 0)
     weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # squares may overflow
     total, squares = np.sum(weights, -2), np.sum(weights**2, -2)
-    origin = _first(x, weights != 0)  # a constant is met exactly: what is left of it is 0
+    origin = first_used(x, weights)  # a constant is met exactly: what is left of it is 0
     shifted = np.where(mask, x, origin) - origin
     size = power_of_two(np.max(np.abs(shifted), -2, keepdims=True, initial=0))  # no square over- or underflows
     shifted = shifted / size
-    some = total != 0
-    mean = np.where(some, np.sum(weights * shifted, -2) / np.where(some, total, 1), 0)
-    second = np.sum(weights * (shifted - mean[..., None, :]) ** 2, -2)
-    whole = total - ddof * squares / np.where(some, total, 1)
+    mean = np.sum(weights * shifted, -2, keepdims=True) / np.where(total == 0, 1, total)[..., None, :]
+    second = np.sum(weights * (shifted - mean) ** 2, -2)
+    mean = (origin + size * mean)[..., 0, :]
+    return np.where(total == 0, 0, mean), deviation_of(total, squares, second, ddof, epsilon, size[..., 0, :])
+
+
+def deviation_of(total, squares, second, ddof, epsilon, size=1):
+    """The deviation of the sum of weights, of their squares, and of weighted squared distances in units of ``size``."""
+    whole = total - ddof * squares / np.where(total == 0, 1, total)
     variance = np.where(whole <= 0, 0, second) / np.where(whole <= 0, 1, whole)
-    size = size[..., 0, :]
     deviation, floor = size * np.sqrt(np.where(variance < 0, 0, variance)), np.sqrt(epsilon)
-    deviation = np.where(deviation <= floor, floor, deviation)
-    empty = total == 0
-    return np.where(empty, 0, origin[..., 0, :] + size * mean), np.where(empty, 0, deviation)
+    return np.where(total == 0, 0, np.where(deviation <= floor, floor, deviation))
 
 
-def _first(x, used):
-    """[..., 1, d]: for each feature the first token that is used; 0 where none is."""
+def first_used(x, weights):
+    """[..., 1, d]: for each feature the first token whose weight is not 0; 0 where none is."""
     if x.shape[-2] == 0:
         return np.sum(x, -2, keepdims=True)
+    used = np.broadcast_to(weights != 0, x.shape)
     first = np.take_along_axis(x, np.argmax(used, -2)[..., None, :], -2)
     return np.where(np.any(used, -2, keepdims=True), first, 0)

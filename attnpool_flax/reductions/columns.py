@@ -26,18 +26,20 @@ class DenseColumns:
         """What a token has, and something else in padding."""
         return values if self.real is None else jnp.where(self.real, values, padding)
 
-    def ones(self):
-        """[..., L, 1]: 1 for each real token."""
-        ones = jnp.ones_like(self.x, shape=(*self.x.shape[:-1], 1))
-        return ones if self.real is None else self.real.astype(self.x.dtype)
-
     def beside(self, weights):
         """Weights [..., L] or [..., L, d] as what a token has."""
         return weights if weights.ndim == self.x.ndim else weights[..., None]
 
     def total(self, *arrays):
-        """The sums of what a token has; over a mesh in one collective."""
-        return everywhere(lax.psum, [summed(array, array.ndim - 2) for array in arrays], self.x.ndim - 2, self.axis_name)
+        """The sums of what a token has, which is 0 in padding, or None for 1; over a mesh in one collective."""
+        sums = [self._number() if array is None else summed(array, array.ndim - 2) for array in arrays]
+        return everywhere(lax.psum, sums, self.x.ndim - 2, self.axis_name)
+
+    def _number(self):
+        """[..., 1]: how many of this device's tokens are real."""
+        if self.real is None:
+            return jnp.full_like(self.x, self.x.shape[-2], shape=(*self.x.shape[:-2], 1))
+        return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
     def largest(self, *arrays):
         """The largest of what a token has, -inf without any and without gradient; over a mesh in one collective."""
@@ -67,14 +69,13 @@ class PackedColumns:
     def kept(self, values, padding=0):
         return jnp.where(self.real, values, padding)
 
-    def ones(self):
-        return self.real.astype(self.x.dtype)
-
     def beside(self, weights):
         return weights if weights.ndim == self.x.ndim else weights[:, None]
 
     def total(self, *arrays):
-        return [self.segments.total(array)[: self.number] for array in arrays]
+        ones = self.real.astype(jnp.int32)
+        sums = [self.segments.total(ones if array is None else array) for array in arrays]
+        return [array[: self.number].astype(self.x.dtype) for array in sums]
 
     def largest(self, *arrays):
         return [self.segments.largest(lax.stop_gradient(array))[: self.number] for array in arrays]

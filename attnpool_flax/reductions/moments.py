@@ -1,5 +1,6 @@
 """First and second moments, feature by feature, about a center near the mean: no difference of large squares."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -14,8 +15,8 @@ class Moments(NamedTuple):
     The first three are constants, which cancel: gradients go through the sums alone.
 
     Attributes:
-      unit: of the weights, a power of two.
-      scale: of the tokens, a power of two.
+      unit: of the weights, the power of two under the largest.
+      scale: of the tokens, the power of two under the largest; no difference of two of them is too small to be squared.
       center: in units of the scale: the mean, if no weight is negative.
       mass: the sum of the weights' magnitudes, in their unit.
       total: the sum of the weights, in their unit.
@@ -39,18 +40,34 @@ def moments(columns, weights=None):
 
     Any token with a weight will do as the origin, and makes a constant exactly 0: the largest is what every layout knows.
     """
-    weights = columns.ones() if weights is None else weights
-    x, sizes = lax.stop_gradient(columns.x), jnp.abs(lax.stop_gradient(weights))
-    bounds = jnp.where(sizes == 0, -jnp.inf, x), columns.kept(x, -jnp.inf), columns.kept(-x, -jnp.inf), sizes
-    origin, most, least, heaviest = columns.largest(*bounds)
-    unit, scale = power_of_two(heaviest), power_of_two(most / 2 + least / 2)
-    weights, sizes = (array / columns.each(unit) for array in (weights, sizes))
+    still = lax.stop_gradient(columns.x)
+    if weights is None:
+        sizes, weighted, weighted_still = None, columns.kept, columns.kept
+        origin, most = columns.largest(columns.kept(still, -jnp.inf), jnp.abs(still))
+        unit = jnp.ones_like(most[..., :1])
+    else:
+        sizes = jnp.abs(lax.stop_gradient(weights))
+        used = jnp.where(sizes == 0, -jnp.inf, still)
+        origin, most, heaviest = columns.largest(used, jnp.abs(still), sizes)
+        unit = _unit(heaviest)
+        weights, sizes = (array / columns.each(unit) for array in (weights, sizes))
+        weighted, weighted_still = partial(jnp.multiply, weights), partial(jnp.multiply, sizes)
+    scale = _unit(most)
     origin = jnp.where(jnp.isfinite(origin), origin, 0) / scale
-    mass, shifted = columns.total(sizes, sizes * (x / columns.each(scale) - columns.each(origin)))
+    shifted = weighted_still(still / columns.each(scale) - columns.each(origin))
+    mass, shifted = columns.total(sizes, shifted)
     center = origin + shifted / jnp.where(mass == 0, 1, mass)
     away = columns.x / columns.each(scale) - columns.each(center)
-    sums = columns.total(weights, weights * weights, weights * away, weights * away * away)
-    return Moments(unit, scale, center, mass, *sums)
+    near = weighted(away)
+    if weights is None:
+        return Moments(unit, scale, center, mass, mass, mass, *columns.total(near, near * away))
+    return Moments(unit, scale, center, mass, *columns.total(weights, weights * weights, near, near * away))
+
+
+def _unit(most):
+    """The power of two under what is largest; where that is 0 one so small that it does not count beside others."""
+    least = 2.0 ** (jnp.finfo(most.dtype).minexp // 2)
+    return jnp.where(most > 0, jnp.maximum(power_of_two(most), least), least)
 
 
 def mean_and_deviation(found, ddof, epsilon):

@@ -214,7 +214,8 @@ class _Call:
         wrong = {"flag": ["yes", 2], "axis": [first.ndim, 1.5], "size": [-1, 1.5], "count": [-1, 1.5]}
         for key, allowed in self.row.options.items():
             if self.subject.calling.takes(key):
-                for value in ["no such name", 3] if isinstance(allowed, tuple) else wrong[allowed]:
+                refused = [True] if allowed == "flag" and not self.row.takes(key, True) else []
+                for value in ["no such name", 3] if isinstance(allowed, tuple) else [*wrong[allowed], *refused]:
                     yield self._with(f"`{key}` is {value!r}", ValueError, key, value, True)
         if self.subject.takes_weights():
             yield self._with("`return_weights` is 'yes'", ValueError, "return_weights", "yes", True)

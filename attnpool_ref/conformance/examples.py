@@ -88,6 +88,8 @@ def _way(row, choose):
             options[key] = choose((-1, -2))
         elif isinstance(allowed, tuple):
             options[key] = choose(allowed)
+        elif allowed == "flag" and not row.takes(key, True):
+            options[key] = False
         else:
             options[key] = choose({"flag": (False, True), "size": (6, 1, 9, 0), "count": (2, 1, 3)}[allowed])
     for key, argument in row.arguments.items():

@@ -44,7 +44,7 @@ VARIANTS: tuple[Variant, ...] = sum(
 )
 """The rows, in the order in which the documentation shows them."""
 
-STATES: tuple[Variant, ...] = streaming.ROWS
+STATES: tuple[Variant, ...] = (*streaming.ROWS, *statistics.STATES)
 """The rows whose functions give the state of one chunk; :func:`merge_states` and :func:`finalize_state` take it on."""
 
 BY_NAME = {row.name: row for row in (*VARIANTS, *STATES)}

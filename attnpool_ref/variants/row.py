@@ -23,7 +23,7 @@ class Variant:
         by rank, as arguments have them.
       rules: what the shapes cannot say.
       options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
-      refused: (option, value, reason) of what a neighbouring row takes and this one cannot.
+      refused: (option, value, reason) of what a neighbouring row takes and this one cannot; True of a flag.
       module: the class that owns the parameters, if any.
       state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
       layouts: beside the dense one, in which its tokens may lie: "segments", "states", "mesh".
@@ -44,7 +44,7 @@ class Variant:
     weights: str = ""
     rules: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    refused: tuple[tuple[str, str, str], ...] = ()
+    refused: tuple[tuple[str, str | bool, str], ...] = ()
     module: str = ""
     state: str = ""
     layouts: tuple[str, ...] = ()
@@ -74,6 +74,10 @@ class Variant:
         """The axes of weights that have so many beside the batch axes."""
         alternatives = [own for part in self.weights.split("|") for own in language.parse_results(part)]
         return next((own for own in alternatives if len(own) - ("..." in own) == rank), alternatives[0])
+
+    def takes(self, option, value):
+        """Whether a value of an option is none of those that are refused."""
+        return (option, value) not in [(key, unlike) for key, unlike, _ in self.refused]
 
     @property
     def packed(self):

@@ -43,3 +43,36 @@ ROWS = (
         module="AttentiveStatisticsPool",
     ),
 )
+
+_MOMENTS = "W = sum w, sum w^2, mu = sum_l w_l x_l / W, and sum_l w_l (x_l - mu)^2"
+
+STATES = (
+    Variant(
+        "std_state",
+        family="streaming",
+        shapes=f"{_WEIGHTED} -> [..., d]",
+        source="snyder2018",
+        equation=_MOMENTS,
+        state="std_pooling",
+    ),
+    Variant(
+        "statistics_state",
+        family="streaming",
+        shapes=f"{_WEIGHTED} -> [..., 2d]",
+        source="snyder2018",
+        equation=_MOMENTS,
+        state="statistics_pooling",
+    ),
+    Variant(
+        "attentive_statistics_state",
+        family="streaming",
+        shapes=f"{_TOKENS} kernel[d, h] out_kernel[h]|[h, d] bias?[h] out_bias?[]|[d] norm_scale?[h] norm_bias?[h] "
+        "epsilon[] -> [..., 2d]",
+        source="okabe2018",
+        equation=f"top = max s, {_MOMENTS}, w = exp(s - top), s = act(x W + b) V",
+        rules=("norm_scale needs activation=tanh", "norm_bias needs norm_scale"),
+        options={"activation": ACTIVATIONS, "global_context": "flag"},
+        refused=(("global_context", True, "the statistics of the whole are not known before its end"),),
+        state="attentive_statistics_pooling",
+    ),
+)

@@ -31,7 +31,7 @@ def configurations(row):
                 yield f"{key}={value}", legal(row, masks + full, chosen), chosen
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
-        elif allowed == "flag" and key not in flags:
+        elif allowed == "flag" and key not in flags and row.takes(key, True):
             value = key in PROMISES
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
     for key in full:
