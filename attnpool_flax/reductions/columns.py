@@ -54,8 +54,7 @@ class DenseColumns:
 class PackedColumns:
     """Packed tokens [N, d] with their segment numbers and a mask [N] or None.
 
-    What a token has is [N, d], or [N, 1]; what a segment has is [S, d] or [S, 1]. Its methods are those of
-    :class:`DenseColumns`.
+    What a token has is [N, d], or [N, 1]; what a segment has is [S, d] or [S, 1].
     """
 
     axis_name = None
@@ -67,20 +66,25 @@ class PackedColumns:
         self.x = self.kept(x.astype(computing(x.dtype)))
 
     def kept(self, values, padding=0):
+        """What a token has, and something else in padding."""
         return jnp.where(self.real, values, padding)
 
     def beside(self, weights):
+        """Weights [N] or [N, d] as what a token has."""
         return weights if weights.ndim == self.x.ndim else weights[:, None]
 
     def total(self, *arrays):
+        """The sums of what a token has, which is 0 in padding, or None for 1."""
         ones = self.real.astype(jnp.int32)
         sums = [self.segments.total(ones if array is None else array) for array in arrays]
         return [array[: self.number].astype(self.x.dtype) for array in sums]
 
     def largest(self, *arrays):
+        """The largest of what a token has, -inf without any and without gradient."""
         return [self.segments.largest(lax.stop_gradient(array))[: self.number] for array in arrays]
 
     def each(self, values):
+        """What the segment has, at each of its tokens."""
         return self.segments.each(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
 
 

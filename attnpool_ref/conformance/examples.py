@@ -100,9 +100,8 @@ def _way(row, choose):
     for rule in row.relations:
         if isinstance(rule, Excludes) and {rule.first, rule.second} <= set(names):
             names.remove(choose((rule.second, rule.first)))
-        if isinstance(rule, Needs) and rule.argument in names:
-            if row.options.get(rule.option) == "flag":
-                options[rule.option] = True
+        if isinstance(rule, Needs) and rule.argument in names and row.options.get(rule.option) == "flag":
+            options[rule.option] = True
     return drawing.legal(row, names, options), options
 
 

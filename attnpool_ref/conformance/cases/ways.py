@@ -74,7 +74,7 @@ def single_ways(row):
     if len(full) > 1:
         for key in full:
             needed = [rule.option for rule in row.relations if isinstance(rule, Needs) and rule.argument == key]
-            others = [name for name in needed if name in arguments]
+            others = [name for name in needed if name in row.arguments]
             yield f"`{key}` alone", [*others, key], defaults | _flags(row, [key])
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple) and masks:
