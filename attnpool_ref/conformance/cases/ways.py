@@ -2,10 +2,6 @@
 
 from attnpool_ref.language import Equal, Needs, place_of_shape
 
-PROMISES = frozenset({"indices_are_sorted"})
-"""Flags by which the caller says something of the data: they are off unless it is so."""
-
-
 def configurations(row):
     """(title, names of the optional arguments given, options) of each way to call the row that is worth all checks."""
     arguments = row.arguments
@@ -32,7 +28,7 @@ def configurations(row):
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
         elif allowed == "flag" and key not in flags and row.takes(key, True):
-            value = key in PROMISES
+            value = key in defaults  # drawn as False there
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
     for key in full:
         if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
