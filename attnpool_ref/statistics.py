@@ -171,12 +171,13 @@ def _moments(x, mask, weights, ddof, epsilon):
     weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # squares may overflow
     total, squares = np.sum(weights, -2), np.sum(weights**2, -2)
     origin = first_used(x, weights)  # a constant is met exactly: what is left of it is 0
-    shifted = np.where(mask, x, origin) - origin
-    size = power_of_two(np.max(np.abs(shifted), -2, keepdims=True, initial=0))  # no square over- or underflows
-    shifted = shifted / size
-    mean = np.sum(weights * shifted, -2, keepdims=True) / np.where(total == 0, 1, total)[..., None, :]
-    second = np.sum(weights * (shifted - mean) ** 2, -2)
-    mean = (origin + size * mean)[..., 0, :]
+    with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
+        shifted = np.where(mask, x, origin) - origin
+        size = power_of_two(np.max(np.abs(shifted), -2, keepdims=True, initial=0))  # no square over- or underflows
+        shifted = shifted / size
+        mean = np.sum(weights * shifted, -2, keepdims=True) / np.where(total == 0, 1, total)[..., None, :]
+        second = np.sum(weights * (shifted - mean) ** 2, -2)
+        mean = (origin + size * mean)[..., 0, :]
     return np.where(total == 0, 0, mean), deviation_of(total, squares, second, ddof, epsilon, size[..., 0, :])
 
 

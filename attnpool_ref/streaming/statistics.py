@@ -120,8 +120,8 @@ def _merged(a, b):
         between = a[3] + (b[3] - a[3]) * (b[0] / np.where(whole == 0, 1, whole))
         center = np.where(b[0] == 0, a[3], np.where(a[0] == 0, b[3], between))
         moved = [np.where((c == center) | (mass == 0), 0, c - center) for mass, _, _, c, _, _ in (a, b)]
-    first = sum(part[4] + part[1] * away for part, away in zip((a, b), moved, strict=True))
-    second = sum(part[5] + away * (2 * part[4] + part[1] * away) for part, away in zip((a, b), moved, strict=True))
+        first = sum(part[4] + part[1] * away for part, away in zip((a, b), moved, strict=True))
+        second = sum(part[5] + away * (2 * part[4] + part[1] * away) for part, away in zip((a, b), moved, strict=True))
     return whole, a[1] + b[1], a[2] + b[2], center, first, second
 
 
@@ -137,13 +137,14 @@ def _moments(x, mask, weights):
     """(mass, total, squares, center, first, second) of the real tokens under weights [..., L, d] or [..., L, 1]."""
     mask = mask[..., None]
     weights = np.where(mask, weights, 0)
-    origin = first_used(x, weights)
-    shifted = np.where(mask, x, origin) - origin
-    mass = np.sum(np.abs(weights), -2)
-    center = np.sum(np.abs(weights) * shifted, -2) / np.where(mass == 0, 1, mass)
-    away = shifted - center[..., None, :]
-    first, second = np.sum(weights * away, -2), np.sum(weights * away**2, -2)
-    return mass, np.sum(weights, -2), np.sum(weights**2, -2), origin[..., 0, :] + center, first, second
+    origin, mass = first_used(x, weights), np.sum(np.abs(weights), -2)
+    with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
+        shifted = np.where(mask, x, origin) - origin
+        center = np.sum(np.abs(weights) * shifted, -2) / np.where(mass == 0, 1, mass)
+        away = shifted - center[..., None, :]
+        first, second = np.sum(weights * away, -2), np.sum(weights * away**2, -2)
+        center = origin[..., 0, :] + center
+    return mass, np.sum(weights, -2), np.sum(weights**2, -2), center, first, second
 
 
 def _given(x, mask, weights, ddof, epsilon):
