@@ -2,6 +2,7 @@
 
 from attnpool_ref.language import Equal, Needs, place_of_shape
 
+
 def configurations(row):
     """(title, names of the optional arguments given, options) of each way to call the row that is worth all checks."""
     arguments = row.arguments
