@@ -218,8 +218,8 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     """Twin of :func:`attnpool_ref.statistics_state`; the sums keep what rounding takes from them, and do not drift.
 
-    >>> chunks = jnp.array([[1.0], [1.0]]), jnp.array([[3.0], [3.0]])
-    >>> finalize_state(merge_states(*map(statistics_state, chunks)))
+    >>> whole = merge_states(statistics_state(jnp.array([[1.0], [1.0]])), statistics_state(jnp.array([[3.0], [3.0]])))
+    >>> finalize_state(whole)
     Array([2., 1.], dtype=float32)
     """
     return StatisticsState(*_given(x, mask, weights), _number(ddof, x), _number(epsilon, x))
