@@ -28,6 +28,7 @@ from attnpool_flax.modules.scores import ConcatScore as ConcatScore
 from attnpool_flax.modules.scores import LocationScore as LocationScore
 from attnpool_flax.modules.scores import TanhSumScore as TanhSumScore
 from attnpool_flax.modules.scores import TrilinearScore as TrilinearScore
+from attnpool_flax.modules.statistics import AttentiveStatisticsPool as AttentiveStatisticsPool
 from attnpool_flax.states import AttentionState as AttentionState
 from attnpool_flax.states import FirstState as FirstState
 from attnpool_flax.states import LastState as LastState
@@ -35,9 +36,22 @@ from attnpool_flax.states import MaxState as MaxState
 from attnpool_flax.states import MeanState as MeanState
 from attnpool_flax.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_flax.states import WeightedState as WeightedState
+from attnpool_flax.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
+from attnpool_flax.streaming.statistics import StatisticsState as StatisticsState
+from attnpool_flax.streaming.statistics import StdState as StdState
 
 _State = TypeVar(
-    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+    "_State",
+    MeanState,
+    MaxState,
+    FirstState,
+    LastState,
+    WeightedState,
+    AttentionState,
+    MultiHeadAttentionState,
+    StdState,
+    StatisticsState,
+    AttentiveStatisticsState,
 )
 
 class HoldsArray(Protocol):  # what a module's parameter is
@@ -77,6 +91,9 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "std_pooling",
+    "statistics_pooling",
+    "attentive_statistics_pooling",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -84,6 +101,9 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_std_pooling",
+    "segment_statistics_pooling",
+    "segment_attentive_statistics_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -108,6 +128,9 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "std_state",
+    "statistics_state",
+    "attentive_statistics_state",
     "merge_states",
     "finalize_state",
     "BilinearScore",
@@ -123,6 +146,7 @@ __all__ = [
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "AttentiveStatisticsPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -687,6 +711,86 @@ def multi_head_attention_pooling(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def std_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+def statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -858,6 +962,91 @@ def segment_multi_head_attention_pooling(
     indices_are_sorted: bool = False,
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+def segment_std_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1335,9 +1524,52 @@ def multi_head_attention_state(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...
+def std_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> StdState: ...
+def statistics_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> StatisticsState: ...
+def attentive_statistics_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    epsilon: ArrayLike = 0.0,
+    precision: PrecisionLike = None,
+) -> AttentiveStatisticsState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(
-    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    state: MeanState
+    | MaxState
+    | FirstState
+    | LastState
+    | WeightedState
+    | AttentionState
+    | MultiHeadAttentionState
+    | StdState
+    | StatisticsState
+    | AttentiveStatisticsState,
     *,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,

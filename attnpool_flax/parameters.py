@@ -45,6 +45,7 @@ class Parameter:
       over: the axes that are contracted with data: the initialiser's fan-in. All others are its fan-out, which is 1
         for a vector. Empty where the initialiser sees the shape as it is.
       when: the constructor argument without which the module has no such parameter.
+      instead: (a constructor argument, the axes that the parameter has where that is true), if there is one.
     """
 
     name: str
@@ -52,6 +53,13 @@ class Parameter:
     init: str
     over: tuple[str, ...] = ()
     when: str = ""
+    instead: tuple[str, tuple[str, ...]] | None = None
+
+    def settled(self, given: Mapping[str, Any]):
+        """The parameter with the axes that it has among these arguments of the constructor."""
+        if self.instead is None or not given[self.instead[0]]:
+            return self
+        return replace(self, axes=self.instead[1], over=self.instead[1][:1], instead=None)
 
 
 @dataclass(frozen=True)
@@ -162,6 +170,17 @@ OWNERS = {
         {"d": "in_features", "n": "num_queries"} | _HEADS,
         (Parameter("query", ("n", "d"), "query", over=("d",)), *_multi_head("d", "d", "d")),
     ),
+    "AttentiveStatisticsPool": Owner(
+        "attentive_statistics_pooling",
+        {"d": "in_features", "h": "hidden_features"},
+        (
+            Parameter("kernel", ("d", "h"), "kernel", ("d",), instead=("global_context", ("3d", "h"))),
+            Parameter("out_kernel", ("h",), "kernel", ("h",), instead=("per_channel", ("h", "d"))),
+            Parameter("bias", ("h",), "bias"),
+            Parameter("norm_scale", ("h",), "ones", when="use_norm"),
+            Parameter("norm_bias", ("h",), "zeros", when="use_norm"),
+        ),
+    ),
     "CrossAttentionPool": Owner(
         "cross_attention_pooling",
         {"d": "x_features", "e": "y_features", "c": "qk_features"},
@@ -223,7 +242,7 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
     """
     owner, shaped = OWNERS[module], {}
     arguments = variants.get(owner.function).arguments
-    for parameter in owner.parameters:
+    for parameter in (own.settled(given) for own in owner.parameters):
         wanted = given[parameter.when] if parameter.when else True
         owned = wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)
         if not owned and arguments[parameter.name].optional:

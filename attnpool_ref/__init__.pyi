@@ -13,9 +13,22 @@ from attnpool_ref.states import MaxState as MaxState
 from attnpool_ref.states import MeanState as MeanState
 from attnpool_ref.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_ref.states import WeightedState as WeightedState
+from attnpool_ref.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
+from attnpool_ref.streaming.statistics import StatisticsState as StatisticsState
+from attnpool_ref.streaming.statistics import StdState as StdState
 
 _State = TypeVar(
-    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+    "_State",
+    MeanState,
+    MaxState,
+    FirstState,
+    LastState,
+    WeightedState,
+    AttentionState,
+    MultiHeadAttentionState,
+    StdState,
+    StatisticsState,
+    AttentiveStatisticsState,
 )
 
 __version__: Final[str]
@@ -49,6 +62,9 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "std_pooling",
+    "statistics_pooling",
+    "attentive_statistics_pooling",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -56,6 +72,9 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_std_pooling",
+    "segment_statistics_pooling",
+    "segment_attentive_statistics_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -80,6 +99,9 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "std_state",
+    "statistics_state",
+    "attentive_statistics_state",
     "merge_states",
     "finalize_state",
     "pad",
@@ -517,6 +539,78 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def std_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> NDArray[Any]: ...
+def statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> NDArray[Any]: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -672,6 +766,88 @@ def segment_multi_head_attention_pooling(
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_std_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1070,9 +1246,51 @@ def multi_head_attention_state(
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
 ) -> MultiHeadAttentionState: ...
+def std_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> StdState: ...
+def statistics_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> StatisticsState: ...
+def attentive_statistics_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    epsilon: ArrayLike = 0.0,
+) -> AttentiveStatisticsState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(
-    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    state: MeanState
+    | MaxState
+    | FirstState
+    | LastState
+    | WeightedState
+    | AttentionState
+    | MultiHeadAttentionState
+    | StdState
+    | StatisticsState
+    | AttentiveStatisticsState,
     *,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import arrays
-from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, terms
+from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, place_of_shape, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
@@ -151,14 +151,14 @@ def resolve(row, values):
                 raise ValueError(f"{name}: `{next(iter(given))}` has shape (), needs at least one axis")
             normalize_axis(name, values[key], first.ndim)
     _check_company(row, values)
-    batch = _batch(name, arguments, given)
-    sizes = _sizes(row, given, values)
+    batch = _batch(row, given, values)
+    sizes = _sizes(row, given, values, batch)
     targets, limits = {}, {}
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind == "data" and argument.batched:
-            own = value.shape[value.ndim - len(argument.own) :] if value.ndim else ()
-            targets[key] = batch + tuple(own)
+            rank = len(_own(_alternative(row, argument, value, values, batch)))
+            targets[key] = batch + tuple(value.shape[value.ndim - rank :] if value.ndim else ())
         elif argument.kind in ("mask", "stretch"):
             targets[key] = _check_broadcast(name, argument, value, batch, sizes)
         elif argument.kind == "int":
@@ -251,6 +251,9 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
     if allowed == "flag":
         if not isinstance(value, bool):
             raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}")
+        for option, unlike, reason in refused:
+            if (option, unlike) == (key, value):
+                raise ValueError(f"{name}: `{key}` is {value!r}, needs {not value!r}: {reason}")
         return value
     try:
         number = operator.index(value)
@@ -308,20 +311,24 @@ def _check_company(row, values):
             a, b = rule.first, rule.second
             if values[a] is not None and values[b] is not None:
                 raise ValueError(f"{row.name}: `{a}` and `{b}` are both given, needs at most one of them")
-        elif isinstance(rule, Needs):
+        elif isinstance(rule, Needs) and values[rule.argument] is not None and not rule.met(values):
             a, b = rule.argument, rule.option
-            if values[a] is not None and not values[b]:
-                raise ValueError(f"{row.name}: `{a}` is given without `{b}`; did you mean `{b}=True`?")
+            if rule.value:
+                raise ValueError(f"{row.name}: `{a}` is given with `{b}` {values[b]!r}, needs {rule.value!r}")
+            repair = f"; did you mean `{b}=True`?" if b in row.options else ""
+            raise ValueError(f"{row.name}: `{a}` is given without `{b}`{repair}")
 
 
-def _batch(name, arguments, given):
+def _batch(row, given, values):
     """The batch axes that the data arguments have."""
-    batch, donor = (), None
+    name, arguments, batch, donor = row.name, row.arguments, (), None
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind != "data" or not argument.batched:
             continue
         rank = len(argument.own)
+        if len(argument.shapes) > 1:  # the data before it say how many batch axes there are
+            rank = len(_own(_alternative(row, argument, value, values, batch)))
         if value.ndim < max(rank, 1):
             raise ValueError(f"{name}: `{key}` has shape {axes_text(value.shape)}, needs {argument}")
         own = tuple(value.shape[: value.ndim - rank])
@@ -341,7 +348,7 @@ def _batch(name, arguments, given):
     return batch
 
 
-def _sizes(row, given, values):
+def _sizes(row, given, values, batch):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
     sizes, owners, arguments = {key: values[key] for key in COUNTS if key in row.options}, {}, row.arguments
     same = unions(row, values)
@@ -367,8 +374,7 @@ def _sizes(row, given, values):
         argument = arguments[key]
         if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments"):
             continue
-        axes = _alternative(row.name, argument, value)
-        own = [a for a in axes if a != "..."]
+        own = _own(_alternative(row, argument, value, values, batch))
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
                 settle(key, argument, value, axis, size)
@@ -414,13 +420,25 @@ def unions(row, values):
     return {axis: find(axis) for axis in same}
 
 
-def _alternative(name, argument, value):
-    """The alternative of the argument's shapes that fits the value's rank."""
-    for axes in argument.shapes:
-        own = len([a for a in axes if a != "..."])
-        if value.ndim == own or ("..." in axes and value.ndim >= max(own, 1)):
-            return axes
-    raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+def _alternative(row, argument, value, values, batch):
+    """The alternative of the argument's shapes that a rule says, or that fits the value's rank beside the batch axes."""
+    place = place_of_shape(row, argument, values)
+    shapes = argument.shapes if place is None else argument.shapes[place : place + 1]
+    if argument.batched and len(shapes) > 1:
+        fitting = [axes for axes in shapes if value.ndim == len(_own(axes)) + len(batch)]
+        fitting += [axes for axes in shapes[:1] if value.ndim == len(_own(axes))]
+    else:
+        fitting = [axes for axes in shapes if value.ndim == len(_own(axes))]
+        fitting += [axes for axes in shapes if "..." in axes and value.ndim >= max(len(_own(axes)), 1)]
+    if not fitting:
+        needs = argument if place is None else f"[{', '.join(shapes[0])}]"
+        raise ValueError(f"{row.name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {needs}")
+    return fitting[0]
+
+
+def _own(axes):
+    """The axes that are no batch axes."""
+    return [axis for axis in axes if axis != "..."]
 
 
 def _check_broadcast(name, argument, value, batch, sizes):

@@ -7,6 +7,7 @@
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
+* ``weights?[..., L]|[..., L, d]``: the rank beside that of the other data says which; only the first may be shared.
 * ``lengths:int[...]``: integers on some leading axes.
 * ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
   left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
@@ -19,7 +20,9 @@
 
 * ``c=d unless x_kernel``, ``q=d if query_kernel``: two axes are one while an argument is absent, or present.
 * ``not mask with lengths``: two arguments exclude each other.
-* ``epsilon needs normalize_query``: an argument asks for an option.
+* ``epsilon needs normalize_query``: an argument asks for an option, or for another argument.
+* ``norm_scale needs activation=tanh``: an argument asks for one value of an option.
+* ``kernel[3d, h] if global_context``: with an option an argument has that one of its shapes, and without it the first.
 * ``d may be 0``: a feature axis may be empty.
 """
 
@@ -104,9 +107,24 @@ class Excludes:
 
 @dataclass(frozen=True)
 class Needs:
-    """An argument is given only with an option."""
+    """An argument is given only with an option, with another argument, or with one value of an option."""
 
     argument: str
+    option: str
+    value: str = ""
+
+    def met(self, values):
+        """Whether what it asks for is among the values, by name."""
+        found = values.get(self.option)
+        return found == self.value if self.value else found is not None and found is not False
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """An argument has one of its shapes with an option, and the first one without."""
+
+    argument: str
+    axes: tuple[str, ...]
     option: str
 
 
@@ -174,8 +192,10 @@ def parse_rule(text):
         return Equal(match[1], match[2], match[3] == "if", tuple(match[4].split(" or ")))
     if match := re.fullmatch(r"not (\w+) with (\w+)", text):
         return Excludes(*match.groups())
-    if match := re.fullmatch(r"(\w+) needs (\w+)", text):
-        return Needs(*match.groups())
+    if match := re.fullmatch(r"(\w+) needs (\w+)(?:=(\w+))?", text):
+        return Needs(match[1], match[2], match[3] or "")
+    if match := re.fullmatch(r"(\w+)(\[[^\[\]]*\]) if (\w+)", text):
+        return Shaped(match[1], _axes(match[2]), match[3])
     if match := re.fullmatch(r"(\w+'?) may be 0", text):
         return MayBeEmpty(match[1])
     raise ValueError(f"the rule {text!r} is not understood")
@@ -195,11 +215,21 @@ def check_names(rules, arguments, options):
         elif isinstance(rule, Excludes):
             unknown = {rule.first, rule.second} - set(arguments)
         elif isinstance(rule, Needs):
+            unknown = {rule.argument} - set(arguments) | {rule.option} - set(options) - set(arguments)
+        elif isinstance(rule, Shaped):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
         else:
             unknown = {rule.axis} - axes
         if unknown:
             raise ValueError(f"{rule} speaks of {', '.join(sorted(unknown))}, which the row does not have")
+
+
+def place_of_shape(row, argument, values):
+    """Which of an argument's shapes a rule says that it has among these values; None if no rule does."""
+    for rule in row.relations:
+        if isinstance(rule, Shaped) and rule.argument == argument.name:
+            return argument.shapes.index(rule.axes) if values.get(rule.option) else 0
+    return None
 
 
 def _pieces(text):

@@ -62,7 +62,7 @@ def _of(row, values, own, s):
     for key, value in values.items():
         if value is None or key not in row.arguments:
             continue
-        (axes,) = (shape for shape in row.arguments[key].shapes if len(shape) == value.ndim)
+        axes = next(shape for shape in row.arguments[key].shapes if len(shape) == value.ndim)
         if "N" in axes:
             values[key] = np.compress(own, value, axes.index("N"))
         elif "num_segments" in axes:

@@ -14,7 +14,8 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax import reductions
 from attnpool_ref import variants
-from attnpool_ref.language import Excludes, terms
+from attnpool_ref.conformance import cases
+from attnpool_ref.language import Excludes, place_of_shape, terms
 
 NAMES = [row.name for row in variants.BY_NAME.values()]
 OWN = ["merge_states", "finalize_state", "pad", "pack", "unpack"]
@@ -122,6 +123,7 @@ def test_the_poolings_that_merge_states_take_an_axis_name_before_how_to_compute(
             rest = list(parameters)[list(parameters).index("axis_name") + 1 :]
             assert set(rest) <= {"implementation", "precision"}
     kinds = "mean", "max", "first", "last", "weighted", "attention", "multi_head_attention", "cross_attention"
+    kinds += ("std", "statistics", "attentive_statistics")
     assert set(taking) == {f"{kind}_pooling" for kind in kinds}
     assert {(p.kind, p.default) for p in taking.values()} == {(inspect.Parameter.KEYWORD_ONLY, None)}
 
@@ -137,20 +139,25 @@ def heard_from(function, row, size):
 def calls_of(function, row, size=2):
     """Calls with every argument that goes together, all axes of one size or sums of it; one call for each name of each option."""
     excluded = {rule.second for rule in row.relations if isinstance(rule, Excludes)}
-    given = {}
+    given, flags = {}, {name: row.takes(name, True) for name, allowed in row.options.items() if allowed == "flag"}
     for name, argument in row.arguments.items():
         if name not in excluded:
             shape = [
                 size if axis in ("...", "num_segments") else sum(size * number for number, _ in terms(axis))
-                for axis in argument.shapes[0]
+                for axis in argument.shapes[place_of_shape(row, argument, flags) or 0]
             ]
             dtype = int if argument.integers else {"mask": bool, "bool": bool}.get(argument.kind, np.float32)
             given[name] = jnp.ones(shape, dtype)
     choices = [{}]
     for name, allowed in row.options.items():
-        values = allowed if isinstance(allowed, tuple) else {"flag": (True,), "axis": (-1,)}.get(allowed, (size,))
+        values = (
+            allowed if isinstance(allowed, tuple) else {"flag": (flags.get(name),), "axis": (-1,)}.get(allowed, (size,))
+        )
         choices = [choice | {name: value} for choice in choices for value in values]
-    return [lambda choice=choice: function(**given, **choice) for choice in choices]
+    together = [{key: given[key] for key in cases.legal(row, list(given), choice)} for choice in choices]
+    return [
+        lambda own=own, choice=choice: function(**own, **choice) for own, choice in zip(together, choices, strict=True)
+    ]
 
 
 @every_row

@@ -236,3 +236,89 @@ def test_d2ls_masked_softmax_and_sequence_mask(package, rng):
     assert_same(actual, expected)
     mask = package.lengths_to_mask(valid, LENGTH)
     assert np.array_equal(mask, [[True, True, False, False, False], [False] * 5])
+
+
+@PACKAGES
+def test_x_vectors_statistics(package, rng):
+    """Kaldi's deviation is biased, that of the torch ports is not; both of the real frames alone."""
+    x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
+    mask[0] = [True, True, False, True, False]
+    for ddof in (0, 1):
+        mask[1] = [True, True, True, True, False]
+        expected = [np.concatenate([t[m].mean(0), t[m].std(0, ddof=ddof)]) for t, m in zip(x, mask, strict=True)]
+        assert_same(package.statistics_pooling(x, mask, ddof=ddof), expected)
+
+
+def attentive_statistics(x, weights):
+    """Mean and deviation of one sequence under weights that sum to 1 for each feature."""
+    mean = (weights * x).sum(0)
+    return np.concatenate([mean, np.sqrt((weights * (x - mean) ** 2).sum(0))])
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+SPEAKERS = {
+    "Okabe": {},
+    "ECAPA as WeSpeaker": {"context_ddof": 1},
+    "ECAPA as SpeechBrain": {"context_ddof": 0},
+    "voxceleb_trainer": {},
+    "MHASTP": {},
+}
+
+
+@PACKAGES
+@pytest.mark.parametrize("system", SPEAKERS)
+def test_attentive_statistics_of_speaker_embedders(package, rng, system):
+    """Scores by the source's layers, batch normalisations with their statistics, as they are after training."""
+    x, mask, options = draw(rng, BATCH, LENGTH, 4), np.ones((BATCH, LENGTH), bool), SPEAKERS[system]
+    mask[1, [0, 3]] = False
+    kernel, bias = draw(rng, 12 if "ECAPA" in system else 4, HIDDEN), draw(rng, HIDDEN)
+    out, out_bias = draw(rng, HIDDEN, 4), draw(rng, 4)
+    gamma, beta, mean, variance = draw(rng, HIDDEN), draw(rng, HIDDEN), draw(rng, HIDDEN), 1 + draw(rng, HIDDEN) ** 2
+    norm_scale = np.float32(gamma / np.sqrt(variance)).astype(np.float64)
+    norm_bias = np.float32(beta - mean * norm_scale).astype(np.float64)
+    parameters = {"kernel": kernel, "bias": bias, "out_kernel": out, "out_bias": out_bias} | options
+    if "ECAPA" in system:
+        parameters["global_context"] = True
+    if "SpeechBrain" in system:
+        parameters |= {"norm_scale": norm_scale, "norm_bias": norm_bias, "epsilon": 1e-12}
+    if "vox" in system:
+        parameters |= {"activation": "relu", "out_kernel": norm_scale[:, None] * out}
+    if "Okabe" in system:
+        parameters |= {"out_kernel": out[:, 0], "out_bias": out_bias[0]}
+    expected = []
+    for t in (tokens[m] for tokens, m in zip(x, mask, strict=True)):
+        if "ECAPA" in system:
+            whole = [t.mean(0), t.std(0, ddof=options["context_ddof"])]
+            t_or_context = np.concatenate([t, *(np.broadcast_to(s, t.shape) for s in whole)], -1)
+        else:
+            t_or_context = t
+        hidden = t_or_context @ kernel + bias
+        if "SpeechBrain" in system:
+            hidden = np.tanh(norm_scale * relu(hidden) + norm_bias)
+        elif "vox" in system:
+            hidden = norm_scale * relu(hidden) + norm_bias
+        else:
+            hidden = np.tanh(hidden)
+        scores = hidden @ out + out_bias
+        weights = softmax((scores[:, :1] if "Okabe" in system else scores).T).T
+        expected.append(attentive_statistics(t, weights))
+    if system != "MHASTP":
+        assert_same(package.attentive_statistics_pooling(x, mask, **parameters), expected, 256)
+        return
+    expected = []
+    for t in (tokens[m] for tokens, m in zip(x, mask, strict=True)):
+        heads = []
+        for own in (slice(0, 2), slice(2, 4)):
+            weights = softmax((np.tanh(t[:, own] @ kernel[own] + bias) @ out[:, own]).T).T
+            heads.append(attentive_statistics(t[:, own], weights))
+        expected.append(np.concatenate(heads))
+    found = [
+        package.attentive_statistics_pooling(
+            x[..., own], mask, kernel=kernel[own], bias=bias, out_kernel=np.ascontiguousarray(out[:, own])
+        )
+        for own in (slice(0, 2), slice(2, 4))
+    ]
+    assert_same(np.concatenate(found, -1), expected, 256)

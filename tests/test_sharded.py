@@ -36,6 +36,9 @@ COLLECTIVES = {
     ("attention_pooling", "smallest"): (3, 4),
     ("attention_pooling", "fullest"): (2, 3),
     ("multi_head_attention_pooling", "fullest"): (2, 3),
+    ("statistics_pooling", "fullest"): (3, 3),
+    ("attentive_statistics_pooling", "fullest"): (4, 5),
+    ("attentive_statistics_pooling", "global_context=True"): (7, 8),
     ("cross_attention_pooling", "smallest"): (3, 4),
 }
 """How many a program has, and one with gradients, whatever the length."""

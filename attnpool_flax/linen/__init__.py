@@ -15,6 +15,7 @@ from attnpool_flax.linen.scores import (
     TanhSumScore,
     TrilinearScore,
 )
+from attnpool_flax.linen.statistics import AttentiveStatisticsPool
 
 __all__ = [  # in the order of the table
     "BilinearScore",
@@ -30,6 +31,7 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "AttentiveStatisticsPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

@@ -16,6 +16,7 @@ from attnpool_flax.modules.scores import (
     TanhSumScore,
     TrilinearScore,
 )
+from attnpool_flax.modules.statistics import AttentiveStatisticsPool
 
 __all__ = [  # in the order of the table
     "BilinearScore",
@@ -31,6 +32,7 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "AttentiveStatisticsPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

@@ -11,16 +11,24 @@ from attnpool_flax.segments.pooling import (
     segment_multi_head_attention_pooling,
     segment_weighted_pooling,
 )
+from attnpool_flax.segments.statistics import (
+    segment_attentive_statistics_pooling,
+    segment_statistics_pooling,
+    segment_std_pooling,
+)
 
 __all__ = [
     "pack",
     "segment_attention_pooling",
+    "segment_attentive_statistics_pooling",
     "segment_cross_attention_pooling",
     "segment_first_pooling",
     "segment_last_pooling",
     "segment_max_pooling",
     "segment_mean_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_statistics_pooling",
+    "segment_std_pooling",
     "segment_weighted_pooling",
     "unpack",
 ]

@@ -214,7 +214,8 @@ class _Call:
         wrong = {"flag": ["yes", 2], "axis": [first.ndim, 1.5], "size": [-1, 1.5], "count": [-1, 1.5]}
         for key, allowed in self.row.options.items():
             if self.subject.calling.takes(key):
-                for value in ["no such name", 3] if isinstance(allowed, tuple) else wrong[allowed]:
+                refused = [True] if allowed == "flag" and not self.row.takes(key, True) else []
+                for value in ["no such name", 3] if isinstance(allowed, tuple) else [*wrong[allowed], *refused]:
                     yield self._with(f"`{key}` is {value!r}", ValueError, key, value, True)
         if self.subject.takes_weights():
             yield self._with("`return_weights` is 'yes'", ValueError, "return_weights", "yes", True)
@@ -229,7 +230,13 @@ class _Call:
                     yield self._with(text, ValueError, rule.second, np.ones((), np.int32))
             elif isinstance(rule, Needs) and rule.argument in self.values and takes(rule.option):
                 text = f"`{rule.argument}` is given without `{rule.option}`"
-                yield self._with(text, ValueError, rule.option, False)
+                allowed = self.row.options.get(rule.option)
+                if rule.value:
+                    wrong = next(value for value in allowed if value != rule.value)
+                    text = f"`{rule.argument}` is given with another `{rule.option}` than {rule.value!r}"
+                else:
+                    wrong = None if allowed is None else False
+                yield self._with(text, ValueError, rule.option, wrong)
 
     def axes_that_must_not_be_empty(self):
         """Feature axes of the call, one name for those that are the same."""

@@ -64,9 +64,12 @@ class InChunks:
     def _part(self, values, first, last, length):
         """The arguments of one chunk."""
         values = dict(values)
+        rank = len(values[self._names.get("x", "x")].shape)
         for ours, axis in SLICED.items():
             key = self._names.get(ours, ours)
             value = values.get(key)
+            if ours == "weights" and value is not None and len(value.shape) == rank:
+                axis = -2  # one for each feature
             if value is not None and len(value.shape) >= -axis and value.shape[axis] == length:
                 values[key] = value[(..., slice(first, last)) + (slice(None),) * (-1 - axis)]
         lengths = self._names.get("lengths", "lengths")

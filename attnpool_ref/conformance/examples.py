@@ -88,6 +88,8 @@ def _way(row, choose):
             options[key] = choose((-1, -2))
         elif isinstance(allowed, tuple):
             options[key] = choose(allowed)
+        elif allowed == "flag" and not row.takes(key, True):
+            options[key] = False
         else:
             options[key] = choose({"flag": (False, True), "size": (6, 1, 9, 0), "count": (2, 1, 3)}[allowed])
     for key, argument in row.arguments.items():
@@ -98,9 +100,9 @@ def _way(row, choose):
     for rule in row.relations:
         if isinstance(rule, Excludes) and {rule.first, rule.second} <= set(names):
             names.remove(choose((rule.second, rule.first)))
-        if isinstance(rule, Needs) and rule.argument in names:
+        if isinstance(rule, Needs) and rule.argument in names and row.options.get(rule.option) == "flag":
             options[rule.option] = True
-    return names, options
+    return drawing.legal(row, names, options), options
 
 
 def _sizes(row, choose):

@@ -105,6 +105,8 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
         return None  # positions differ by example
     finding, axes = None, output_axes(case.row, return_weights)
     original = subject.outputs(case, return_weights)
+    if return_weights and "|" in case.row.weights:
+        axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
     for axis in drawing.masked_axes(case):
         changed = change(case, axis)
         got = subject.outputs(changed.case, return_weights)

@@ -14,15 +14,19 @@ from attnpool_ref.streaming.pooling import (
     multi_head_attention_state,
     weighted_state,
 )
+from attnpool_ref.streaming.statistics import attentive_statistics_state, statistics_state, std_state
 
 __all__ = [
     "finalize_state",
     "merge_states",
     "attention_state",
+    "attentive_statistics_state",
     "first_state",
     "last_state",
     "max_state",
     "mean_state",
     "multi_head_attention_state",
+    "statistics_state",
+    "std_state",
     "weighted_state",
 ]

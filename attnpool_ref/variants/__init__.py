@@ -16,6 +16,7 @@ from attnpool_ref.variants import (
     relations,
     scores,
     segments,
+    statistics,
     streaming,
 )
 from attnpool_ref.variants.row import Variant
@@ -32,6 +33,7 @@ VARIANTS: tuple[Variant, ...] = sum(
             scores,
             attention,
             pooling,
+            statistics,
             segments,
             pairs,
             decomposition,
@@ -42,7 +44,7 @@ VARIANTS: tuple[Variant, ...] = sum(
 )
 """The rows, in the order in which the documentation shows them."""
 
-STATES: tuple[Variant, ...] = streaming.ROWS
+STATES: tuple[Variant, ...] = (*streaming.ROWS, *statistics.STATES)
 """The rows whose functions give the state of one chunk; :func:`merge_states` and :func:`finalize_state` take it on."""
 
 BY_NAME = {row.name: row for row in (*VARIANTS, *STATES)}

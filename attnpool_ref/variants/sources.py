@@ -3,6 +3,8 @@
 SOURCES = {
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
+    "desplanques2020": "Desplanques, Thienpondt, Demuynck: ECAPA-TDNN: emphasized channel attention, propagation and "
+    "aggregation in TDNN based speaker verification. Interspeech 2020.",
     "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. "
     "COLING 2022.",
     "luong2015": "Luong, Pham, Manning: Effective approaches to attention-based neural machine translation. EMNLP 2015.",
@@ -10,10 +12,13 @@ SOURCES = {
     "notebook000": "Notebook 'Attention pooling achievement' (seed 000): cross pooling of two sequences for SimKGC.",
     "notebook001": "Notebook 'Attention_pooling' (seed 001): fixed weights, and one learned query.",
     "notebook002": "Notebook 'Attention mechanism' (seed 002): three rules, and the class Attn.",
+    "okabe2018": "Okabe, Koshinaka, Shinoda: Attentive statistics pooling for deep speaker embedding. Interspeech 2018.",
     "patro2018": "Patro, Namboodiri: Differential attention for visual question answering. CVPR 2018.",
     "peters2019": "Peters, Niculae, Martins: Sparse sequence-to-sequence models. ACL 2019.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
+    "snyder2018": "Snyder, Garcia-Romero, Sell, Povey, Khudanpur: X-vectors: robust DNN embeddings for speaker "
+    "recognition. ICASSP 2018.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
     "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "
     "COLING 2016.",

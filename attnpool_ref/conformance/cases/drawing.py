@@ -4,7 +4,7 @@ import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SIZES, Case, generator
-from attnpool_ref.language import terms
+from attnpool_ref.language import place_of_shape, terms
 
 
 def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
@@ -36,7 +36,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
         values[key] = None
         if not present[key]:
             continue
-        own = argument.shapes[chosen.get(key, 0)]
+        place = place_of_shape(row, argument, options)
+        own = argument.shapes[chosen.get(key, 0) if place is None else place]
         if own == ("...",):  # an array of any rank: a batch of rows
             own = own if argument.kind in ("int", "lengths") else ANY_RANK
         axes[key] = tuple(a for a in own if a != "..." or key not in shared)

@@ -1,9 +1,6 @@
 """The ways to call a row: which arguments are given, and with which options."""
 
-from attnpool_ref.language import Equal, Needs
-
-PROMISES = frozenset({"indices_are_sorted"})
-"""Flags by which the caller says something of the data: they are off unless it is so."""
+from attnpool_ref.language import Equal, Needs, place_of_shape
 
 
 def configurations(row):
@@ -27,17 +24,18 @@ def configurations(row):
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple):
             for value in allowed[1:]:
-                yield f"{key}={value}", masks + full, defaults | flags | {key: value}
+                chosen = defaults | flags | {key: value}
+                yield f"{key}={value}", legal(row, masks + full, chosen), chosen
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
-        elif allowed == "flag" and key not in flags:
-            value = key in PROMISES
+        elif allowed == "flag" and key not in flags and row.takes(key, True):
+            value = key in defaults  # drawn as False there
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
     for key in full:
         if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
             yield f"with {key}", [*masks, key], defaults
     for key, argument in arguments.items():
-        for i in range(1, len(argument.shapes)):
+        for i in range(1, len(argument.shapes) if place_of_shape(row, argument, {}) is None else 1):
             yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
 
 
@@ -72,12 +70,14 @@ def single_ways(row):
                 yield f"`{key}` alone", [key], defaults
     if len(full) > 1:
         for key in full:
-            needed = {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument == key}
-            yield f"`{key}` alone", [key], defaults | needed
+            needed = [rule.option for rule in row.relations if isinstance(rule, Needs) and rule.argument == key]
+            others = [name for name in needed if name in row.arguments]
+            yield f"`{key}` alone", [*others, key], defaults | _flags(row, [key])
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple) and masks:
             for value in allowed[1:]:
-                yield f"{key}={value} without masks", full, defaults | _flags(row, full) | {key: value}
+                chosen = defaults | _flags(row, full) | {key: value}
+                yield f"{key}={value} without masks", legal(row, full, chosen), chosen
         elif allowed == "axis":
             yield "axis=1", masks, defaults | {key: 1}
 
@@ -98,7 +98,19 @@ def _optional(row):
 
 def _flags(row, full):
     """Options that the arguments ask for."""
-    return {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument in full}
+    rules = [rule for rule in row.relations if isinstance(rule, Needs) and rule.argument in full]
+    return {rule.option: True for rule in rules if row.options.get(rule.option) == "flag"}
+
+
+def legal(row, names, options):
+    """The names without those of arguments whose value of an option, or other argument, is not there."""
+    rules = [rule for rule in row.relations if isinstance(rule, Needs)]
+    while True:
+        given = dict.fromkeys((name.split("#")[0] for name in names), True) | options
+        orphans = {rule.argument for rule in rules if rule.argument in given and not rule.met(given)}
+        if not orphans:
+            return names
+        names = [name for name in names if name.split("#")[0] not in orphans]
 
 
 def _text(axes):

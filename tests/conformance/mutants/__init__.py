@@ -14,9 +14,22 @@ from conformance.mutants import (
     relations,
     scores,
     segments,
+    statistics,
     streaming,
 )
 
-FAMILIES = (masks, normalizers, scores, attention, pooling, segments, pairs, decomposition, relations, streaming)
+FAMILIES = (
+    masks,
+    normalizers,
+    scores,
+    attention,
+    pooling,
+    statistics,
+    segments,
+    pairs,
+    decomposition,
+    relations,
+    streaming,
+)
 
 MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}

@@ -178,3 +178,25 @@ def heads_state_scaled_by_all_heads(right, x, mask=None, *, query_kernel, query_
     factor = np.asarray(query_kernel.shape[1] ** -0.5, query_kernel.dtype)
     bias = None if query_bias is None else query_bias * factor
     return right(x, mask, query_kernel=query_kernel * factor, query_bias=bias, **parameters)
+
+
+def _about_two_means(a, b):
+    """A merge that adds up squares about two means."""
+    return ref.merge_states(a, b)._replace(second=a.second + b.second)
+
+
+def _mean_of_the_means(a, b):
+    """A merge whose center is the mean of two, whatever they weigh."""
+    return ref.merge_states(a, b)._replace(center=(a.center + b.center) / 2)
+
+
+for _row in ("std_state", "statistics_state", "attentive_statistics_state"):
+    _name = _row.replace("_", " ")
+    _merging(_row, f"{_name}: the distance of the means forgotten")(_about_two_means)
+    _merging(_row, f"{_name}: the mean of two means")(_mean_of_the_means)
+
+
+@_merging("attentive_statistics_state", "attentive statistics state: the merge forgets the rescaling")
+def attentive_statistics_unscaled(a, b):
+    top = np.maximum(a.top, b.top)
+    return ref.merge_states(a._replace(top=top), b._replace(top=top))
