@@ -7,6 +7,7 @@
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
+* ``p[]|[d]``: a number, which never widens the result, or a parameter of that shape, which may.
 * ``lengths:int[...]``: integers on some leading axes.
 * ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
   left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
@@ -21,6 +22,7 @@
 * ``not mask with lengths``: two arguments exclude each other.
 * ``epsilon needs normalize_query``: an argument asks for an option.
 * ``d may be 0``: a feature axis may be empty.
+* ``scale is not 0 unless mean``: a number that is 0 asks for an option; judged where its value is at hand, on the host.
 """
 
 import re
@@ -62,6 +64,11 @@ class Argument:
     def batched(self):
         """Whether it has batch axes."""
         return "..." in self.shapes[0]
+
+    @property
+    def numeric(self):
+        """Whether it is a number, or one unless it is given as an array."""
+        return self.kind == "number" or (self.kind == "parameter" and self.shapes[0] == ())
 
     @property
     def integers(self):
@@ -115,6 +122,14 @@ class MayBeEmpty:
     """A feature axis of size 0 is legal."""
 
     axis: str
+
+
+@dataclass(frozen=True)
+class NotZero:
+    """A number is 0 only with an option."""
+
+    argument: str
+    option: str
 
 
 def terms(axis):
@@ -178,6 +193,8 @@ def parse_rule(text):
         return Needs(*match.groups())
     if match := re.fullmatch(r"(\w+'?) may be 0", text):
         return MayBeEmpty(match[1])
+    if match := re.fullmatch(r"(\w+) is not 0 unless (\w+)", text):
+        return NotZero(*match.groups())
     raise ValueError(f"the rule {text!r} is not understood")
 
 
@@ -194,7 +211,7 @@ def check_names(rules, arguments, options):
             unknown = {rule.first, rule.second} - axes | set(rule.names) - set(arguments)
         elif isinstance(rule, Excludes):
             unknown = {rule.first, rule.second} - set(arguments)
-        elif isinstance(rule, Needs):
+        elif isinstance(rule, (Needs, NotZero)):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
         else:
             unknown = {rule.axis} - axes
