@@ -28,7 +28,7 @@ def extremes(main):
         yield main.with_values("scores of -inf", scores=some)
     elif values.get("scale") is not None:
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
-        yield main.with_values("scores below -1e9", **low, scale=np.float64(-1e10))
+        yield main.with_values("scores below -1e9", **(low | {"scale": np.float64(-1e10)}))
     elif main.given("parameter") and main.given("mask"):
         low = {k: np.abs(values[k]) for k in main.given("data")}
         yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
