@@ -204,8 +204,11 @@ def softmax(tokens, scale):
 
 
 def softmax_sums(tokens, scale):
-    """(the largest value, where the scale is negative the smallest; the sums of exp(scale depth), and of that times the
-    depth; exp(scale depth) of each token)."""
+    """(the largest value, where the scale is negative the smallest; total; excess; shares).
+
+    The shares [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess that of shares times
+    depths.
+    """
     of_example, scale = tokens.across(scale)
     top, below = tops(tokens, scale)
     shares = tokens.kept(jnp.exp(scaled(below, turned(scale, scale))))

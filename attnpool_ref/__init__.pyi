@@ -13,9 +13,28 @@ from attnpool_ref.states import MaxState as MaxState
 from attnpool_ref.states import MeanState as MeanState
 from attnpool_ref.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_ref.states import WeightedState as WeightedState
+from attnpool_ref.streaming.means import LogsumexpState as LogsumexpState
+from attnpool_ref.streaming.means import MinState as MinState
+from attnpool_ref.streaming.means import NoisyOrState as NoisyOrState
+from attnpool_ref.streaming.means import PowerMeanState as PowerMeanState
+from attnpool_ref.streaming.means import SoftmaxState as SoftmaxState
+from attnpool_ref.streaming.means import SumState as SumState
 
 _State = TypeVar(
-    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+    "_State",
+    MeanState,
+    MaxState,
+    FirstState,
+    LastState,
+    WeightedState,
+    AttentionState,
+    MultiHeadAttentionState,
+    SumState,
+    MinState,
+    NoisyOrState,
+    PowerMeanState,
+    LogsumexpState,
+    SoftmaxState,
 )
 
 __version__: Final[str]
@@ -49,6 +68,14 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "sum_pooling",
+    "min_pooling",
+    "quantile_pooling",
+    "top_k_pooling",
+    "noisy_or_pooling",
+    "power_mean_pooling",
+    "logsumexp_pooling",
+    "softmax_pooling",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -56,6 +83,12 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_sum_pooling",
+    "segment_min_pooling",
+    "segment_noisy_or_pooling",
+    "segment_power_mean_pooling",
+    "segment_logsumexp_pooling",
+    "segment_softmax_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -80,6 +113,12 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "sum_state",
+    "min_state",
+    "noisy_or_state",
+    "power_mean_state",
+    "logsumexp_state",
+    "softmax_state",
     "merge_states",
     "finalize_state",
     "pad",
@@ -515,6 +554,60 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def sum_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def min_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def quantile_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def top_k_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, k: int
+) -> NDArray[Any]: ...
+def noisy_or_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def power_mean_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+) -> NDArray[Any]: ...
+def logsumexp_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+) -> NDArray[Any]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -670,6 +763,83 @@ def segment_multi_head_attention_pooling(
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_sum_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_min_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_noisy_or_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_power_mean_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    epsilon: ArrayLike = 1e-06,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_logsumexp_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    mean: bool = True,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1068,9 +1238,45 @@ def multi_head_attention_state(
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
 ) -> MultiHeadAttentionState: ...
+def sum_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> SumState: ...
+def min_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MinState: ...
+def noisy_or_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NoisyOrState: ...
+def power_mean_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+) -> PowerMeanState: ...
+def logsumexp_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+) -> LogsumexpState: ...
+def softmax_state(
+    x: ArrayLike, mask: ArrayLike | None = None, scale: ArrayLike = 1.0, *, lengths: ArrayLike | None = None
+) -> SoftmaxState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(
-    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    state: MeanState
+    | MaxState
+    | FirstState
+    | LastState
+    | WeightedState
+    | AttentionState
+    | MultiHeadAttentionState
+    | SumState
+    | MinState
+    | NoisyOrState
+    | PowerMeanState
+    | LogsumexpState
+    | SoftmaxState,
     *,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,

@@ -5,7 +5,7 @@ from flax import nnx
 
 from attnpool_flax.implementation import check_implementation
 from attnpool_flax.meshes import check_axis_name
-from attnpool_flax.parameters import FIXED, cast, check_rate, initialize, multiplier_shape, shaped_parameters
+from attnpool_flax.parameters import FIXED, UNDRAWN, cast, check_rate, initialize, multiplier_shape, shaped_parameters
 
 
 def create(module, name, rngs, **initializers):
@@ -26,7 +26,7 @@ def create(module, name, rngs, **initializers):
         if shaped is None or not shaped.owned:
             continue
         kind, random = shaped.parameter.init, None
-        if kind not in FIXED:
+        if kind not in UNDRAWN:
             if rngs is None:
                 raise ValueError(f"{name}: `{key}` needs `rngs`")
             random = rngs.params()

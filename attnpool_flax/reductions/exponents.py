@@ -48,7 +48,7 @@ def exponents_of(channels, below, scale):
 
 
 def scaled(below, scale):
-    """scale depth; an infinite scale leaves 0 of the largest tokens and -inf of all others, and has no gradient."""
+    """Scale depth; an infinite scale leaves 0 of the largest tokens and -inf of all others, and has no gradient."""
     odd = jnp.isinf(below) | jnp.isinf(scale)
     regular = jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(jnp.isinf(below), 0, below)
     return jnp.where(odd, jnp.where((below < 0) & (scale > 0), -jnp.inf, 0), regular)
