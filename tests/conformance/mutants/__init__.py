@@ -8,6 +8,7 @@ from conformance.mutants import (
     attention,
     decomposition,
     masks,
+    means,
     normalizers,
     pairs,
     pooling,
@@ -17,6 +18,6 @@ from conformance.mutants import (
     streaming,
 )
 
-FAMILIES = (masks, normalizers, scores, attention, pooling, segments, pairs, decomposition, relations, streaming)
+FAMILIES = (masks, normalizers, scores, attention, pooling, means, segments, pairs, decomposition, relations, streaming)
 
 MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}
