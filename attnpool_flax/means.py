@@ -143,8 +143,8 @@ def power_mean_sums(tokens, p, epsilon):
     # the same number's logarithm may be rounded otherwise in an array of another shape
     top = jnp.where(values == here, lax.stop_gradient(measured), turned(jnp.log(here), p))
     zeros = tokens.kept(jnp.where(zero & (p == 1), values, 0))
-    sums = exponents_of(tokens, tokens.kept(depths(measured, top)), jnp.abs(p))
-    return extreme, sums, tokens.sums(zeros)[0]
+    sums, (zeros,) = exponents_of(tokens, tokens.kept(depths(measured, top)), turned(p, p), zeros)
+    return extreme, sums, zeros
 
 
 def finished_power_mean(extreme, sums, zeros, p):
@@ -176,7 +176,7 @@ def logsumexp_sums(tokens, scale):
     """(the largest value, where the scale is negative the smallest; :class:`Exponents` of the values)."""
     of_example, scale = tokens.across(scale)
     top, below = tops(tokens, scale)
-    return turned(top, of_example), exponents_of(tokens, below, turned(scale, scale))
+    return turned(top, of_example), exponents_of(tokens, below, turned(scale, scale))[0]
 
 
 def finished_logsumexp(extreme, sums, scale, mean):

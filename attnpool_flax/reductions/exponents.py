@@ -41,12 +41,11 @@ def depths(values, top):
     return jnp.where((values == top) & jnp.isinf(top), 0, values - top)
 
 
-def exponents_of(channels, below, scale):
-    """The :class:`Exponents` of depths of tokens."""
-    total, slack, count = channels.sums(
-        channels.kept(jnp.exp(scaled(below, scale))), channels.kept(slackened(below, scale)), channels.ones()
-    )
-    return Exponents(total, slack, count)
+def exponents_of(channels, below, scale, *others):
+    """The :class:`Exponents` of depths of tokens, and the sums of other arrays in a list, which are 0 at padding."""
+    shares, slack = channels.kept(jnp.exp(scaled(below, scale))), channels.kept(slackened(below, scale))
+    total, slack, count, *others = channels.sums(shares, slack, channels.ones(), *others)
+    return Exponents(total, slack, count), others
 
 
 def scaled(below, scale):
