@@ -12,6 +12,9 @@ from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttenti
 from attnpool_flax.modules.attention import LocationAttention as LocationAttention
 from attnpool_flax.modules.attention import MultiHeadAttention as MultiHeadAttention
 from attnpool_flax.modules.attention import TanhSumAttention as TanhSumAttention
+from attnpool_flax.modules.means import LogSumExpPool as LogSumExpPool
+from attnpool_flax.modules.means import PowerMeanPool as PowerMeanPool
+from attnpool_flax.modules.means import SoftmaxPool as SoftmaxPool
 from attnpool_flax.modules.pairs import BiDAFAttention as BiDAFAttention
 from attnpool_flax.modules.pairs import CodeWiseAttention as CodeWiseAttention
 from attnpool_flax.modules.pairs import CrossAttentionPool as CrossAttentionPool
@@ -36,6 +39,12 @@ from attnpool_flax.states import MaxState as MaxState
 from attnpool_flax.states import MeanState as MeanState
 from attnpool_flax.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_flax.states import WeightedState as WeightedState
+from attnpool_flax.streaming.means import LogsumexpState as LogsumexpState
+from attnpool_flax.streaming.means import MinState as MinState
+from attnpool_flax.streaming.means import NoisyOrState as NoisyOrState
+from attnpool_flax.streaming.means import PowerMeanState as PowerMeanState
+from attnpool_flax.streaming.means import SoftmaxState as SoftmaxState
+from attnpool_flax.streaming.means import SumState as SumState
 from attnpool_flax.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
 from attnpool_flax.streaming.statistics import StatisticsState as StatisticsState
 from attnpool_flax.streaming.statistics import StdState as StdState
@@ -49,6 +58,12 @@ _State = TypeVar(
     WeightedState,
     AttentionState,
     MultiHeadAttentionState,
+    SumState,
+    MinState,
+    NoisyOrState,
+    PowerMeanState,
+    LogsumexpState,
+    SoftmaxState,
     StdState,
     StatisticsState,
     AttentiveStatisticsState,
@@ -91,6 +106,14 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "sum_pooling",
+    "min_pooling",
+    "quantile_pooling",
+    "top_k_pooling",
+    "noisy_or_pooling",
+    "power_mean_pooling",
+    "logsumexp_pooling",
+    "softmax_pooling",
     "std_pooling",
     "statistics_pooling",
     "attentive_statistics_pooling",
@@ -101,6 +124,12 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_sum_pooling",
+    "segment_min_pooling",
+    "segment_noisy_or_pooling",
+    "segment_power_mean_pooling",
+    "segment_logsumexp_pooling",
+    "segment_softmax_pooling",
     "segment_std_pooling",
     "segment_statistics_pooling",
     "segment_attentive_statistics_pooling",
@@ -128,6 +157,12 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "sum_state",
+    "min_state",
+    "noisy_or_state",
+    "power_mean_state",
+    "logsumexp_state",
+    "softmax_state",
     "std_state",
     "statistics_state",
     "attentive_statistics_state",
@@ -146,6 +181,9 @@ __all__ = [
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "PowerMeanPool",
+    "LogSumExpPool",
+    "SoftmaxPool",
     "AttentiveStatisticsPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
@@ -711,6 +749,83 @@ def multi_head_attention_pooling(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def sum_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def min_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def quantile_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
+) -> Array: ...
+def top_k_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, k: int
+) -> Array: ...
+def noisy_or_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+def power_mean_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+def logsumexp_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array | tuple[Array, Array]: ...
 def std_pooling(
     x: ArrayLike,
     mask: ArrayLike | None = None,
@@ -963,6 +1078,85 @@ def segment_multi_head_attention_pooling(
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+def segment_sum_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def segment_min_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def segment_noisy_or_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_power_mean_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    epsilon: ArrayLike = 1e-06,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_logsumexp_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    mean: bool = True,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> Array: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[Array, Array]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
 ) -> Array | tuple[Array, Array]: ...
 def segment_std_pooling(
     x: ArrayLike,
@@ -1524,6 +1718,42 @@ def multi_head_attention_state(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...
+def sum_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> SumState: ...
+def min_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> MinState: ...
+def noisy_or_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NoisyOrState: ...
+def power_mean_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+) -> PowerMeanState: ...
+def logsumexp_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+) -> LogsumexpState: ...
+def softmax_state(
+    x: ArrayLike, mask: ArrayLike | None = None, scale: ArrayLike = 1.0, *, lengths: ArrayLike | None = None
+) -> SoftmaxState: ...
 def std_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
@@ -1567,6 +1797,12 @@ def finalize_state(
     | WeightedState
     | AttentionState
     | MultiHeadAttentionState
+    | SumState
+    | MinState
+    | NoisyOrState
+    | PowerMeanState
+    | LogsumexpState
+    | SoftmaxState
     | StdState
     | StatisticsState
     | AttentiveStatisticsState,

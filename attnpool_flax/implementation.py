@@ -125,7 +125,7 @@ class _Frame:
         parameters = self.signature.parameters.values()
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
-        self.arrays = tuple((name, a.kind == "number") for name, a in self.row.arguments.items())
+        self.arrays = tuple((name, a.numeric) for name, a in self.row.arguments.items())
         self.statics = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
         # tokens that come as they are go through tiles, whose rule for gradients forward mode cannot pass
         self.has_rules = "implementation" in self.statics and "x" in as_they_come
@@ -232,7 +232,7 @@ class _Frame:
         """The compiled program; one for all values of a number, its default included."""
         static = static if weights is None else static | {"return_weights": weights}
         computing = _computing(dtype)
-        given = [values[name] for name in names if not self._is_number(name)]
+        given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
         shapes = tuple((array.shape, array.dtype if array.ndim else computing) for array in given)
         key = names, shapes, dtype, tuple((type(value), value) for value in static.values())
         if key not in self.programs:
@@ -247,7 +247,7 @@ class _Frame:
         return self.programs[key]
 
     def _is_number(self, name):
-        return self.row.arguments[name].kind == "number"
+        return self.row.arguments[name].numeric
 
     def run(self, given, call, dtype, static):
         """The body, between what all bodies have in common."""

@@ -31,6 +31,9 @@ BIAS_INIT = nnx.initializers.zeros
 FIXED = {"ones": nnx.initializers.ones, "zeros": nnx.initializers.zeros}
 """Initialisers that no constructor offers to change."""
 
+UNDRAWN = (*FIXED, "start")
+"""Kinds of initialisers that need no key: "start" is a number that the constructor is given."""
+
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 
 
@@ -41,7 +44,7 @@ class Parameter:
     Attributes:
       name: the function's argument that it becomes.
       axes: its shape in the row's symbols; an axis with ``?`` is there if its size is given.
-      init: "kernel", "bias" or "query", which the constructor can replace, or a key of :data:`FIXED`.
+      init: "kernel", "bias" or "query", which the constructor can replace, or one of :data:`UNDRAWN`.
       over: the axes that are contracted with data: the initialiser's fan-in. All others are its fan-out, which is 1
         for a vector. Empty where the initialiser sees the shape as it is.
       when: the constructor argument without which the module has no such parameter.
@@ -170,6 +173,9 @@ OWNERS = {
         {"d": "in_features", "n": "num_queries"} | _HEADS,
         (Parameter("query", ("n", "d"), "query", over=("d",)), *_multi_head("d", "d", "d")),
     ),
+    "PowerMeanPool": Owner("power_mean_pooling", {"d": "num_features"}, (Parameter("p", ("d?",), "start"),)),
+    "LogSumExpPool": Owner("logsumexp_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
+    "SoftmaxPool": Owner("softmax_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
     "AttentiveStatisticsPool": Owner(
         "attentive_statistics_pooling",
         {"d": "in_features", "h": "hidden_features"},

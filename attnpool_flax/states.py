@@ -16,9 +16,13 @@ from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import added, part_of
 
 
-def pytree(*leaves):
-    """Makes a dataclass a pytree of these leaves; the name of its dtype is static (as a dtype, float64 would equal None)."""
-    return functools.partial(jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=["decided"])
+def pytree(*leaves, settings=()):
+    """Makes a dataclass a pytree of these leaves; its settings are static.
+
+    So is the name of its dtype (as a dtype, float64 would equal None).
+    """
+    static = [*settings, "decided"]
+    return functools.partial(jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=static)
 
 
 class Decided:

@@ -13,6 +13,12 @@ from attnpool_ref.states import MaxState as MaxState
 from attnpool_ref.states import MeanState as MeanState
 from attnpool_ref.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_ref.states import WeightedState as WeightedState
+from attnpool_ref.streaming.means import LogsumexpState as LogsumexpState
+from attnpool_ref.streaming.means import MinState as MinState
+from attnpool_ref.streaming.means import NoisyOrState as NoisyOrState
+from attnpool_ref.streaming.means import PowerMeanState as PowerMeanState
+from attnpool_ref.streaming.means import SoftmaxState as SoftmaxState
+from attnpool_ref.streaming.means import SumState as SumState
 from attnpool_ref.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
 from attnpool_ref.streaming.statistics import StatisticsState as StatisticsState
 from attnpool_ref.streaming.statistics import StdState as StdState
@@ -26,6 +32,12 @@ _State = TypeVar(
     WeightedState,
     AttentionState,
     MultiHeadAttentionState,
+    SumState,
+    MinState,
+    NoisyOrState,
+    PowerMeanState,
+    LogsumexpState,
+    SoftmaxState,
     StdState,
     StatisticsState,
     AttentiveStatisticsState,
@@ -62,6 +74,14 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "sum_pooling",
+    "min_pooling",
+    "quantile_pooling",
+    "top_k_pooling",
+    "noisy_or_pooling",
+    "power_mean_pooling",
+    "logsumexp_pooling",
+    "softmax_pooling",
     "std_pooling",
     "statistics_pooling",
     "attentive_statistics_pooling",
@@ -72,6 +92,12 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_sum_pooling",
+    "segment_min_pooling",
+    "segment_noisy_or_pooling",
+    "segment_power_mean_pooling",
+    "segment_logsumexp_pooling",
+    "segment_softmax_pooling",
     "segment_std_pooling",
     "segment_statistics_pooling",
     "segment_attentive_statistics_pooling",
@@ -99,6 +125,12 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "sum_state",
+    "min_state",
+    "noisy_or_state",
+    "power_mean_state",
+    "logsumexp_state",
+    "softmax_state",
     "std_state",
     "statistics_state",
     "attentive_statistics_state",
@@ -539,6 +571,60 @@ def multi_head_attention_pooling(
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def sum_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def min_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def quantile_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def top_k_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, k: int
+) -> NDArray[Any]: ...
+def noisy_or_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def power_mean_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+) -> NDArray[Any]: ...
+def logsumexp_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+) -> NDArray[Any]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def std_pooling(
     x: ArrayLike,
     mask: ArrayLike | None = None,
@@ -766,6 +852,83 @@ def segment_multi_head_attention_pooling(
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
     dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_sum_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_min_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_noisy_or_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_power_mean_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    epsilon: ArrayLike = 1e-06,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_logsumexp_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    mean: bool = True,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1246,6 +1409,30 @@ def multi_head_attention_state(
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
 ) -> MultiHeadAttentionState: ...
+def sum_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> SumState: ...
+def min_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MinState: ...
+def noisy_or_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NoisyOrState: ...
+def power_mean_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+) -> PowerMeanState: ...
+def logsumexp_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+) -> LogsumexpState: ...
+def softmax_state(
+    x: ArrayLike, mask: ArrayLike | None = None, scale: ArrayLike = 1.0, *, lengths: ArrayLike | None = None
+) -> SoftmaxState: ...
 def std_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
@@ -1288,6 +1475,12 @@ def finalize_state(
     | WeightedState
     | AttentionState
     | MultiHeadAttentionState
+    | SumState
+    | MinState
+    | NoisyOrState
+    | PowerMeanState
+    | LogsumexpState
+    | SoftmaxState
     | StdState
     | StatisticsState
     | AttentiveStatisticsState,

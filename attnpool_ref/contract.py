@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import arrays
-from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, place_of_shape, terms
+from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, NotZero, place_of_shape, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
@@ -228,6 +228,11 @@ def check_values(row, values, call):
                 raise ValueError(
                     f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
                 )
+    for rule in row.relations:
+        if isinstance(rule, NotZero) and not values[rule.option]:
+            value = values[rule.argument]
+            if (_on_host(value) or isinstance(value, (int, float))) and np.any(np.equal(value, 0)):
+                raise ValueError(f"{row.name}: `{rule.argument}` has the value 0, needs `{rule.option}=True` there")
 
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
@@ -259,8 +264,9 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
         number = operator.index(value)
     except TypeError:
         raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}") from None
-    if isinstance(value, bool) or (allowed in ("size", "count") and number < 0):
-        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least 0")
+    least = {"size": 0, "count": 0, "positive": 1}.get(allowed)
+    if isinstance(value, bool) or (least is not None and number < least):
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least {least or 0}")
     return number
 
 

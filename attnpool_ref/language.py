@@ -8,6 +8,7 @@
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
 * ``weights?[..., L]|[..., L, d]``: the rank beside that of the other data says which; only the first may be shared.
+* ``p[]|[d]``: a number, which never widens the result, or a parameter of that shape, which may.
 * ``lengths:int[...]``: integers on some leading axes.
 * ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
   left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
@@ -24,6 +25,7 @@
 * ``norm_scale needs activation=tanh``: an argument asks for one value of an option.
 * ``kernel[3d, h] if global_context``: with an option an argument has that one of its shapes, and without it the first.
 * ``d may be 0``: a feature axis may be empty.
+* ``scale is not 0 unless mean``: a number that is 0 asks for an option; judged where its value is at hand, on the host.
 """
 
 import re
@@ -65,6 +67,11 @@ class Argument:
     def batched(self):
         """Whether it has batch axes."""
         return "..." in self.shapes[0]
+
+    @property
+    def numeric(self):
+        """Whether it is a number, or one unless it is given as an array."""
+        return self.kind == "number" or (self.kind == "parameter" and self.shapes[0] == ())
 
     @property
     def integers(self):
@@ -135,6 +142,14 @@ class MayBeEmpty:
     axis: str
 
 
+@dataclass(frozen=True)
+class NotZero:
+    """A number is 0 only with an option."""
+
+    argument: str
+    option: str
+
+
 def terms(axis):
     """``d+2e`` as [(1, "d"), (2, "e")]."""
     return [(int(number or 1), symbol) for number, symbol in _TERM.findall(axis)]
@@ -198,6 +213,8 @@ def parse_rule(text):
         return Shaped(match[1], _axes(match[2]), match[3])
     if match := re.fullmatch(r"(\w+'?) may be 0", text):
         return MayBeEmpty(match[1])
+    if match := re.fullmatch(r"(\w+) is not 0 unless (\w+)", text):
+        return NotZero(*match.groups())
     raise ValueError(f"the rule {text!r} is not understood")
 
 
@@ -216,7 +233,7 @@ def check_names(rules, arguments, options):
             unknown = {rule.first, rule.second} - set(arguments)
         elif isinstance(rule, Needs):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options) - set(arguments)
-        elif isinstance(rule, Shaped):
+        elif isinstance(rule, (NotZero, Shaped)):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
         else:
             unknown = {rule.axis} - axes

@@ -322,3 +322,55 @@ def test_attentive_statistics_of_speaker_embedders(package, rng, system):
         for own in (slice(0, 2), slice(2, 4))
     ]
     assert_same(np.concatenate(found, -1), expected, 256)
+
+
+SUMS = {
+    "mean_sqrt_len_tokens": (
+        lambda p, x, m: np.asarray(p.sum_pooling(x, m)) / np.sqrt(m.sum(-1))[:, None],
+        lambda x: x.sum(0) / np.sqrt(len(x)),
+    ),
+    "SPLADE": (
+        lambda p, x, m: p.max_pooling(np.log1p(np.maximum(x, 0)), m),
+        lambda x: np.log1p(np.maximum(x, 0)).max(0),
+    ),
+    "WELDON": (
+        lambda p, x, m: np.asarray(p.top_k_pooling(x, m, k=2)) - np.asarray(p.top_k_pooling(-x, m, k=1)),
+        lambda x: np.sort(x, 0)[-2:].mean(0) + x.min(0),
+    ),
+    "GGNN": (
+        lambda p, x, m: p.sum_pooling(np.tanh(x) / (1 + np.exp(-x)), m),
+        lambda x: (np.tanh(x) / (1 + np.exp(-x))).sum(0),
+    ),
+    "AutoPool": (
+        lambda p, x, m: p.softmax_pooling(x, m, np.float64([0, 1.5, -0.5])),
+        lambda x: (x * (e := np.exp(x * [0, 1.5, -0.5])) / e.sum(0)).sum(0),
+    ),
+    "DeeperGCN": (
+        lambda p, x, m: p.power_mean_pooling(x, m, 2.0, epsilon=1e-7),
+        lambda x: (np.clip(x, 1e-7, 100) ** 2).mean(0) ** 0.5,
+    ),
+    "PNA": (
+        lambda p, x, m: np.concatenate([getattr(p, f"{n}_pooling")(x, m) for n in ("mean", "max", "min")], -1),
+        lambda x: np.concatenate([x.mean(0), x.max(0), x.min(0)]),
+    ),
+    "p-norm": (
+        lambda p, x, m: m.sum(-1)[:, None] ** (1 / 3) * np.asarray(p.power_mean_pooling(np.abs(x), m, 3.0)),
+        lambda x: np.linalg.norm(x, 3, 0),
+    ),
+    "SimPool": (
+        lambda p, x, m: p.power_mean_pooling(x - np.asarray(p.min_pooling(x, m))[:, None], m, 1.25, epsilon=0),
+        lambda x: ((x - x.min(0)) ** 1.25).mean(0) ** (1 / 1.25),
+    ),
+}
+
+
+@PACKAGES
+def test_sums_means_and_maxima_under_other_names(package, rng):
+    """Each system by its source's formula; and the linear softmax, of one channel."""
+    x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
+    mask[:, 2:4] = True
+    for call, formula in SUMS.values():
+        assert_same(call(package, x, mask), [formula(own[real]) for own, real in zip(x, mask, strict=True)])
+    chances = np.abs(x[0, :, :1])
+    expected = (chances[mask[0]] ** 2).sum(0) / chances[mask[0]].sum(0)
+    assert_same(package.weighted_pooling(chances, chances[:, 0], mask[0]), expected)

@@ -4,6 +4,7 @@ Sizes that stand in the data are read off those of the first call, as Linen does
 """
 
 from attnpool_flax.linen.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
+from attnpool_flax.linen.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
 from attnpool_flax.linen.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.linen.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
 from attnpool_flax.linen.relations import FieldAttentionPool, LabelAttention, RelationVector
@@ -31,6 +32,9 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "PowerMeanPool",
+    "LogSumExpPool",
+    "SoftmaxPool",
     "AttentiveStatisticsPool",
     "CrossAttentionPool",
     "CodeWiseAttention",

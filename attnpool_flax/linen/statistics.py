@@ -11,7 +11,7 @@ from attnpool_flax.segments import segment_attentive_statistics_pooling
 from attnpool_flax.statistics import attentive_statistics_pooling
 
 
-class AttentiveStatisticsPool(TokenWalker):
+class AttentiveStatisticsPool(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.attentive_statistics_pooling`.
 
     Owns ``kernel`` [d, h], or [3d, h] with ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``;

@@ -5,6 +5,7 @@ Each module calls one function of this package and stands in the file of its fam
 """
 
 from attnpool_flax.modules.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
+from attnpool_flax.modules.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
 from attnpool_flax.modules.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
 from attnpool_flax.modules.relations import FieldAttentionPool, LabelAttention, RelationVector
@@ -32,6 +33,9 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "PowerMeanPool",
+    "LogSumExpPool",
+    "SoftmaxPool",
     "AttentiveStatisticsPool",
     "CrossAttentionPool",
     "CodeWiseAttention",

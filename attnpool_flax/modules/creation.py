@@ -7,6 +7,7 @@ from attnpool_flax.implementation import check_implementation
 from attnpool_flax.meshes import check_axis_name
 from attnpool_flax.parameters import (
     FIXED,
+    UNDRAWN,
     cast,
     check_options,
     check_rate,
@@ -36,7 +37,7 @@ def create(module, name, rngs, **initializers):
         if shaped is None or not shaped.owned:
             continue
         kind, random = shaped.parameter.init, None
-        if kind not in FIXED:
+        if kind not in UNDRAWN:
             if rngs is None:
                 raise ValueError(f"{name}: `{key}` needs `rngs`")
             random = rngs.params()

@@ -111,5 +111,5 @@ class AttentiveStatisticsPool(nnx.Module):
             epsilon=self.epsilon,
             precision=self.precision,
             return_weights=return_weights,
-            **values(self, "AttentiveStatisticsPool"),
+            **values(self, "AttentiveStatisticsPool", x=x),
         )

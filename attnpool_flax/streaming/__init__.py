@@ -1,5 +1,13 @@
 """Chunks. Twin of :mod:`attnpool_ref.streaming`, a file for each family of poolings."""
 
+from attnpool_flax.streaming.means import (
+    logsumexp_state,
+    min_state,
+    noisy_or_state,
+    power_mean_state,
+    softmax_state,
+    sum_state,
+)
 from attnpool_flax.streaming.merging import finalize_state, merge_states
 from attnpool_flax.streaming.pooling import (
     _token_state,
@@ -27,4 +35,10 @@ __all__ = [
     "statistics_state",
     "std_state",
     "weighted_state",
+    "logsumexp_state",
+    "min_state",
+    "noisy_or_state",
+    "power_mean_state",
+    "softmax_state",
+    "sum_state",
 ]

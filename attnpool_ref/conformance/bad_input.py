@@ -13,7 +13,7 @@ from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
 from attnpool_ref.conformance.calling import NotAsked
-from attnpool_ref.language import Excludes, MayBeEmpty, Needs, terms
+from attnpool_ref.language import Excludes, MayBeEmpty, Needs, NotZero, terms
 
 BATCH = (3,)
 SIZE = 2
@@ -211,7 +211,13 @@ class _Call:
     def of_options(self):
         """Values that an option does not have."""
         first = np.asarray(next(iter(self.values.values())))
-        wrong = {"flag": ["yes", 2], "axis": [first.ndim, 1.5], "size": [-1, 1.5], "count": [-1, 1.5]}
+        wrong = {
+            "flag": ["yes", 2],
+            "axis": [first.ndim, 1.5],
+            "size": [-1, 1.5],
+            "count": [-1, 1.5],
+            "positive": [0, 1.5],
+        }
         for key, allowed in self.row.options.items():
             if self.subject.calling.takes(key):
                 refused = [True] if allowed == "flag" and not self.row.takes(key, True) else []
@@ -237,6 +243,10 @@ class _Call:
                 else:
                     wrong = None if allowed is None else False
                 yield self._with(text, ValueError, rule.option, wrong)
+            elif isinstance(rule, NotZero) and takes(rule.argument) and takes(rule.option):
+                text = f"`{rule.argument}` is 0 without `{rule.option}`"
+                changed = {rule.argument: np.zeros(()), rule.option: False}
+                yield Refusal(text, ValueError, self.values | changed, frozenset(changed))
 
     def axes_that_must_not_be_empty(self):
         """Feature axes of the call, one name for those that are the same."""

@@ -91,7 +91,9 @@ def _way(row, choose):
         elif allowed == "flag" and not row.takes(key, True):
             options[key] = False
         else:
-            options[key] = choose({"flag": (False, True), "size": (6, 1, 9, 0), "count": (2, 1, 3)}[allowed])
+            options[key] = choose(
+                {"flag": (False, True), "size": (6, 1, 9, 0), "count": (2, 1, 3), "positive": (2, 1, 5)}[allowed]
+            )
     for key, argument in row.arguments.items():
         if argument.optional and choose(SOMETIMES):
             names.append(key)

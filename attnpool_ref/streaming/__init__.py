@@ -4,6 +4,14 @@ No chunk overlaps another. A chunk without a real token, or of length 0, has the
 each family of poolings.
 """
 
+from attnpool_ref.streaming.means import (
+    logsumexp_state,
+    min_state,
+    noisy_or_state,
+    power_mean_state,
+    softmax_state,
+    sum_state,
+)
 from attnpool_ref.streaming.merging import finalize_state, merge_states
 from attnpool_ref.streaming.pooling import (
     attention_state,
@@ -29,4 +37,10 @@ __all__ = [
     "statistics_state",
     "std_state",
     "weighted_state",
+    "sum_state",
+    "min_state",
+    "noisy_or_state",
+    "power_mean_state",
+    "logsumexp_state",
+    "softmax_state",
 ]

@@ -37,6 +37,11 @@ def check_alike(a, b, kinds):
         raise ValueError(
             f"merge_states: `a` is a {type(a).__name__} but `b` is a {type(b).__name__}, needs states of one kind"
         )
+    for key in getattr(a, "settings", ()):
+        if getattr(a, key) != getattr(b, key):
+            raise ValueError(
+                f"merge_states: `a` has {key}={getattr(a, key)} but `b` has {key}={getattr(b, key)}, needs the same"
+            )
     if a.shape != b.shape:
         raise ValueError(
             f"merge_states: `a` has shape {a.shape} but `b` has {b.shape}, needs states of equal widths and batch axes"

@@ -22,12 +22,14 @@ class Variant:
       weights: shape of what ``return_weights=True`` adds, where there is such an argument; of one array alternatives
         by rank, as arguments have them.
       rules: what the shapes cannot say.
-      options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
+      options: static arguments: a tuple of names, or "flag", "axis", "size", "count" (both from 0) or
+        "positive" (from 1).
       refused: (option, value, reason) of what a neighbouring row takes and this one cannot; True of a flag.
       module: the class that owns the parameters, if any.
       state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
       layouts: beside the dense one, in which its tokens may lie: "segments", "states", "mesh".
       ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
+      unit: its data are probabilities, numbers from 0 to 1.
       norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
       arguments: what ``shapes`` says of each argument, by name.
       results: the axes of each array of the result.
@@ -50,6 +52,7 @@ class Variant:
     layouts: tuple[str, ...] = ()
     ordered: str = ""
     norms: bool = False
+    unit: bool = False
     arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
     results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     weight_results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)

@@ -2,7 +2,7 @@
 
 import re
 
-from attnpool_ref.variants import pooling, statistics
+from attnpool_ref.variants import means, pooling, statistics
 from attnpool_ref.variants.row import Variant
 
 OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
@@ -25,6 +25,7 @@ def packed(row):
         options=OPTIONS | row.options,
         ordered=row.ordered,
         norms=row.norms,
+        unit=row.unit,
     )
 
 
@@ -50,7 +51,7 @@ _CROSS = Variant(
     ),
 )
 
-_DENSE = (*pooling.ROWS, *statistics.ROWS)
+_DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS)
 """The families of one sequence."""
 
 ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts), _CROSS)

@@ -1,8 +1,35 @@
 """The table's rows: the states of chunks."""
 
+from attnpool_ref.variants import means
 from attnpool_ref.variants.row import Variant
 
 _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
+
+
+def _chunked(row, equation):
+    """The row of ``…_state`` with the arguments and options of a dense one."""
+    return Variant(
+        f"{row.name.removesuffix('_pooling')}_state",
+        family="streaming",
+        shapes=row.shapes,
+        source=row.source,
+        equation=equation,
+        rules=row.rules,
+        options=row.options,
+        state=row.name,
+        unit=row.unit,
+    )
+
+
+_EXPONENTIALS = "top = max scale x_l, sum over real l of exp(scale x_l - top) and of exp(scale x_l - top) - 1, N"
+_OF_MEANS = {
+    "sum_pooling": "sum over real l of x_l",
+    "min_pooling": "min over real l of x_lc, and how many reach it",
+    "noisy_or_pooling": "1 - product over real l of (1 - x_lc)",
+    "power_mean_pooling": f"{_EXPONENTIALS}, of ln max(x_l, epsilon) under the scale p",
+    "logsumexp_pooling": _EXPONENTIALS,
+    "softmax_pooling": "top = max scale x_l, sum over real l of exp(scale x_l - top) and of exp(scale x_l - top) x_l",
+}
 
 ROWS = (
     Variant(
@@ -73,4 +100,5 @@ ROWS = (
         equation=f"{_ATTENTION}, for each head h and query i: s = (q_i W_q^h + b_q^h) . (x W_k^h) / sqrt(c)",
         state="multi_head_attention_pooling",
     ),
+    *(_chunked(row, _OF_MEANS[row.name]) for row in means.ROWS if "states" in row.layouts),
 )

@@ -22,7 +22,7 @@ def test_dtype_is_what_data_and_parameters_are_cast_to(case, kind):
 def test_without_a_dtype_data_and_parameters_decide(case, kind):
     data, masks = case.draw(jnp.bfloat16)
     got = jax.eval_shape(lambda: kind.call(case, case.parameters(), data, masks, **deterministic(case)))
-    wide = np.float32 if case.owns else jnp.bfloat16  # a number decides nothing, but every module has a vector too
+    wide = np.float32 if any(case.owns.values()) else jnp.bfloat16  # a number decides nothing
     assert {part.dtype for part in jax.tree.leaves(got)} == {jnp.dtype(wide)}
 
 

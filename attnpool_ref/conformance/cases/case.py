@@ -38,8 +38,8 @@ ANY_RANK = ("...", "n", "m")
 NUMBER = 0.75
 """What a number is, where nothing else is asked of it."""
 
-NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5}
-"""A bandwidth and a tolerance that about half of the vectors that are drawn lie within."""
+NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "q": 0.40625}
+"""A bandwidth and a tolerance that about half of the vectors that are drawn lie within; a quantile between two tokens."""
 
 
 @dataclass(frozen=True)

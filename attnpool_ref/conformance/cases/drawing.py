@@ -43,7 +43,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
         axes[key] = tuple(a for a in own if a != "..." or key not in shared)
         shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
         masked = arguments[argument.mask].shapes[0] if argument.kind == "lengths" else ()
-        values[key] = _values(key, argument, masked, axes[key], shape, rng, index, known, len(batch))
+        values[key] = _values(key, argument, masked, axes[key], shape, rng, index, known, len(batch), row.unit)
         if argument.kind == "segments" and options.get("indices_are_sorted"):
             values[key] = np.sort(values[key])
         if row.norms and argument.kind == "data":
@@ -54,8 +54,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
 
 
-def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
-    """The numbers of an argument; ``masked`` are the axes of the mask in whose place it stands."""
+def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank, unit):
+    """The numbers of an argument; ``masked`` are the axes of the mask in whose place it stands, ``unit`` asks for 0 to 1."""
     if argument.kind == "mask":
         return _mask(axes, shape, rng, index, batch_rank)
     if argument.kind == "bool":
@@ -68,9 +68,9 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
         return np.asarray(5)
     if argument.kind == "segments":
         return _segments(shape, rng, index, known["num_segments"])
-    if argument.kind == "number":
+    if argument.numeric and shape == ():
         return np.float64(NUMBERS.get(key, NUMBER))
-    draws = rng.standard_normal(shape)
+    draws = rng.uniform(size=shape) if unit and argument.kind == "data" else rng.standard_normal(shape)
     if key == "dropout_multiplier":
         draws = (rng.random(shape) < 0.75) / 0.75
     elif key == "weights":

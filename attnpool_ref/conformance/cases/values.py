@@ -28,11 +28,11 @@ def extremes(main):
         yield main.with_values("scores of -inf", scores=some)
     elif values.get("scale") is not None:
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
-        yield main.with_values("scores below -1e9", **low, scale=np.float64(-1e10))
+        yield main.with_values("scores below -1e9", **(low | {"scale": np.float64(-1e10)}))
     elif main.given("parameter") and main.given("mask"):
         low = {k: np.abs(values[k]) for k in main.given("data")}
         yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
-    if not main.row.norms and "scores" not in values and main.given("data"):
+    if not main.row.norms and not main.row.unit and "scores" not in values and main.given("data"):
         yield main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
 
 
@@ -94,7 +94,7 @@ def far_from_zero(main):
 
     Far from data that stay, a distance is rounded by itself: no implementation is better there.
     """
-    if main.row.name in CHOOSING:
+    if main.row.name in CHOOSING or main.row.unit:
         return
     data = [k for k in main.given("data") if main.values[k].dtype.kind == "f"]
     normalized = ["query"] if main.options.get("normalize_query") and "query" in data else []
@@ -121,6 +121,8 @@ def cancelling(main):
 TIED = frozenset(
     {
         "max_pooling",
+        "min_pooling",
+        "top_k_pooling",
         "cross_attention_pooling",
         "cross_attention_pooling_all_pairs",
         "code_wise_attention",

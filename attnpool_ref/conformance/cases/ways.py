@@ -83,8 +83,8 @@ def single_ways(row):
 
 
 def defaults_of(row):
-    """The options of a plain call, but for an axis and a normalisation, which are left to their defaults."""
-    return {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize")}
+    """The options of a plain call, but for an axis and flags that are on, which are left to their defaults."""
+    return {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize", "mean")}
 
 
 def _optional(row):
@@ -118,4 +118,4 @@ def _text(axes):
 
 
 def _default(allowed):
-    return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2}[allowed]
+    return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2, "positive": 2}[allowed]
