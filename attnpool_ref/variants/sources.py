@@ -1,6 +1,7 @@
 """Where the variants come from."""
 
 SOURCES = {
+    "ba2016": "Ba, Kiros, Hinton: Layer normalization. 2016.",
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
     "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. "
@@ -14,6 +15,7 @@ SOURCES = {
     "peters2019": "Peters, Niculae, Martins: Sparse sequence-to-sequence models. ACL 2019.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
+    "shazeer2020": "Shazeer: GLU variants improve transformer. 2020.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
     "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "
     "COLING 2016.",
