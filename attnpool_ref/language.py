@@ -84,6 +84,12 @@ class Argument:
         return tuple(axis for axis in self.shapes[0] if axis != "...")
 
 
+class OrFunction(tuple):
+    """Names of which an option takes one; or a function, in the place of a name."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Equal:
     """Two axes are one if any of ``names`` is given (``present``), or if none is."""
