@@ -15,7 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref.language import INTEGERS, Argument, Equal, Excludes, MayBeEmpty, Needs, arguments_of, terms
+from attnpool_ref.language import (
+    INTEGERS,
+    Argument,
+    Equal,
+    Excludes,
+    MayBeEmpty,
+    Needs,
+    OrFunction,
+    arguments_of,
+    terms,
+)
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
@@ -195,12 +205,18 @@ def check_values(row, values, call):
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
     """A static argument as a Python value, refused if it is not what the row allows, with the reason if there is one."""
+    if isinstance(allowed, OrFunction) and callable(value):
+        if getattr(type(value), "__hash__", None) is None:
+            raise ValueError(
+                f"{name}: `{key}` is a {type(value).__name__} without a hash, needs a function that has one"
+            )
+        return value
     if isinstance(allowed, tuple):
         if not isinstance(value, str) or value not in allowed:
             reasons = [f": {reason}" for option, unlike, reason in refused if (option, unlike) == (key, value)]
-            raise ValueError(
-                f"{name}: `{key}` is {value!r}, needs one of {', '.join(map(repr, allowed))}{''.join(reasons)}"
-            )
+            or_function = ", or a function (scores, mask) -> weights" if isinstance(allowed, OrFunction) else ""
+            names = ", ".join(map(repr, allowed))
+            raise ValueError(f"{name}: `{key}` is {value!r}, needs one of {names}{or_function}{''.join(reasons)}")
         return value
     needs = "True or False" if allowed == "flag" else "an integer"
     if getattr(value, "shape", None) == () and kind_of(getattr(value, "dtype", None)):
@@ -222,6 +238,18 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
     if isinstance(value, bool) or (allowed in ("size", "count") and number < 0):
         raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least 0")
     return number
+
+
+def check_weights(normalizer, weights, shape):
+    """Refuses what a function in a normaliser's place returned, if it is no array of numbers of the scores' shape."""
+    name = getattr(normalizer, "__name__", type(normalizer).__name__)
+    refuse_non_numeric(name, "weights", weights)
+    if kind_of(weights.dtype) == "c":
+        raise ValueError(f"{name}: `weights` has dtype {weights.dtype}, needs real numbers")
+    if tuple(weights.shape) != tuple(shape):
+        raise ValueError(
+            f"{name}: `weights` has shape {axes_text(weights.shape)}, needs that of the scores, {axes_text(shape)}"
+        )
 
 
 def check_dtype(name, key, value, role="data"):

@@ -86,6 +86,12 @@ class Argument:
         return tuple(axis for axis in self.shapes[0] if axis != "...")
 
 
+class OrFunction(tuple):
+    """Names of which an option takes one; or a function, in the place of a name."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Equal:
     """Two axes are one if any of ``names`` is given (``present``), or if none is."""
@@ -125,7 +131,8 @@ class Shaped:
     def holds(self, values):
         """Whether the argument has the shape in a call of these values, options among them."""
         found = values.get(self.name)
-        return self.present == (found is not None if self.value is None else found == self.value)
+        there = found is not None and found is not False if self.value is None else found == self.value
+        return self.present == there
 
 
 @dataclass(frozen=True)

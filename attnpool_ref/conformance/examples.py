@@ -88,7 +88,7 @@ def _way(row, choose):
         if key == "axis":
             options[key] = choose((-1, -2))
         elif isinstance(allowed, tuple):
-            options[key] = choose(allowed)
+            options[key] = choose(drawing.values_of(allowed))
         else:
             options[key] = choose({"flag": (False, True), "size": (6, 1, 9, 0), "count": (2, 1, 3)}[allowed])
     for key, argument in row.arguments.items():

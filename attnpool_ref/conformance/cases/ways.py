@@ -1,5 +1,6 @@
 """The ways to call a row: which arguments are given, and with which options."""
 
+from attnpool_ref.conformance.cases.functions import text_of, values_of
 from attnpool_ref.language import Equal, Needs, Shaped
 
 PROMISES = frozenset({"indices_are_sorted"})
@@ -26,8 +27,8 @@ def configurations(row):
         yield "with lengths", full + lengths, defaults | flags
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple):
-            for value in allowed[1:]:
-                yield f"{key}={value}", masks + full, defaults | flags | {key: value}
+            for value in values_of(allowed)[1:]:
+                yield f"{key}={text_of(value)}", masks + full, defaults | flags | {key: value}
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
         elif allowed == "flag" and key not in flags:
@@ -79,8 +80,8 @@ def single_ways(row):
             yield f"`{key}` alone", [*_needed(row, key, row.arguments), key], defaults | needed
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple) and masks:
-            for value in allowed[1:]:
-                yield f"{key}={value} without masks", full, defaults | _flags(row, full) | {key: value}
+            for value in values_of(allowed)[1:]:
+                yield f"{key}={text_of(value)} without masks", full, defaults | _flags(row, full) | {key: value}
         elif allowed == "axis":
             yield "axis=1", masks, defaults | {key: 1}
 
