@@ -48,7 +48,7 @@ def test_an_initialiser_sees_the_fan_in_first_and_its_values_stand_where_they_be
         fan = case.fans[parameter.name]
         assert (fan, value.size // fan) in seen
         axes = [axis for axis in parameter.axes if axis[-1] != "?" or value.ndim == len(parameter.axes)]
-        out = [i for i, axis in enumerate(axes) if axis not in parameter.over]
+        out = [i for i in range(len(axes)) if i not in parameter.contracted(axes)]
         columns = np.moveaxis(value, out, range(-len(out), 0)).reshape(fan, -1)
         np.testing.assert_array_equal(columns, np.arange(value.size).reshape(fan, -1))
 

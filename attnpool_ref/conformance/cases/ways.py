@@ -35,7 +35,11 @@ def configurations(row):
             value = key in PROMISES
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
         elif allowed == "flag" and key not in defaults:  # it is on by itself, as those that ask for it want it
-            yield f"{key}=False", masks + [k for k in full if key not in _needed(row, k)], defaults | flags | {key: False}
+            yield (
+                f"{key}=False",
+                masks + [k for k in full if key not in _needed(row, k)],
+                defaults | flags | {key: False},
+            )
     for key in full:
         if any(_turns_on(rule, key) for rule in row.relations):
             yield f"with {key}", [*masks, *_needed(row, key, arguments), key], defaults

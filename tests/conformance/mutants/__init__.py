@@ -18,6 +18,18 @@ from conformance.mutants import (
     streaming,
 )
 
-FAMILIES = (masks, normalizers, scores, attention, pooling, layers, segments, pairs, decomposition, relations, streaming)
+FAMILIES = (
+    masks,
+    normalizers,
+    scores,
+    attention,
+    pooling,
+    layers,
+    segments,
+    pairs,
+    decomposition,
+    relations,
+    streaming,
+)
 
 MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}
