@@ -49,7 +49,7 @@ def pma(package, x, mask=None, *, variant="author", query, **parameters):
     pooled, weights = package.multi_head_attention_pooling(
         x, mask, query=query, scale=scale, **heads, return_weights=True
     )
-    hidden = start + pooled
+    hidden = np.add(start, pooled)
     if parameters.get("norm_scale") is not None:
         hidden = package.layer_norm(hidden, *_norm(parameters, "norm"), epsilon=1e-5)
     result = package.residual_feed_forward(hidden, mlp_kernel, mlp_bias, normalize=False, activation="relu")
@@ -67,7 +67,7 @@ def attentive_probe(package, x, mask=None, *, variant="vjepa", query, epsilon=1e
         return np.mean(pooled, -2), weights
     x = package.layer_norm(_clean(x, mask), *_norm(parameters, "norm"), epsilon=epsilon)
     pooled, weights = package.multi_head_attention_pooling(x, mask, query=query, **heads, return_weights=True)
-    return _perceptron(package, query + pooled, parameters, "mlp_norm", epsilon=epsilon), weights
+    return _perceptron(package, np.add(query, pooled), parameters, "mlp_norm", epsilon=epsilon), weights
 
 
 def capi(package, x, mask=None, **parameters):

@@ -102,13 +102,13 @@ def test_a_head_as_a_recipe_gives_what_its_source_gives(package, name, options, 
 
 @every_package
 def test_more_recipes_give_what_their_sources_give(package):
-    """timm's head without a norm layer, AIM's, and PMA's with the usual scale, which is not the authors'."""
+    """Timm's head without a norm layer, AIM's, and PMA's with the usual scale, which is not the authors'."""
     latent = head_formulas.attention_pool_latent(package, X, **QUERY, **heads(), **MLP)
     assert_printed(latent, [(0.233316, 0.099843, -0.125426, -0.235379)], "float32")
     aim, _ = head_formulas.attentive_probe(package, X, **SPLIT, **OF_AIM, variant="aim")
     assert_printed(aim, (0.210382, 0.294781, 0.129751, -0.131084), "float32")
     start = np.ravel(QUERY["query"]) @ INNER["query_kernel"].reshape(D, D) + np.ravel(INNER["query_bias"])
-    hidden = start + package.multi_head_attention_pooling(X, **QUERY, **INNER)
+    hidden = start[None] + package.multi_head_attention_pooling(X, **QUERY, **INNER)
     usual = package.residual_feed_forward(hidden, *OF_QUERY.values(), normalize=False, activation="relu")
     assert_printed(usual, [(0.314721, 0.376757, 0.357281, -0.038892)], "float32")
 
