@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import jax.typing
@@ -12,6 +12,9 @@ from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttenti
 from attnpool_flax.modules.attention import LocationAttention as LocationAttention
 from attnpool_flax.modules.attention import MultiHeadAttention as MultiHeadAttention
 from attnpool_flax.modules.attention import TanhSumAttention as TanhSumAttention
+from attnpool_flax.modules.heads import AttentionalPooler as AttentionalPooler
+from attnpool_flax.modules.heads import AttentionPool2d as AttentionPool2d
+from attnpool_flax.modules.heads import MAPHead as MAPHead
 from attnpool_flax.modules.pairs import BiDAFAttention as BiDAFAttention
 from attnpool_flax.modules.pairs import CodeWiseAttention as CodeWiseAttention
 from attnpool_flax.modules.pairs import CrossAttentionPool as CrossAttentionPool
@@ -19,6 +22,8 @@ from attnpool_flax.modules.pairs import MaskAttention as MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool as AttentionPool
 from attnpool_flax.modules.pooling import MultiHeadAttentionPool as MultiHeadAttentionPool
 from attnpool_flax.modules.pooling import WeightedPool as WeightedPool
+from attnpool_flax.modules.probes import PMA as PMA
+from attnpool_flax.modules.probes import AttentiveProbe as AttentiveProbe
 from attnpool_flax.modules.relations import FieldAttentionPool as FieldAttentionPool
 from attnpool_flax.modules.relations import LabelAttention as LabelAttention
 from attnpool_flax.modules.relations import RelationVector as RelationVector
@@ -52,6 +57,8 @@ __all__ = [
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "masked_sigmoid",
+    "hardmax",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
@@ -77,6 +84,8 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "layer_norm",
+    "residual_feed_forward",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -123,6 +132,11 @@ __all__ = [
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "MAPHead",
+    "AttentionalPooler",
+    "AttentionPool2d",
+    "PMA",
+    "AttentiveProbe",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -143,6 +157,10 @@ def masked_softmax(
 ) -> Array: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
+def masked_sigmoid(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
+) -> Array: ...
+def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> Array: ...
 def dot_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
 def scaled_dot_score(
@@ -207,7 +225,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -220,7 +239,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -233,7 +253,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -631,14 +652,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -652,14 +677,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -673,20 +702,41 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
+) -> Array: ...
+def residual_feed_forward(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    *,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    activation: Literal["gelu", "gelu_tanh", "relu", "geglu"] = "gelu",
+    epsilon: ArrayLike = 1e-06,
+    precision: PrecisionLike = None,
+) -> Array: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -802,14 +852,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -824,14 +877,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -846,14 +902,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1328,10 +1387,12 @@ def multi_head_attention_state(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...

@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
@@ -24,6 +24,8 @@ __all__ = [
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "masked_sigmoid",
+    "hardmax",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
@@ -49,6 +51,8 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "layer_norm",
+    "residual_feed_forward",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -93,6 +97,10 @@ def masked_softmax(
 ) -> NDArray[Any]: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
+def masked_sigmoid(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
+) -> NDArray[Any]: ...
+def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> NDArray[Any]: ...
 def dot_score(query: ArrayLike, key: ArrayLike) -> NDArray[Any]: ...
 def scaled_dot_score(query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None) -> NDArray[Any]: ...
@@ -125,7 +133,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -136,7 +145,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -147,7 +157,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -468,14 +479,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -486,14 +501,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -504,17 +523,37 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
+) -> NDArray[Any]: ...
+def residual_feed_forward(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    *,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    activation: Literal["gelu", "gelu_tanh", "relu", "geglu"] = "gelu",
+    epsilon: ArrayLike = 1e-06,
+) -> NDArray[Any]: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -621,14 +660,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -641,14 +683,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -661,14 +706,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1063,10 +1111,12 @@ def multi_head_attention_state(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
 ) -> MultiHeadAttentionState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(

@@ -18,6 +18,7 @@ SOURCES = {
     "patro2018": "Patro, Namboodiri: Differential attention for visual question answering. CVPR 2018.",
     "peters2019": "Peters, Niculae, Martins: Sparse sequence-to-sequence models. ACL 2019.",
     "ramapuram2025": "Ramapuram et al.: Theory, analysis, and best practices for sigmoid self-attention. ICLR 2025.",
+    "psomas2023": "Psomas, Kakogeorgiou, Karantzalos, Avrithis: Keep it SimPool. ICCV 2023.",
     "radford2021": "Radford et al.: Learning transferable visual models from natural language supervision (CLIP). ICML 2021.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
