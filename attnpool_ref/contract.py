@@ -223,8 +223,9 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
         number = operator.index(value)
     except TypeError:
         raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}") from None
-    if isinstance(value, bool) or (allowed in ("size", "count") and number < 0):
-        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least 0")
+    least = 1 if allowed == "positive" else 0
+    if isinstance(value, bool) or (allowed != "axis" and number < least):
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least {least}")
     return number
 
 

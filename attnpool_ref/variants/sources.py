@@ -3,6 +3,7 @@
 SOURCES = {
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
+    "jang2017": "Jang, Gu, Poole: Categorical reparameterization with Gumbel-softmax. ICLR 2017.",
     "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. "
     "COLING 2022.",
     "luong2015": "Luong, Pham, Manning: Effective approaches to attention-based neural machine translation. EMNLP 2015.",
@@ -16,6 +17,7 @@ SOURCES = {
     "ramapuram2025": "Ramapuram et al.: Theory, analysis, and best practices for sigmoid self-attention. ICLR 2025.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
+    "shazeer2017": "Shazeer et al.: Outrageously large neural networks: the sparsely-gated mixture-of-experts layer. ICLR 2017.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
     "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "
     "COLING 2016.",

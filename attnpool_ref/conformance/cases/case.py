@@ -38,7 +38,7 @@ ANY_RANK = ("...", "n", "m")
 NUMBER = 0.75
 """What a number is, where nothing else is asked of it."""
 
-NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5}
+NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "alpha": 1.25}
 """A bandwidth and a tolerance that about half of the vectors that are drawn lie within."""
 
 
