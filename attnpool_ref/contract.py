@@ -146,14 +146,14 @@ def resolve(row, values):
                 raise ValueError(f"{name}: `{next(iter(given))}` has shape (), needs at least one axis")
             normalize_axis(name, values[key], first.ndim)
     _check_company(row, values)
-    batch = _batch(name, arguments, given)
-    sizes = _sizes(row, given, values)
+    batch = _batch(row, given)
+    sizes = _sizes(row, given, values, batch)
     targets, limits = {}, {}
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind == "data" and argument.batched:
-            own = value.shape[value.ndim - len(argument.own) :] if value.ndim else ()
-            targets[key] = batch + tuple(own)
+        if argument.kind in ("data", "index") and argument.batched:
+            rank = len(_own(_alternative(row, argument, value, batch)))
+            targets[key] = batch + tuple(value.shape[value.ndim - rank :] if value.ndim else ())
         elif argument.kind in ("mask", "stretch"):
             targets[key] = _check_broadcast(name, argument, value, batch, sizes)
         elif argument.kind == "int":
@@ -182,6 +182,8 @@ def check_values(row, values, call):
                 raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
         elif argument.kind == "position" and _on_host(value) and int(value) < 0:
             raise ValueError(f"{row.name}: `{key}` has the value {int(value)}, needs at least 0")
+        elif argument.kind == "index" and _on_host(value):
+            _check_index(row, key, values, call)
         elif argument.kind == "segments" and _on_host(value) and np.size(value):
             low, high, count = int(np.min(value)), int(np.max(value)), call.sizes["num_segments"]
             if low < 0 or high >= count:
@@ -272,6 +274,23 @@ def check_dtype(name, key, value, role="data"):
         raise ValueError(f"{name}: `weights` has dtype bool, needs numbers; did you mean `mask=`?")
 
 
+def _check_index(row, key, values, call):
+    """Refuses an index beyond `max_length`; what a mask on the host calls padding may hold anything, one elsewhere all."""
+    value, limit = values[key], values["max_length"]
+    for argument in row.arguments.values():
+        mask = values[argument.name]
+        if argument.kind == "mask" and mask is not None:
+            if not _on_host(mask):
+                return
+            real = np.broadcast_to(mask, call.targets[argument.name]).astype(bool)
+            value = np.broadcast_to(value, call.targets[key])[real]
+    if np.size(value):
+        low, high = int(np.min(value)), int(np.max(value))
+        if low < 0 or high >= limit:
+            wrong = low if low < 0 else high
+            raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to `max_length` - 1 = {limit - 1}")
+
+
 def _on_host(value):
     return isinstance(value, (np.ndarray, np.generic))
 
@@ -299,14 +318,16 @@ def _check_company(row, values):
                 raise ValueError(f"{row.name}: `{a}` is given without `{b}`; did you mean `{b}=True`?")
 
 
-def _batch(name, arguments, given):
+def _batch(row, given):
     """The batch axes that the data arguments have."""
-    batch, donor = (), None
+    name, arguments, batch, donor = row.name, row.arguments, (), None
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind != "data" or not argument.batched:
+        if argument.kind not in ("data", "index") or not argument.batched:
             continue
         rank = len(argument.own)
+        if len(argument.shapes) > 1:  # the data before it say how many batch axes there are
+            rank = len(_own(_alternative(row, argument, value, batch)))
         if value.ndim < max(rank, 1):
             raise ValueError(f"{name}: `{key}` has shape {axes_text(value.shape)}, needs {argument}")
         own = tuple(value.shape[: value.ndim - rank])
@@ -326,9 +347,10 @@ def _batch(name, arguments, given):
     return batch
 
 
-def _sizes(row, given, values):
+def _sizes(row, given, values, batch):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
     sizes, owners, arguments = {key: values[key] for key in COUNTS if key in row.options}, {}, row.arguments
+    sizes |= row.sizes
     same = unions(row, values)
     may_be_0 = {rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)}
 
@@ -350,10 +372,9 @@ def _sizes(row, given, values):
     pending = []
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments"):
+        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index"):
             continue
-        axes = _alternative(row.name, argument, value)
-        own = [a for a in axes if a != "..."]
+        own = _own(_alternative(row, argument, value, batch))
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
                 settle(key, argument, value, axis, size)
@@ -399,13 +420,23 @@ def unions(row, values):
     return {axis: find(axis) for axis in same}
 
 
-def _alternative(name, argument, value):
-    """The alternative of the argument's shapes that fits the value's rank."""
-    for axes in argument.shapes:
-        own = len([a for a in axes if a != "..."])
-        if value.ndim == own or ("..." in axes and value.ndim >= max(own, 1)):
-            return axes
-    raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+def _alternative(row, argument, value, batch):
+    """The alternative of the argument's shapes that fits the value's rank beside the batch axes."""
+    shapes = argument.shapes
+    if argument.batched and len(shapes) > 1:
+        fitting = [axes for axes in shapes if value.ndim == len(_own(axes)) + len(batch)]
+        fitting += [axes for axes in shapes[:1] if value.ndim == len(_own(axes))]
+    else:
+        fitting = [axes for axes in shapes if value.ndim == len(_own(axes))]
+        fitting += [axes for axes in shapes if "..." in axes and value.ndim >= max(len(_own(axes)), 1)]
+    if not fitting:
+        raise ValueError(f"{row.name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+    return fitting[0]
+
+
+def _own(axes):
+    """The axes that are no batch axes."""
+    return [axis for axis in axes if axis != "..."]
 
 
 def _check_broadcast(name, argument, value, batch, sizes):

@@ -119,7 +119,7 @@ def _finalize(function, language):
 def _function(row, signature, language):
     if row.state:
         return _definition(row, signature, _kind(row))
-    pooled = _result(row.results, language.mask_result if row.family == "masks" else language.result)
+    pooled = _result(row.results, language.mask_result if row.name.endswith("_to_mask") else language.result)
     if not row.weights:
         return _definition(row, signature, pooled)
     both = f"tuple[{pooled}, {_result(row.weight_results, language.result)}]"

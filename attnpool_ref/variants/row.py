@@ -41,7 +41,7 @@ class Variant:
       results: the axes of each array of the result.
       weight_results: the axes of each array that ``return_weights=True`` adds.
       relations: the rules as objects.
-      sizes: sizes of axes that are what they are, as a module's own parameters make them; empty in the table.
+      sizes: sizes of axes that are what they are, as a module's own parameters make them, or as the row says.
     """
 
     name: str
