@@ -9,6 +9,7 @@ from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.normalizers import softmax
 from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import power_of_two
 from attnpool_flax.scores import dot
@@ -78,6 +79,8 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
     Array([2.], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
+    if weights is not None and weights.ndim == x.ndim:
+        return channel_average(DenseChannels(tokens), weights)
     if axis_name is not None and weights is not None:
         return tokens.average(tokens.kept(weights))
     return weighted_average(tokens, weights)
@@ -91,6 +94,20 @@ def weighted_average(tokens, weights):
     weights = weights / tokens.each(power_of_two(tokens.most_of(jnp.abs(weights))))  # the sum may overflow
     total = tokens.each(tokens.sum_of(weights))
     return tokens.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
+
+
+def channel_average(channels, weights):
+    """Averages under given weights of each channel, of tokens in any layout."""
+    x, weights = channels.kept(channels.x), channels.kept(weights)
+    if channels.axis_name is not None:  # no device knows the largest weight of all: products with x must not overflow
+        total, pooled = channels.sums(weights, weights * x)
+        return jnp.where(total == 0, 0, pooled / jnp.where(total == 0, 1, total))
+    largest = jnp.maximum(channels.largest(jnp.abs(weights)), 0)
+    weights = weights / channels.each(power_of_two(largest))  # the sum may overflow
+    (total,) = channels.sums(weights)
+    total = channels.each(total)
+    (pooled,) = channels.sums(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * x)
+    return channels.done(pooled)
 
 
 @implementation(as_they_come=("x",))

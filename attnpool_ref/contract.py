@@ -245,6 +245,7 @@ def check_weights(normalizer, weights, shape):
 
 def check_dtype(name, key, value, role="data"):
     """Raises a ValueError if an argument of this kind cannot have the dtype of ``value``."""
+    role = "mask" if role == "bool" and key not in _MEANING else role
     dtype, kind = value.dtype, kind_of(value.dtype)
     if role == "mask" and kind == "f":
         raise ValueError(

@@ -129,13 +129,15 @@ def _token_at(x, mask, position):
 def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     r"""Averages the real tokens under given weights.
 
-    .. math:: o = \frac{\sum_{l : k_l} w_l x_l}{\sum_{l : k_l} w_l}
+    .. math:: o_c = \frac{\sum_{l : k_l} w_{lc} x_{lc}}{\sum_{l : k_l} w_{lc}}
 
-    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty.
+    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty, or
+    that channel of it where each has its own weights. What weights hold at padding is never read.
 
     Args:
       x: [..., L, d] tokens.
-      weights: [L] for all examples or [..., L]; None is uniform.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank beside that of x
+        says which. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
@@ -151,11 +153,13 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     >>> weighted_pooling([[1.0], [4.0], [99.0]], [2.0, 1.0, 5.0], [True, True, False])
     array([2.])
     """
-    weights = np.where(mask, 1.0 if weights is None else weights, 0)
-    weights = weights / power_of_two(np.max(np.abs(weights), -1, keepdims=True, initial=0))  # the sum may overflow
-    total = np.sum(weights, -1, keepdims=True)
+    if weights is None or weights.ndim < x.ndim:
+        weights = np.where(mask, 1.0 if weights is None else weights, 0)[..., None]
+    weights = np.where(mask[..., None], weights, 0)
+    weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # the sum may overflow
+    total = np.sum(weights, -2, keepdims=True)
     weights = np.where(total == 0, 0, weights / np.where(total == 0, 1, total))
-    return _average(weights, x, mask)
+    return np.sum(weights * np.where(mask[..., None], x, 0), -2)
 
 
 def _average(weights, x, mask):

@@ -2,8 +2,9 @@
 
 from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
-from attnpool_flax.pooling import attended_by_heads, attention, fold_queries, weighted_average
+from attnpool_flax.pooling import attended_by_heads, attention, channel_average, fold_queries, weighted_average
 from attnpool_flax.reductions import Packed
+from attnpool_flax.reductions.channels import PackedChannels
 
 
 @implementation(as_they_come=("x",))
@@ -61,7 +62,10 @@ def segment_weighted_pooling(
     Array([[2.],
            [5.]], dtype=float32)
     """
-    return weighted_average(Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation), weights)
+    tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation)
+    if weights is not None and weights.ndim == x.ndim:
+        return channel_average(PackedChannels(tokens), weights)
+    return weighted_average(tokens, weights)
 
 
 @implementation(as_they_come=("x",))

@@ -186,7 +186,9 @@ class _Call:
                 yield self._with(text, ValueError, key, longer(value, place))
 
     def _of_index(self, key, value):
-        here = frozenset(self.values) if self.subject.adapter.name == "jax" else frozenset()  # the mask says which are read
+        here = (
+            frozenset(self.values) if self.subject.adapter.name == "jax" else frozenset()
+        )  # the mask says which are read
         for title, end in (("is negative", -1), ("is beyond `max_length`", self.values["max_length"])):
             yield Refusal(f"`{key}` {title}", ValueError, self.values | {key: np.full_like(value, end)}, here)
         yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))

@@ -8,6 +8,7 @@ from attnpool_ref.rounding import power_of_two
 from attnpool_ref.states import (
     NOWHERE,
     AttentionState,
+    ChannelState,
     FirstState,
     LastState,
     MaxState,
@@ -141,12 +142,13 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      weights: [L] for all examples or [..., L]; None is 1.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel, in all chunks alike: their
+        rank beside that of x says which. None is 1.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
 
     Returns:
-      A ``WeightedState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      A ``WeightedState``, of weights for each channel a ``ChannelState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
       [..., d].
 
     Raises:
@@ -159,13 +161,19 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
     >>> finalize_state(whole)
     array([4.5])
     """
-    weights = np.where(mask, 1.0 if weights is None else weights, 0)
-    largest = np.max(np.abs(weights), -1, initial=0)
+    by_channel = weights is not None and weights.ndim == x.ndim
+    if not by_channel:
+        weights = np.where(mask, 1.0 if weights is None else weights, 0)[..., None]
+    weights = np.where(mask[..., None], weights, 0)
+    largest = np.max(np.abs(weights), -2, initial=0)
     size = np.where(largest == 0, 0, power_of_two(largest))
-    weights = weights / np.where(size == 0, 1, size)[..., None]
-    mass = np.sum(np.abs(weights), -1)
-    weights = weights / part_of(mass)[..., None]
-    return WeightedState(size, mass, np.sum(weights, -1), np.sum(weights[..., None] * _clean(x, mask), -2))
+    weights = weights / np.where(size == 0, 1, size)[..., None, :]
+    mass = np.sum(np.abs(weights), -2)
+    weights = weights / part_of(mass)[..., None, :]
+    total, pooled = np.sum(weights, -2), np.sum(weights * _clean(x, mask), -2)
+    if by_channel:
+        return ChannelState(size, mass, total, pooled)
+    return WeightedState(size[..., 0], mass[..., 0], total[..., 0], pooled)
 
 
 def _clean(x, mask):

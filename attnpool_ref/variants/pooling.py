@@ -40,7 +40,7 @@ ROWS = (
     Variant(
         "weighted_pooling",
         family="pooling",
-        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="notebook001",
         equation="o = sum over real l of w_l x_l / sum over real l of w_l",
         layouts=LAYOUTS,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SIZES, Case, generator
+from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SEQUENCES, SIZES, Case, generator
 from attnpool_ref.language import terms
 
 
@@ -77,7 +77,8 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
         draws = (rng.random(shape) < 0.75) / 0.75
     elif key == "weights":
         draws = 1 + 0.25 * draws
-        draws[..., 1::4] = -0.375
+        of_tokens = draws if axes[-1] in SEQUENCES else np.swapaxes(draws, -1, -2)
+        of_tokens[..., 1::4] = -0.375
     elif key.endswith("norm_scale"):
         draws = 1 + 0.25 * draws
     elif argument.kind == "parameter" and len(shape) > 1:
