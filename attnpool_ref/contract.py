@@ -10,12 +10,22 @@ import inspect
 import math
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, OrFunction, terms
+from attnpool_ref.language import (
+    INTEGERS,
+    Argument,
+    Equal,
+    Excludes,
+    MayBeEmpty,
+    Needs,
+    OrFunction,
+    arguments_of,
+    terms,
+)
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
@@ -40,6 +50,7 @@ class Call:
       dtype: the result's dtype, or None where integers alone decide nothing.
       targets: for each data array with batch axes, mask and stretched array the shape to which it broadcasts.
       limits: the largest length, for each argument that holds lengths.
+      arguments: the row's arguments, with the shapes that they may have in this call.
     """
 
     batch: tuple[int, ...]
@@ -47,6 +58,7 @@ class Call:
     dtype: np.dtype | None
     targets: dict[str, tuple[int, ...]]
     limits: dict[str, int]
+    arguments: dict[str, Argument] = field(default_factory=dict)
 
 
 @functools.cache
@@ -131,7 +143,7 @@ def resolve(row, values):
       TypeError: an argument is no numeric array, or is None and required.
       ValueError: any other disagreement with the row.
     """
-    name, arguments, given = row.name, row.arguments, {}
+    name, arguments, given = row.name, arguments_of(row, values), {}
     for key, argument in arguments.items():
         value = values[key]
         if value is None and argument.optional:
@@ -146,13 +158,13 @@ def resolve(row, values):
                 raise ValueError(f"{name}: `{next(iter(given))}` has shape (), needs at least one axis")
             normalize_axis(name, values[key], first.ndim)
     _check_company(row, values)
-    batch = _batch(row, given)
-    sizes = _sizes(row, given, values, batch)
+    batch = _batch(name, arguments, given)
+    sizes = _sizes(row, arguments, given, values, batch)
     targets, limits = {}, {}
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind in ("data", "index") and argument.batched:
-            rank = len(_own(_alternative(row, argument, value, batch)))
+            rank = len(_own(_alternative(name, argument, value, batch)))
             targets[key] = batch + tuple(value.shape[value.ndim - rank :] if value.ndim else ())
         elif argument.kind in ("mask", "stretch"):
             targets[key] = _check_broadcast(name, argument, value, batch, sizes)
@@ -163,7 +175,7 @@ def resolve(row, values):
             targets[argument.mask] = full_shape(mask, batch, sizes)
             targets[key] = _check_counts(name, argument, value, batch, sizes)
             limits[key] = sizes[mask[-1]]
-    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits)
+    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits, arguments)
 
 
 def check_values(row, values, call):
@@ -315,20 +327,21 @@ def _check_company(row, values):
                 raise ValueError(f"{row.name}: `{a}` and `{b}` are both given, needs at most one of them")
         elif isinstance(rule, Needs):
             a, b = rule.argument, rule.option
-            if values[a] is not None and not values[b]:
-                raise ValueError(f"{row.name}: `{a}` is given without `{b}`; did you mean `{b}=True`?")
+            if values[a] is not None and (values[b] is None or values[b] is False):
+                repair = f"; did you mean `{b}=True`?" if b in row.options else f", needs `{b}` as well"
+                raise ValueError(f"{row.name}: `{a}` is given without `{b}`{repair}")
 
 
-def _batch(row, given):
+def _batch(name, arguments, given):
     """The batch axes that the data arguments have."""
-    name, arguments, batch, donor = row.name, row.arguments, (), None
+    batch, donor = (), None
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind not in ("data", "index") or not argument.batched:
             continue
         rank = len(argument.own)
         if len(argument.shapes) > 1:  # the data before it say how many batch axes there are
-            rank = len(_own(_alternative(row, argument, value, batch)))
+            rank = len(_own(_alternative(name, argument, value, batch)))
         if value.ndim < max(rank, 1):
             raise ValueError(f"{name}: `{key}` has shape {axes_text(value.shape)}, needs {argument}")
         own = tuple(value.shape[: value.ndim - rank])
@@ -348,10 +361,9 @@ def _batch(row, given):
     return batch
 
 
-def _sizes(row, given, values, batch):
+def _sizes(row, arguments, given, values, batch):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
-    sizes, owners, arguments = {key: values[key] for key in COUNTS if key in row.options}, {}, row.arguments
-    sizes |= row.sizes
+    sizes, owners = {key: values[key] for key in COUNTS if key in row.options} | row.sizes, {}
     same = unions(row, values)
     may_be_0 = {rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)}
 
@@ -375,7 +387,7 @@ def _sizes(row, given, values, batch):
         argument = arguments[key]
         if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index"):
             continue
-        own = _own(_alternative(row, argument, value, batch))
+        own = _own(_alternative(name, argument, value, batch))
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
                 settle(key, argument, value, axis, size)
@@ -421,7 +433,7 @@ def unions(row, values):
     return {axis: find(axis) for axis in same}
 
 
-def _alternative(row, argument, value, batch):
+def _alternative(name, argument, value, batch):
     """The alternative of the argument's shapes that fits the value's rank beside the batch axes."""
     shapes = argument.shapes
     if argument.batched and len(shapes) > 1:
@@ -431,7 +443,7 @@ def _alternative(row, argument, value, batch):
         fitting = [axes for axes in shapes if value.ndim == len(_own(axes))]
         fitting += [axes for axes in shapes if "..." in axes and value.ndim >= max(len(_own(axes)), 1)]
     if not fitting:
-        raise ValueError(f"{row.name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+        raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
     return fitting[0]
 
 

@@ -9,6 +9,7 @@ conformance kit all read it, and find the function itself by its name in any nam
 from attnpool_ref.variants import (
     attention,
     decomposition,
+    layers,
     masks,
     normalizers,
     pairs,
@@ -32,6 +33,7 @@ VARIANTS: tuple[Variant, ...] = sum(
             scores,
             attention,
             pooling,
+            layers,
             segments,
             pairs,
             decomposition,
