@@ -123,6 +123,8 @@ def attention_pooling(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
@@ -131,27 +133,40 @@ def attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys.
 
+    With a bias, or another normaliser than the softmax, products are whole ones ("einsum").
+
     >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Dense(x, mask, implementation, precision, axis_name)
-    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier)
+    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
     return (pooled, weights) if return_weights else pooled
 
 
-def attention(tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier):
+def attention(
+    tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier, bias=None, normalizer="softmax"
+):
     """(pooled [..., d], weights) of tokens in any layout; the mean is the query if None.
 
-    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None.
+    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None; ``bias`` [..., L] is of the scores.
     """
     precision = tokens.precision
     if query is None:
         query = tokens.mean()
     query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
-    multiplier = None if dropout_multiplier is None else dropout_multiplier[..., None, :]
-    pooled, weights = tokens.softmax(query[..., None, :], multiplier)
+    multiplier, bias = (None if array is None else array[..., None, :] for array in (dropout_multiplier, bias))
+    if not isinstance(normalizer, str) or normalizer != "softmax":
+
+        def weigh(scores, mask):  # the caller's function sees no axis of queries
+            return normalize(scores[..., 0, :], None if mask is None else mask[..., 0, :], normalizer)[..., None, :]
+
+        pooled, weights, _ = tokens.weighed(query[..., None, :], weigh, None, bias, multiplier)
+    elif bias is None:
+        pooled, weights = tokens.softmax(query[..., None, :], multiplier)
+    else:
+        pooled, weights, _ = tokens.softmax_with_shares(query[..., None, :], multiplier, bias)
     return pooled[..., 0, :], weights[..., 0, :]
 
 

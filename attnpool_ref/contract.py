@@ -215,7 +215,8 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
         return value
     if isinstance(allowed, tuple):
         if not isinstance(value, str) or value not in allowed:
-            reasons = [f": {reason}" for option, unlike, reason in refused if (option, unlike) == (key, value)]
+            kind = "a function" if callable(value) else value
+            reasons = [f": {reason}" for option, unlike, reason in refused if (option, unlike) == (key, kind)]
             or_function = ", or a function (scores, mask) -> weights" if isinstance(allowed, OrFunction) else ""
             names = ", ".join(map(repr, allowed))
             raise ValueError(f"{name}: `{key}` is {value!r}, needs one of {names}{or_function}{''.join(reasons)}")
@@ -387,7 +388,7 @@ def _sizes(row, arguments, given, values, batch):
         argument = arguments[key]
         if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index"):
             continue
-        own = _own(_alternative(name, argument, value, batch))
+        own = _own(_alternative(row.name, argument, value, batch))
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
                 settle(key, argument, value, axis, size)

@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.attention import attend, project_to_heads
 from attnpool_ref.definition import definition
 from attnpool_ref.layers import layer_norm
-from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.normalizers import normalize
 from attnpool_ref.rounding import power_of_two
 from attnpool_ref.scores import scaled_dot_score
 
@@ -183,13 +183,15 @@ def attention_pooling(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
 ):
     r"""Averages the real tokens by how well they suit a query; without ``query`` nothing is learned.
 
     .. math:: o = \sum_l w_l x_l, \qquad
-              w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c}\Big)
+              w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l\Big)
 
     :math:`\hat q` is the query, or with ``normalize_query`` its layer normalisation
     :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens.
@@ -207,6 +209,9 @@ def attention_pooling(
       query_norm_bias: [d], :math:`\beta`, 0 if None.
       epsilon: :math:`\epsilon`, a number.
       scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      bias: broadcastable to [..., L], :math:`b`; does not decide the result's dtype, and may hold anything at padding.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
+        (scores, mask) -> weights, as in :func:`attend`. Packed tokens take "softmax" and "sigmoid" alone.
       dropout_multiplier: broadcastable to [..., L]; multiplies the weights.
       return_weights: also return the weights, as they are before dropout.
 
@@ -226,7 +231,10 @@ def attention_pooling(
     if query is None:
         query = mean_pooling(x, mask)
     normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
-    weights = masked_softmax(attention_scores(x, query, query_kernel, key_kernel, normalization, scale), mask)
+    scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
+    if bias is not None:
+        scores = scores + np.where(mask, bias, 0)
+    weights = normalize(scores, mask, normalizer)
     applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
     pooled = _average(applied, x, mask)
     return (pooled, weights) if return_weights else pooled

@@ -84,6 +84,8 @@ def segment_attention_pooling(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     indices_are_sorted=False,
     return_weights=False,
@@ -101,7 +103,7 @@ def segment_attention_pooling(
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation, precision)
-    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier)
+    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
     return (pooled, weights) if return_weights else pooled
 
 

@@ -135,6 +135,7 @@ def attention_state(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
     implementation=None,
     precision=None,
 ):
@@ -147,7 +148,9 @@ def attention_state(
     """
     norm = (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
-    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(query[..., None, :])
+    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(
+        query[..., None, :], None if bias is None else bias[..., None, :]
+    )
     return AttentionState(*_with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
 
 

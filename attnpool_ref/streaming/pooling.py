@@ -194,11 +194,12 @@ def attention_state(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
 ):
     r"""Keeps what attention pooling of the whole needs of one chunk: the sums before their division.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
-              t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c}
+              t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l
 
     A query that is the mean of the whole is not known before the end: ``query`` is needed.
 
@@ -214,6 +215,7 @@ def attention_state(
       query_norm_bias: [d], 0 if None.
       epsilon: of the normalisation, a number.
       scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      bias: broadcastable to [..., L] of the chunk, :math:`b`; may hold anything at padding.
 
     Returns:
       An ``AttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
@@ -234,6 +236,8 @@ def attention_state(
     x = _clean(x, mask)
     normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
     scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
+    if bias is not None:
+        scores = scores + np.where(mask, bias, 0)
     return AttentionState(*_exponential_sums(scores, x, mask))
 
 

@@ -29,7 +29,7 @@ class Variant:
       rules: what the shapes cannot say.
       options: static arguments: a tuple of names (:class:`~attnpool_ref.language.OrFunction`: or a function), or "flag",
         "axis", "size", "count" or "positive".
-      refused: (option, value, reason) of what a neighbouring row takes and this one cannot.
+      refused: (option, value, reason) of what a neighbouring row takes and this one cannot; "a function" is a value too.
       module: the class that owns the parameters, if any.
       state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
       layouts: beside the dense one, in which its tokens may lie: "segments", "states", "mesh".

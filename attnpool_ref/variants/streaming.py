@@ -51,9 +51,9 @@ ROWS = (
         "attention_state",
         family="streaming",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
-        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] -> [..., d]",
+        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] bias?~[..., L] -> [..., d]",
         source="notebook001",
-        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q)",
+        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q) + bias",
         rules=(
             "q=d if query_kernel",
             "q=c unless query_kernel",
