@@ -133,7 +133,7 @@ def attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys.
 
-    With a bias, or another normaliser than the softmax, products are whole ones ("einsum").
+    With another normaliser than the softmax, products are whole ones ("einsum").
 
     >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
@@ -163,10 +163,8 @@ def attention(
             return normalize(scores[..., 0, :], None if mask is None else mask[..., 0, :], normalizer)[..., None, :]
 
         pooled, weights, _ = tokens.weighed(query[..., None, :], weigh, None, bias, multiplier)
-    elif bias is None:
-        pooled, weights = tokens.softmax(query[..., None, :], multiplier)
     else:
-        pooled, weights, _ = tokens.softmax_with_shares(query[..., None, :], multiplier, bias)
+        pooled, weights = tokens.softmax(query[..., None, :], multiplier, bias=bias)
     return pooled[..., 0, :], weights[..., 0, :]
 
 
@@ -211,7 +209,7 @@ def multi_head_attention_pooling(
     The key kernel is folded into the queries, where the key bias is one number for each; the raw tokens are pooled for
     each head and query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum
     to. Where so many queries meet that projecting the tokens takes fewer operations, they are projected; never with
-    ``axis_name``, which takes the normalisers "softmax" and "sigmoid". With a bias, or another normaliser than the
+    ``axis_name``, which takes the normalisers "softmax" and "sigmoid". With another normaliser than the
     softmax, products are whole ones ("einsum").
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)

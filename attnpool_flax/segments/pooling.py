@@ -134,7 +134,7 @@ def segment_multi_head_attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.segment_multi_head_attention_pooling`: no token is ever projected.
 
-    Numbers on a device that are out of range are padding. With a bias, or sigmoid weights, products are whole ones.
+    Numbers on a device that are out of range are padding. With sigmoid weights, products are whole ones.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> segment_multi_head_attention_pooling(
