@@ -54,9 +54,14 @@ __version__: Final[str]
 __all__ = [
     "__version__",
     "lengths_to_mask",
+    "spans_to_mask",
+    "token_positions",
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "entmax",
+    "top_k_softmax",
+    "gumbel_softmax",
     "masked_sigmoid",
     "hardmax",
     "l2_normalize",
@@ -152,11 +157,24 @@ __all__ = [
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> Array: ...
+def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> Array: ...
+def token_positions(mask: ArrayLike) -> Array: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> Array: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
+def entmax(scores: ArrayLike, mask: ArrayLike | None = None, *, alpha: ArrayLike = 1.5, axis: int = -1) -> Array: ...
+def top_k_softmax(scores: ArrayLike, mask: ArrayLike | None = None, *, k: int, axis: int = -1) -> Array: ...
+def gumbel_softmax(
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    *,
+    temperature: ArrayLike = 1.0,
+    hard: bool = False,
+    axis: int = -1,
+) -> Array: ...
 def masked_sigmoid(
     scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
 ) -> Array: ...
@@ -599,6 +617,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -619,6 +640,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -639,6 +663,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
@@ -796,6 +823,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -817,6 +846,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -838,6 +869,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1378,6 +1411,7 @@ def attention_state(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> AttentionState: ...

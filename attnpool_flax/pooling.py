@@ -6,7 +6,9 @@ from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.layers import normalized
 from attnpool_flax.multi_head import attended, queries_of_heads
+from attnpool_flax.normalizers import normalize
 from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.rounding import power_of_two
 
 
@@ -74,6 +76,8 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
     Array([2.], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
+    if weights is not None and weights.ndim == x.ndim:
+        return channel_average(DenseChannels(tokens), weights)
     if axis_name is not None and weights is not None:
         return tokens.average(tokens.kept(weights))
     return weighted_average(tokens, weights)
@@ -87,6 +91,20 @@ def weighted_average(tokens, weights):
     weights = weights / tokens.each(power_of_two(tokens.most_of(jnp.abs(weights))))  # the sum may overflow
     total = tokens.each(tokens.sum_of(weights))
     return tokens.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
+
+
+def channel_average(channels, weights):
+    """Averages under given weights of each channel, of tokens in any layout."""
+    x, weights = channels.kept(channels.x), channels.kept(weights)
+    if channels.axis_name is not None:  # no device knows the largest weight of all: products with x must not overflow
+        total, pooled = channels.sums(weights, weights * x)
+        return jnp.where(total == 0, 0, pooled / jnp.where(total == 0, 1, total))
+    largest = jnp.maximum(channels.largest(jnp.abs(weights)), 0)
+    weights = weights / channels.each(power_of_two(largest))  # the sum may overflow
+    (total,) = channels.sums(weights)
+    total = channels.each(total)
+    (pooled,) = channels.sums(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * x)
+    return channels.done(pooled)
 
 
 @implementation(as_they_come=("x",))
@@ -103,6 +121,8 @@ def attention_pooling(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
@@ -111,27 +131,38 @@ def attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys.
 
+    With another normaliser than the softmax, products are whole ones ("einsum").
+
     >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Dense(x, mask, implementation, precision, axis_name)
-    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier)
+    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
     return (pooled, weights) if return_weights else pooled
 
 
-def attention(tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier):
+def attention(
+    tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier, bias=None, normalizer="softmax"
+):
     """(pooled [..., d], weights) of tokens in any layout; the mean is the query if None.
 
-    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None.
+    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None; ``bias`` [..., L] is of the scores.
     """
     precision = tokens.precision
     if query is None:
         query = tokens.mean()
     query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
-    multiplier = None if dropout_multiplier is None else dropout_multiplier[..., None, :]
-    pooled, weights = tokens.softmax(query[..., None, :], multiplier)
+    multiplier, bias = (None if array is None else array[..., None, :] for array in (dropout_multiplier, bias))
+    if not isinstance(normalizer, str) or normalizer != "softmax":
+
+        def weigh(scores, mask):  # the caller's function sees no axis of queries
+            return normalize(scores[..., 0, :], None if mask is None else mask[..., 0, :], normalizer)[..., None, :]
+
+        pooled, weights, _ = tokens.weighed(query[..., None, :], weigh, None, bias, multiplier)
+    else:
+        pooled, weights = tokens.softmax(query[..., None, :], multiplier, bias=bias)
     return pooled[..., 0, :], weights[..., 0, :]
 
 
@@ -176,7 +207,7 @@ def multi_head_attention_pooling(
     The key kernel is folded into the queries, where the key bias is one number for each; the raw tokens are pooled for
     each head and query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum
     to. Where so many queries meet that projecting the tokens takes fewer operations, they are projected; never with
-    ``axis_name``, which takes the normalisers "softmax" and "sigmoid". With a bias, or another normaliser than the
+    ``axis_name``, which takes the normalisers "softmax" and "sigmoid". With another normaliser than the
     softmax, products are whole ones ("einsum").
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)

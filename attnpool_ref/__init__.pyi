@@ -21,9 +21,14 @@ _State = TypeVar(
 __version__: Final[str]
 __all__ = [
     "lengths_to_mask",
+    "spans_to_mask",
+    "token_positions",
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "entmax",
+    "top_k_softmax",
+    "gumbel_softmax",
     "masked_sigmoid",
     "hardmax",
     "l2_normalize",
@@ -92,11 +97,26 @@ __all__ = [
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> NDArray[np.bool_]: ...
+def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> NDArray[np.bool_]: ...
+def token_positions(mask: ArrayLike) -> NDArray[Any]: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> NDArray[Any]: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
+def entmax(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, alpha: ArrayLike = 1.5, axis: int = -1
+) -> NDArray[Any]: ...
+def top_k_softmax(scores: ArrayLike, mask: ArrayLike | None = None, *, k: int, axis: int = -1) -> NDArray[Any]: ...
+def gumbel_softmax(
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    *,
+    temperature: ArrayLike = 1.0,
+    hard: bool = False,
+    axis: int = -1,
+) -> NDArray[Any]: ...
 def masked_sigmoid(
     scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
 ) -> NDArray[Any]: ...
@@ -435,6 +455,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -452,6 +475,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -469,6 +495,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -610,6 +639,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -629,6 +660,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -648,6 +681,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1104,6 +1139,7 @@ def attention_state(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
 ) -> AttentionState: ...
 def multi_head_attention_state(
     x: ArrayLike,

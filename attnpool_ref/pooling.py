@@ -5,7 +5,7 @@ import numpy as np
 from attnpool_ref.attention import attend, project_to_heads
 from attnpool_ref.definition import definition
 from attnpool_ref.layers import layer_norm
-from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.normalizers import normalize
 from attnpool_ref.rounding import power_of_two
 from attnpool_ref.scores import scaled_dot_score
 
@@ -131,13 +131,15 @@ def _token_at(x, mask, position):
 def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     r"""Averages the real tokens under given weights.
 
-    .. math:: o = \frac{\sum_{l : k_l} w_l x_l}{\sum_{l : k_l} w_l}
+    .. math:: o_c = \frac{\sum_{l : k_l} w_{lc} x_{lc}}{\sum_{l : k_l} w_{lc}}
 
-    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty.
+    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty, or
+    that channel of it where each has its own weights. What weights hold at padding is never read.
 
     Args:
       x: [..., L, d] tokens.
-      weights: [L] for all examples or [..., L]; None is uniform.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank beside that of x
+        says which. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
@@ -153,11 +155,13 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     >>> weighted_pooling([[1.0], [4.0], [99.0]], [2.0, 1.0, 5.0], [True, True, False])
     array([2.])
     """
-    weights = np.where(mask, 1.0 if weights is None else weights, 0)
-    weights = weights / power_of_two(np.max(np.abs(weights), -1, keepdims=True, initial=0))  # the sum may overflow
-    total = np.sum(weights, -1, keepdims=True)
+    if weights is None or weights.ndim < x.ndim:
+        weights = np.where(mask, 1.0 if weights is None else weights, 0)[..., None]
+    weights = np.where(mask[..., None], weights, 0)
+    weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # the sum may overflow
+    total = np.sum(weights, -2, keepdims=True)
     weights = np.where(total == 0, 0, weights / np.where(total == 0, 1, total))
-    return _average(weights, x, mask)
+    return np.sum(weights * np.where(mask[..., None], x, 0), -2)
 
 
 def _average(weights, x, mask):
@@ -179,13 +183,15 @@ def attention_pooling(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
 ):
     r"""Averages the real tokens by how well they suit a query; without ``query`` nothing is learned.
 
     .. math:: o = \sum_l w_l x_l, \qquad
-              w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c}\Big)
+              w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l\Big)
 
     :math:`\hat q` is the query, or with ``normalize_query`` its layer normalisation
     :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens.
@@ -203,6 +209,9 @@ def attention_pooling(
       query_norm_bias: [d], :math:`\beta`, 0 if None.
       epsilon: :math:`\epsilon`, a number.
       scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      bias: broadcastable to [..., L], :math:`b`; does not decide the result's dtype, and may hold anything at padding.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
+        (scores, mask) -> weights, as in :func:`attend`. Packed tokens take "softmax" and "sigmoid" alone.
       dropout_multiplier: broadcastable to [..., L]; multiplies the weights.
       return_weights: also return the weights, as they are before dropout.
 
@@ -222,7 +231,10 @@ def attention_pooling(
     if query is None:
         query = mean_pooling(x, mask)
     normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
-    weights = masked_softmax(attention_scores(x, query, query_kernel, key_kernel, normalization, scale), mask)
+    scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
+    if bias is not None:
+        scores = scores + np.where(mask, bias, 0)
+    weights = normalize(scores, mask, normalizer)
     applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
     pooled = _average(applied, x, mask)
     return (pooled, weights) if return_weights else pooled

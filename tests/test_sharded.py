@@ -33,8 +33,10 @@ COLLECTIVES = {
     ("first_pooling", "smallest"): (2, 2),
     ("last_pooling", "smallest"): (2, 2),
     ("weighted_pooling", "fullest"): (1, 1),
+    ("weighted_pooling", "weights as [..., L, d]"): (1, 1),
     ("attention_pooling", "smallest"): (3, 4),
     ("attention_pooling", "fullest"): (2, 3),
+    ("attention_pooling", "normalizer=sigmoid"): (1, 2),
     ("multi_head_attention_pooling", "fullest"): (2, 3),
     ("cross_attention_pooling", "smallest"): (3, 4),
 }

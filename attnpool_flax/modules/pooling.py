@@ -1,5 +1,8 @@
 """Pooling with parameters of its own."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
@@ -81,6 +84,7 @@ class AttentionPool(nnx.Module):
       normalize_query: apply layer normalisation to the query, before its kernel.
       epsilon: of the layer normalisation.
       scale: a number in place of 1/sqrt(c); c is d without kernels.
+      normalizer: a name, or a function (scores, mask) -> weights, as the function takes it.
       dropout_rate: of the attention weights, in [0, 1].
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
@@ -112,6 +116,7 @@ class AttentionPool(nnx.Module):
         normalize_query: bool = False,
         epsilon: float = 1e-6,
         scale: float | None = None,
+        normalizer: str | Callable[[Any, Any], Any] = "softmax",
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
@@ -127,6 +132,7 @@ class AttentionPool(nnx.Module):
         self.normalize_query = normalize_query
         self.epsilon = epsilon
         self.scale = scale
+        self.normalizer = normalizer
         self.dropout_rate = dropout_rate
         self.dtype = dtype
         self.param_dtype = param_dtype
@@ -178,6 +184,7 @@ class AttentionPool(nnx.Module):
             normalize_query=self.normalize_query,
             epsilon=self.epsilon,
             scale=self.scale,
+            normalizer=self.normalizer,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
             implementation=self.implementation,

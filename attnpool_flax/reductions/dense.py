@@ -74,26 +74,24 @@ class Dense:
         x = self.x.astype(self.dtype)
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
 
-    def softmax(self, queries, multiplier=None, scored=None):
+    def softmax(self, queries, multiplier=None, scored=None, bias=None):
         """Averages under the softmax of the products with queries [..., h, d].
 
         Args:
           queries: in the computing dtype, scaled.
           multiplier: [..., h, L] of the weights that are averaged under, or None.
           scored: bool [...], or None: where it is False, all scores are 0, whatever the tokens hold.
+          bias: [..., h, L], added to the products, or None.
 
         Returns:
           (pooled [..., h, d], weights [..., h, L]).
         """
-        scores, state, batch = self.scored(queries, multiplier, scored)
+        scores, state, batch = self.scored(queries, multiplier, scored, bias)
         (state,) = over_mesh([state], self.axis_name)
         return self.averages(scores, state, batch)[:2]
 
     def softmax_with_shares(self, queries, multiplier=None, bias=None):
-        """As :meth:`softmax`, with [..., h]: what the weights that are averaged under sum to.
-
-        A ``bias`` [..., h, L] is added to the products, which are whole ones then.
-        """
+        """As :meth:`softmax`, with [..., h]: what the weights that are averaged under sum to."""
         scores, state, batch = self.scored(queries, multiplier, None, bias)
         (state,) = over_mesh([state], self.axis_name)
         pooled, weights, shares = self.averages(scores, state, batch)
@@ -142,7 +140,7 @@ class Dense:
         multiplier, bias = (
             None if array is None else self._flat(jnp.swapaxes(array, -1, -2), 2, batch) for array in (multiplier, bias)
         )
-        *arrays, bias = alike(
+        arrays = alike(
             self.x,
             self._flat(self.mask, 1, batch),
             self._flat(scored, 0),
@@ -150,13 +148,10 @@ class Dense:
             multiplier,
             bias,
         )
-        if bias is not None:
-            record("einsum")
-            scores, state = self._whole(softmax.plain, 5)(*arrays, self.precision, bias)
-        elif self._tiles(arrays[0], arrays[3]):
-            scores, state = softmax.tiled(*arrays, self.precision)
-        else:
-            scores, state = self._whole(softmax.plain, 5)(*arrays, self.precision)
+        walk: Any = softmax.tiled
+        if not self._tiles(arrays[0], arrays[3]):
+            walk = self._whole(softmax.plain, 6)
+        scores, state = walk(*arrays, self.precision)
         if self.axis_name is not None:
             state = softmax.with_shares(state, scores, arrays[1], arrays[4])
         return scores, state, batch

@@ -48,7 +48,7 @@ class Packed:
           queries: in the computing dtype, scaled.
           multiplier: [h, N] of the weights that are averaged under, or None.
           scored: bool [S], or None: where it is False, all scores are 0, whatever the tokens hold.
-          bias: [h, N], added to the products, which are whole ones then; or None.
+          bias: [h, N], added to the products, or None.
 
         Returns:
           (pooled [S, h, d], weights [h, N]).
@@ -57,13 +57,8 @@ class Packed:
         scored = None if scored is None else self._known(scored)
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
         x, scored, queries, multiplier, bias = alike(self.x, scored, queries, multiplier, bias)
-        arrays = x, self.segments, scored, queries, multiplier, self.precision
-        if bias is not None:
-            record("einsum")
-            scores, state = walks.plain_softmax(*arrays, bias)
-        else:
-            walk: Any = walks.tiled_softmax if self._tiles() else walks.plain_softmax
-            scores, state = walk(*arrays)
+        walk: Any = walks.tiled_softmax if self._tiles() else walks.plain_softmax
+        scores, state = walk(x, self.segments, scored, queries, multiplier, bias, self.precision)
         total = self.segments.each(jnp.where(state.total == 0, 1, state.total))
         weights = walks.exponential(scores, self.segments.each(state.top)) / total
         weights = jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding

@@ -3,8 +3,9 @@
 from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.multi_head import attended_folded, queries_of_heads
-from attnpool_flax.pooling import attention, weighted_average
+from attnpool_flax.pooling import attention, channel_average, weighted_average
 from attnpool_flax.reductions import Packed
+from attnpool_flax.reductions.channels import PackedChannels
 
 
 @implementation(as_they_come=("x",))
@@ -62,7 +63,10 @@ def segment_weighted_pooling(
     Array([[2.],
            [5.]], dtype=float32)
     """
-    return weighted_average(Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation), weights)
+    tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation)
+    if weights is not None and weights.ndim == x.ndim:
+        return channel_average(PackedChannels(tokens), weights)
+    return weighted_average(tokens, weights)
 
 
 @implementation(as_they_come=("x",))
@@ -80,6 +84,8 @@ def segment_attention_pooling(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     indices_are_sorted=False,
     return_weights=False,
@@ -97,7 +103,7 @@ def segment_attention_pooling(
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation, precision)
-    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier)
+    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -128,7 +134,7 @@ def segment_multi_head_attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.segment_multi_head_attention_pooling`: no token is ever projected.
 
-    Numbers on a device that are out of range are padding. With a bias, or sigmoid weights, products are whole ones.
+    Numbers on a device that are out of range are padding. With sigmoid weights, products are whole ones.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> segment_multi_head_attention_pooling(

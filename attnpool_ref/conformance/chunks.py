@@ -63,10 +63,12 @@ class InChunks:
 
     def _part(self, values, first, last, length):
         """The arguments of one chunk."""
-        values = dict(values)
+        values, shape = dict(values), values[self._names.get("x", "x")].shape
         for ours, axis in SLICED.items():
             key = self._names.get(ours, ours)
             value = values.get(key)
+            if ours == "weights" and value is not None and len(value.shape) == len(shape):
+                axis = -2  # weights of each channel
             if value is not None and len(value.shape) >= -axis and value.shape[axis] == length:
                 values[key] = value[(..., slice(first, last)) + (slice(None),) * (-1 - axis)]
         lengths = self._names.get("lengths", "lengths")

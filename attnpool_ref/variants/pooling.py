@@ -40,7 +40,7 @@ ROWS = (
     Variant(
         "weighted_pooling",
         family="pooling",
-        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="notebook001",
         equation="o = sum over real l of w_l x_l / sum over real l of w_l",
         layouts=LAYOUTS,
@@ -51,10 +51,10 @@ ROWS = (
         family="pooling",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query?[..., q] query_kernel?[d, c] "
         "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
-        "dropout_multiplier?~[..., L] -> [..., d]",
+        "bias?~[..., L] dropout_multiplier?~[..., L] -> [..., d]",
         weights="[..., L]",
         source="notebook001",
-        equation="o = sum_l w_l x_l, w = softmax(scale (x_l W_k) . (LN(q) W_q)), scale = 1/sqrt(c)",
+        equation="o = sum_l w_l x_l, w = normalizer(scale (x_l W_k) . (LN(q) W_q) + bias_l), scale = 1/sqrt(c)",
         layouts=LAYOUTS,
         rules=(
             "q=d if query_kernel",
@@ -64,7 +64,8 @@ ROWS = (
             "query_norm_scale needs normalize_query",
             "query_norm_bias needs normalize_query",
         ),
-        options={"normalize_query": "flag"},
+        options={"normalize_query": "flag", "normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
         module="AttentionPool",
     ),
     Variant(

@@ -6,7 +6,7 @@ from attnpool_ref.variants import pooling
 from attnpool_ref.variants.row import Variant
 
 _SORTS = "it compares the scores of a segment with each other, and sums do not tell it"
-_NOT_ALONE = tuple(("normalizer", name, _SORTS) for name in ("sparsemax", "entmax15", "hardmax"))
+_NOT_ALONE = tuple(("normalizer", name, _SORTS) for name in ("sparsemax", "entmax15", "hardmax", "a function"))
 
 OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
 """The options of every packed row."""

@@ -6,11 +6,14 @@ SOURCES = {
     "bardes2024": "Bardes et al.: Revisiting feature prediction for learning visual representations from video (V-JEPA). "
     "TMLR 2024; El-Nouby et al.: Scalable pre-training of large autoregressive image models (AIM). ICML 2024.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
+    "gardner2018": "Gardner et al.: AllenNLP: a deep semantic natural language processing platform. NLP-OSS 2018.",
+    "jang2017": "Jang, Gu, Poole: Categorical reparameterization with Gumbel-softmax. ICLR 2017.",
     "lee2019": "Lee, Lee, Kim, Kosiorek, Choi, Teh: Set Transformer. ICML 2019.",
     "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. "
     "COLING 2022.",
     "luong2015": "Luong, Pham, Manning: Effective approaches to attention-based neural machine translation. EMNLP 2015.",
     "martins2016": "Martins, Astudillo: From softmax to sparsemax: a sparse model of attention and multi-label classification. ICML 2016.",
+    "muennighoff2022": "Muennighoff: SGPT: GPT sentence embeddings for semantic search. 2022.",
     "notebook000": "Notebook 'Attention pooling achievement' (seed 000): cross pooling of two sequences for SimKGC.",
     "notebook001": "Notebook 'Attention_pooling' (seed 001): fixed weights, and one learned query.",
     "notebook002": "Notebook 'Attention mechanism' (seed 002): three rules, and the class Attn.",
@@ -22,6 +25,7 @@ SOURCES = {
     "radford2021": "Radford et al.: Learning transferable visual models from natural language supervision (CLIP). ICML 2021.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
+    "shazeer2017": "Shazeer et al.: Outrageously large neural networks: the sparsely-gated mixture-of-experts layer. ICLR 2017.",
     "shazeer2020": "Shazeer: GLU variants improve transformer. 2020.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
     "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "

@@ -297,7 +297,7 @@ CASES = [
         sizes={"in_features": 4, "qk_features": 6},
         linen_sizes={"qk_features": 6},
         data=X,
-        options={"normalize_query": True, "epsilon": 0.25, "scale": 0.75},
+        options={"normalize_query": True, "epsilon": 0.25, "scale": 0.75, "normalizer": "sigmoid"},
         owns={
             "query": (4,),
             "query_kernel": (4, 6),

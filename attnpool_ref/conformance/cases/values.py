@@ -52,8 +52,9 @@ def exact(main):
 
 def alternating(main):
     """Weights of 1 and -1 in turn: any even number of neighbours cancels, and the whole does not where all are real."""
-    shape = main.values["weights"].shape
-    weights = np.broadcast_to(np.where(np.arange(shape[-1]) % 2, -1.0, 1.0), shape)
+    shape, by_channel = main.values["weights"].shape, main.axes["weights"][-1] not in SEQUENCES
+    signs = np.where(np.arange(shape[-2] if by_channel else shape[-1]) % 2, -1.0, 1.0)
+    weights = np.broadcast_to(signs[:, None] if by_channel else signs, shape)
     return replace(main.with_values("weights that cancel", weights=weights), exact=frozenset({"weights"}))
 
 

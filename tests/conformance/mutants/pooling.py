@@ -248,3 +248,29 @@ def heads_value_bias_forgotten(a):
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: uniform where nothing is real")
 def heads_uniform_when_empty(a):
     return a.oracle(mask=a.mask | ~np.any(a.mask, -1, keepdims=True))
+
+
+@MUTANTS.of("weighted_pooling", "weighted: weights of the first channel for all")
+def weighted_by_the_first_channel(a):
+    by_channel = a.weights is not None and a.weights.ndim == a.x.ndim
+    return a.oracle(weights=a.weights[..., 0]) if by_channel else a.oracle()
+
+
+@MUTANTS.of("weighted_pooling", "weighted: weights of all channels in one sum")
+def weighted_over_one_sum(a):
+    if a.weights is None or a.weights.ndim < a.x.ndim:
+        return a.oracle()
+    weights = np.where(a.mask[..., None], a.weights, 0)
+    total = np.mean(np.sum(weights, -2, keepdims=True), -1)
+    return np.sum(weights * np.where(a.mask[..., None], a.x, 0), -2) / np.where(total == 0, 1, total)
+
+
+@MUTANTS.of("attention_pooling", "pooling: the bias scaled")
+def attention_pooling_scales_the_bias(a):
+    scale = 1 / np.sqrt(a.x.shape[-1]) if a.scale is None else a.scale
+    return a.oracle(bias=None if a.bias is None else a.bias * scale)
+
+
+@MUTANTS.of("attention_pooling", "pooling: softmax whatever the normaliser")
+def attention_pooling_always_softmax(a):
+    return a.oracle(normalizer="softmax")
