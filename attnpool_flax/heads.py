@@ -4,6 +4,8 @@ Tokens are selected before any map sees them, so that NaN in padding reaches no 
 real, what the heads attend to is 0, and the layers after it take that as any other vector.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax import lax
 
@@ -123,11 +125,8 @@ def attention_pool_2d(
     raw = Dense(x, mask, implementation, precision)
     x = jnp.concatenate([raw.mean()[..., None, :], raw.clean()], -2)
     x = x + jnp.broadcast_to(position, x.shape)
-    some = raw.real()
-    if mask is not None:
-        mask = jnp.concatenate([some[..., None], mask], -1)
-    elif some is not None:
-        mask = some[..., None]
+    if mask is not None:  # a length of 0 is no length of `position`
+        mask = jnp.concatenate([jnp.any(mask, -1, keepdims=True), mask], -1)
     tokens = Dense(x, mask, implementation, precision)
     queries = queries_of_heads(x[..., :1, :], query_kernel, query_bias, None, precision)
     found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
@@ -209,8 +208,8 @@ def attentive_probe(
     norm_bias=None,
     mlp_norm_scale=None,
     mlp_norm_bias=None,
-    mean=None,
-    variance=None,
+    mean: Any = None,
+    variance: Any = None,
     epsilon=1e-5,
     variant="vjepa",
     return_weights=False,

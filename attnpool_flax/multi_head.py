@@ -38,8 +38,10 @@ def _offsets(queries, key_bias, normalizer, precision):
     return jnp.einsum("...hnc,hc->...hn", queries, key_bias, precision=precision)
 
 
-def _folding_pays(count, width, heads, keys, values):
+def _folding_pays(count, key_kernel, value_kernel):
     """Whether pooling the raw tokens takes no more products a token than projecting them to keys and values."""
+    width, heads, keys = key_kernel.shape
+    values = value_kernel.shape[-1]
     folded = 2 * heads * count * width
     return folded <= heads * (width + count) * (keys + values)
 
@@ -64,7 +66,7 @@ def attended(
       (attended [..., H, n, c'], weights [..., H, n, L]).
     """
     options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
-    if tokens.axis_name is not None or _folding_pays(queries.shape[-2], *key_kernel.shape, value_kernel.shape[-1]):
+    if tokens.axis_name is not None or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
         return attended_folded(tokens, queries, *options)
     record("einsum")
     precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]
