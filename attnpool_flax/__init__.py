@@ -14,9 +14,13 @@ except ModuleNotFoundError as error:
 from attnpool_flax.implementation import chosen_implementation
 from attnpool_flax.masks import pad
 from attnpool_flax.modules import (
+    PMA,
     AdditiveAttention,
     AdditiveScore,
+    AttentionalPooler,
     AttentionPool,
+    AttentionPool2d,
+    AttentiveProbe,
     AttentiveStatisticsPool,
     BiDAFAttention,
     BilinearScore,
@@ -28,6 +32,7 @@ from attnpool_flax.modules import (
     LocationAttention,
     LocationScore,
     LogSumExpPool,
+    MAPHead,
     MaskAttention,
     MultiHeadAttention,
     MultiHeadAttentionPool,
@@ -69,6 +74,11 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "LogSumExpPool",
     "SoftmaxPool",
     "AttentiveStatisticsPool",
+    "MAPHead",
+    "AttentionalPooler",
+    "AttentionPool2d",
+    "PMA",
+    "AttentiveProbe",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

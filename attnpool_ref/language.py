@@ -12,6 +12,7 @@
 * ``lengths:int[...]``: integers on some leading axes.
 * ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
   left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
+* ``spans:index[..., S, ends]``: integers below the option ``max_length``, with batch axes as data have them.
 * ``start:position[]``: an integer, traced, of at least 0.
 * ``segment_ids:segments[N]``: to which segment each token belongs, integers of exactly this shape, below the option
   ``num_segments``. Arrays with that axis, or with ``num_segments``, are data.
@@ -23,7 +24,8 @@
 * ``not mask with lengths``: two arguments exclude each other.
 * ``epsilon needs normalize_query``: an argument asks for an option, or for another argument.
 * ``norm_scale needs activation=tanh``: an argument asks for one value of an option.
-* ``kernel[3d, h] if global_context``: with an option an argument has that one of its shapes, and without it the first.
+* ``query[n, H, c] unless query_kernel``, ``kernel[d, 2f] if activation=geglu``: which of its shapes an argument has depends on
+  another argument, on an option or on its value; it has the others where the rule does not hold.
 * ``d may be 0``: a feature axis may be empty.
 * ``scale is not 0 unless mean``: a number that is 0 asks for an option; judged where its value is at hand, on the host.
 """
@@ -35,7 +37,7 @@ _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
-INTEGERS = ("int", "lengths", "position", "segments")
+INTEGERS = ("int", "lengths", "position", "segments", "index")
 KINDS = (*INTEGERS, "bool")
 """What may be written behind a colon."""
 
@@ -94,6 +96,12 @@ class Argument:
         return tuple(axis for axis in self.shapes[0] if axis != "...")
 
 
+class OrFunction(tuple):
+    """Names of which an option takes one; or a function, in the place of a name."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Equal:
     """Two axes are one if any of ``names`` is given (``present``), or if none is."""
@@ -128,11 +136,19 @@ class Needs:
 
 @dataclass(frozen=True)
 class Shaped:
-    """An argument has one of its shapes with an option, and the first one without."""
+    """An argument has one of its shapes if ``name`` is given, or has ``value`` (``present``), or if not; else the others."""
 
     argument: str
     axes: tuple[str, ...]
-    option: str
+    present: bool
+    name: str
+    value: str | None
+
+    def holds(self, values):
+        """Whether the argument has the shape in a call of these values, options among them."""
+        found = values.get(self.name)
+        there = found is not None and found is not False if self.value is None else found == self.value
+        return self.present == there
 
 
 @dataclass(frozen=True)
@@ -209,8 +225,8 @@ def parse_rule(text):
         return Excludes(*match.groups())
     if match := re.fullmatch(r"(\w+) needs (\w+)(?:=(\w+))?", text):
         return Needs(match[1], match[2], match[3] or "")
-    if match := re.fullmatch(r"(\w+)(\[[^\[\]]*\]) if (\w+)", text):
-        return Shaped(match[1], _axes(match[2]), match[3])
+    if match := re.fullmatch(r"(\w+)(\[[^\[\]]*\]) (if|unless) (\w+)(?:=(\w+))?", text):
+        return Shaped(match[1], _axes(match[2]), match[3] == "if", match[4], match[5])
     if match := re.fullmatch(r"(\w+'?) may be 0", text):
         return MayBeEmpty(match[1])
     if match := re.fullmatch(r"(\w+) is not 0 unless (\w+)", text):
@@ -223,6 +239,19 @@ def exclusions(arguments):
     return tuple(Excludes(a.mask, a.name) for a in arguments.values() if a.kind == "lengths")
 
 
+def arguments_of(row, values):
+    """The row's arguments with those of their shapes that they may have in a call of these values, options among them."""
+    found = row.arguments
+    for rule in row.relations:
+        if isinstance(rule, Shaped):
+            argument, holds = found[rule.argument], rule.holds(values)
+            shapes = tuple(axes for axes in argument.shapes if (axes == rule.axes) == holds)
+            shared = argument.batched and not any("..." in axes for axes in shapes)
+            kind = "parameter" if shared else argument.kind
+            found = found | {rule.argument: replace(argument, shapes=shapes, kind=kind)}
+    return found
+
+
 def check_names(rules, arguments, options):
     """Raises a ValueError if a rule speaks of an axis, an argument or an option that the row does not have."""
     axes = {symbol for a in arguments.values() for own in a.shapes for axis in own for _, symbol in terms(axis)}
@@ -233,20 +262,18 @@ def check_names(rules, arguments, options):
             unknown = {rule.first, rule.second} - set(arguments)
         elif isinstance(rule, Needs):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options) - set(arguments)
-        elif isinstance(rule, (NotZero, Shaped)):
+        elif isinstance(rule, NotZero):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
+        elif isinstance(rule, Shaped):
+            unknown = {rule.argument, rule.name} - set(arguments) - set(options)
+            if not unknown and rule.axes not in arguments[rule.argument].shapes:
+                unknown = {f"[{', '.join(rule.axes)}]"}
+            if rule.value is not None and rule.value not in options.get(rule.name, ()):
+                unknown = unknown | {rule.value}
         else:
             unknown = {rule.axis} - axes
         if unknown:
             raise ValueError(f"{rule} speaks of {', '.join(sorted(unknown))}, which the row does not have")
-
-
-def place_of_shape(row, argument, values):
-    """Which of an argument's shapes a rule says that it has among these values; None if no rule does."""
-    for rule in row.relations:
-        if isinstance(rule, Shaped) and rule.argument == argument.name:
-            return argument.shapes.index(rule.axes) if values.get(rule.option) else 0
-    return None
 
 
 def _pieces(text):

@@ -15,7 +15,7 @@ import attnpool_ref
 from attnpool_flax import reductions
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases
-from attnpool_ref.language import Excludes, place_of_shape, terms
+from attnpool_ref.language import Excludes, arguments_of, terms
 
 NAMES = [row.name for row in variants.BY_NAME.values()]
 OWN = ["merge_states", "finalize_state", "pad", "pack", "unpack"]
@@ -137,25 +137,30 @@ def heard_from(function, row, size):
 def calls_of(function, row, size=2):
     """Calls with every argument that goes together, all axes of one size or sums of it; one call for each name of each option."""
     excluded = {rule.second for rule in row.relations if isinstance(rule, Excludes)}
-    given, flags = {}, {name: row.takes(name, True) for name, allowed in row.options.items() if allowed == "flag"}
-    for name, argument in row.arguments.items():
-        if name not in excluded:
-            shape = [
-                size if axis in ("...", "num_segments") else sum(size * number for number, _ in terms(axis))
-                for axis in argument.shapes[place_of_shape(row, argument, flags) or 0]
-            ]
-            dtype = int if argument.integers else {"mask": bool, "bool": bool}.get(argument.kind, np.float32)
-            given[name] = jnp.ones(shape, dtype)
     choices = [{}]
     for name, allowed in row.options.items():
         values = (
-            allowed if isinstance(allowed, tuple) else {"flag": (flags.get(name),), "axis": (-1,)}.get(allowed, (size,))
+            {"flag": (row.takes(name, True),), "axis": (-1,)}.get(allowed, (size,))
+            if isinstance(allowed, str)
+            else allowed
         )
         choices = [choice | {name: value} for choice in choices for value in values]
-    together = [{key: given[key] for key in cases.legal(row, list(given), choice)} for choice in choices]
-    return [
-        lambda own=own, choice=choice: function(**own, **choice) for own, choice in zip(together, choices, strict=True)
+    for choice in choices:
+        names = cases.legal(row, [name for name in row.arguments if name not in excluded], choice)
+        arguments = arguments_of(row, dict.fromkeys(names, True) | choice)
+        given = {name: ones(arguments[name], row.sizes, size) for name in names}
+        yield lambda given=given, choice=choice: function(**given, **choice)
+
+
+def ones(argument, sizes, size):
+    """An array for an argument, each of whose axes is of one size, or of a sum of it, or what the row says."""
+    shape = [
+        size
+        if axis in ("...", "num_segments")
+        else sum(sizes.get(symbol, size) * number for number, symbol in terms(axis))
+        for axis in argument.shapes[0]
     ]
+    return jnp.ones(shape, int if argument.integers else {"mask": bool, "bool": bool}.get(argument.kind, np.float32))
 
 
 @every_row

@@ -19,7 +19,7 @@ from attnpool_ref.conformance.cases.case import generator
 CUTS = 2
 """Cuts at random: the chunks are one more, and the empty one."""
 
-SLICED = {"x": -2, "mask": -1, "weights": -1}
+SLICED = {"x": -2, "mask": -1, "weights": -1, "bias": -1}
 """Along which axis an argument has the tokens; a mask may have 1 there for all of them."""
 
 
@@ -98,7 +98,7 @@ def oracle_of(name):
 
 def _by_head(dense, values):
     """[..., n, H, d]: what the dense function gives if no kernel turns the pooled tokens, and none adds up the heads."""
-    width, heads = values["query_kernel"].shape[:2]
+    width, heads = values["key_kernel"].shape[:2]
     each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
     apart = np.eye(heads * width).reshape(heads, width, heads * width)
     dtype = values["x"].dtype

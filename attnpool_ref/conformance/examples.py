@@ -7,7 +7,7 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.checks import situation_of
-from attnpool_ref.language import Excludes, Needs, terms
+from attnpool_ref.language import Excludes, Needs, Shaped, terms
 
 BATCHES = ((), (1,), (2,), (3,), (2, 3), (1, 2, 2), (0,))
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 0)
@@ -83,11 +83,12 @@ def _drawn(subject, choose):
 def _way(row, choose):
     """(names of the optional arguments that are given, options)."""
     names, options = [], {}
+    chosen = {rule.argument for rule in row.relations if isinstance(rule, Shaped)}
     for key, allowed in row.options.items():
         if key == "axis":
             options[key] = choose((-1, -2))
         elif isinstance(allowed, tuple):
-            options[key] = choose(allowed)
+            options[key] = choose(drawing.values_of(allowed))
         elif allowed == "flag" and not row.takes(key, True):
             options[key] = False
         else:
@@ -97,7 +98,7 @@ def _way(row, choose):
     for key, argument in row.arguments.items():
         if argument.optional and choose(SOMETIMES):
             names.append(key)
-        if len(argument.shapes) > 1 and (not argument.optional or key in names):
+        if len(argument.shapes) > 1 and key not in chosen and (not argument.optional or key in names):
             names += choose(((), *((f"{key}#{i}",) for i in range(1, len(argument.shapes)))))
     for rule in row.relations:
         if isinstance(rule, Excludes) and {rule.first, rule.second} <= set(names):

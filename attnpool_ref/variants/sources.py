@@ -1,39 +1,47 @@
 """Where the variants come from."""
 
 SOURCES = {
+    "ba2016": "Ba, Kiros, Hinton: Layer normalization. 2016.",
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
+    "bardes2024": "Bardes et al.: Revisiting feature prediction for learning visual representations from video (V-JEPA). TMLR 2024; El-Nouby et al.: Scalable pre-training of large autoregressive image models (AIM). ICML 2024.",
     "corso2020": "Corso, Cavalleri, Beaini, Liò, Veličković: Principal neighbourhood aggregation for graph nets. NeurIPS 2020.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
-    "desplanques2020": "Desplanques, Thienpondt, Demuynck: ECAPA-TDNN: emphasized channel attention, propagation and "
-    "aggregation in TDNN based speaker verification. Interspeech 2020.",
+    "desplanques2020": "Desplanques, Thienpondt, Demuynck: ECAPA-TDNN: emphasized channel attention, propagation and aggregation in TDNN based speaker verification. Interspeech 2020.",
     "durand2016": "Durand, Thome, Cord: WELDON: weakly supervised learning of deep convolutional neural networks. CVPR 2016.",
+    "gardner2018": "Gardner et al.: AllenNLP: a deep semantic natural language processing platform. NLP-OSS 2018.",
     "hyndman1996": "Hyndman, Fan: Sample quantiles in statistical packages. The American Statistician 50(4), 1996.",
-    "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. "
-    "COLING 2022.",
+    "jang2017": "Jang, Gu, Poole: Categorical reparameterization with Gumbel-softmax. ICLR 2017.",
+    "lee2019": "Lee, Lee, Kim, Kosiorek, Choi, Teh: Set Transformer. ICML 2019.",
+    "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. COLING 2022.",
     "luong2015": "Luong, Pham, Manning: Effective approaches to attention-based neural machine translation. EMNLP 2015.",
     "maron1997": "Maron, Lozano-Pérez: A framework for multiple-instance learning. NIPS 1997.",
     "martins2016": "Martins, Astudillo: From softmax to sparsemax: a sparse model of attention and multi-label classification. ICML 2016.",
     "mcfee2018": "McFee, Salamon, Bello: Adaptive pooling operators for weakly labeled sound event detection. IEEE/ACM TASLP 26(11), 2018.",
+    "muennighoff2022": "Muennighoff: SGPT: GPT sentence embeddings for semantic search. 2022.",
     "notebook000": "Notebook 'Attention pooling achievement' (seed 000): cross pooling of two sequences for SimKGC.",
     "notebook001": "Notebook 'Attention_pooling' (seed 001): fixed weights, and one learned query.",
     "notebook002": "Notebook 'Attention mechanism' (seed 002): three rules, and the class Attn.",
     "okabe2018": "Okabe, Koshinaka, Shinoda: Attentive statistics pooling for deep speaker embedding. Interspeech 2018.",
+    "onnx": "ONNX operators: https://onnx.ai/onnx/operators.",
     "patro2018": "Patro, Namboodiri: Differential attention for visual question answering. CVPR 2018.",
     "peters2019": "Peters, Niculae, Martins: Sparse sequence-to-sequence models. ACL 2019.",
     "pinheiro2015": "Pinheiro, Collobert: From image-level to pixel-level labeling with convolutional networks. CVPR 2015.",
+    "psomas2023": "Psomas, Kakogeorgiou, Karantzalos, Avrithis: Keep it SimPool. ICCV 2023.",
     "radenovic2018": "Radenović, Tolias, Chum: Fine-tuning CNN image retrieval with no human annotation. IEEE TPAMI 41(7), 2018.",
+    "radford2021": "Radford et al.: Learning transferable visual models from natural language supervision (CLIP). ICML 2021.",
+    "ramapuram2025": "Ramapuram et al.: Theory, analysis, and best practices for sigmoid self-attention. ICLR 2025.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
-    "snyder2018": "Snyder, Garcia-Romero, Sell, Povey, Khudanpur: X-vectors: robust DNN embeddings for speaker "
-    "recognition. ICASSP 2018.",
+    "shazeer2017": "Shazeer et al.: Outrageously large neural networks: the sparsely-gated mixture-of-experts layer. ICLR 2017.",
+    "shazeer2020": "Shazeer: GLU variants improve transformer. 2020.",
+    "snyder2018": "Snyder, Garcia-Romero, Sell, Povey, Khudanpur: X-vectors: robust DNN embeddings for speaker recognition. ICASSP 2018.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
-    "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "
-    "COLING 2016.",
+    "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. COLING 2016.",
     "wang2022": "Wang, Zhao, Wei, Liu: SimKGC: simple contrastive knowledge graph completion with pre-trained language models. ACL 2022.",
-    "yue2021": "Yue et al.: NeurJudge: a circumstance-aware neural framework for legal judgment prediction. "
-    "SIGIR 2021.",
+    "yu2022": "Yu, Wang, Vasudevan, Yeung, Seyedhosseini, Wu: CoCa: contrastive captioners are image-text foundation models. TMLR 2022.",
+    "yue2021": "Yue et al.: NeurJudge: a circumstance-aware neural framework for legal judgment prediction. SIGIR 2021.",
     "zaheer2017": "Zaheer, Kottur, Ravanbakhsh, Póczos, Salakhutdinov, Smola: Deep sets. NIPS 2017.",
-    "zhang2021": "Zhang et al.: Multi-interactive attention network for fine-grained feature learning in CTR prediction. "
-    "WSDM 2021.",
+    "zhai2022": "Zhai, Kolesnikov, Houlsby, Beyer: Scaling vision transformers. CVPR 2022.",
+    "zhang2021": "Zhang et al.: Multi-interactive attention network for fine-grained feature learning in CTR prediction. WSDM 2021.",
 }
 """What the rows' ``source`` keys stand for."""

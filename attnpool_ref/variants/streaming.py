@@ -69,7 +69,7 @@ ROWS = (
     Variant(
         "weighted_state",
         family="streaming",
-        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="notebook001",
         equation="sum over real l of w_l x_l, and sum over real l of w_l",
         state="weighted_pooling",
@@ -78,9 +78,9 @@ ROWS = (
         "attention_state",
         family="streaming",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
-        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] -> [..., d]",
+        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] bias?~[..., L] -> [..., d]",
         source="notebook001",
-        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q)",
+        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q) + bias",
         rules=(
             "q=d if query_kernel",
             "q=c unless query_kernel",
@@ -94,10 +94,11 @@ ROWS = (
     Variant(
         "multi_head_attention_state",
         family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[n, d] query_kernel[d, H, c] "
-        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] -> [..., n, H, d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
+        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] scale?[] bias?~[..., H, n, L] -> [..., n, H, d]",
         source="vaswani2017",
-        equation=f"{_ATTENTION}, for each head h and query i: s = (q_i W_q^h + b_q^h) . (x W_k^h) / sqrt(c)",
+        equation=f"{_ATTENTION}, for each head h and query i: s = scale (q_i W_q^h + b_q^h) . (x W_k^h) + bias",
+        rules=("query[n, H, c] unless query_kernel", "query_bias needs query_kernel"),
         state="multi_head_attention_pooling",
     ),
     *(_chunked(row, _OF_MEANS[row.name]) for row in means.ROWS if "states" in row.layouts),

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref import contract
-from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SIZES, Case, generator
-from attnpool_ref.language import place_of_shape, terms
+from attnpool_ref import contract, language
+from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SEQUENCES, SIZES, Case, generator
+from attnpool_ref.language import terms
 
 
 def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
@@ -23,10 +23,12 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = row.arguments
     present = {k: k not in left and (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
+    arguments = language.arguments_of(row, {k: True if p else None for k, p in present.items()} | options)
     arrays = [a for a in arguments.values() if a.kind != "lengths"]
     keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
     same = contract.unions(row, {k: True if p else None for k, p in present.items()} | options)
+    known |= {key: options[key] for key in ("max_length",) if key in options}
     known |= row.sizes | {key: options[key] for key in contract.COUNTS if key in options}
     known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}
     known = known | {axis: known[root] for axis, root in same.items()}
@@ -36,8 +38,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
         values[key] = None
         if not present[key]:
             continue
-        place = place_of_shape(row, argument, options)
-        own = argument.shapes[chosen.get(key, 0) if place is None else place]
+        own = argument.shapes[chosen.get(key, 0)]
         if own == ("...",):  # an array of any rank: a batch of rows
             own = own if argument.kind in ("int", "lengths") else ANY_RANK
         axes[key] = tuple(a for a in own if a != "..." or key not in shared)
@@ -64,6 +65,8 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank, u
         return _lengths(shape, known["m"])
     if argument.kind == "lengths":
         return _lengths(shape, known[masked[-1]])
+    if argument.kind == "index":
+        return rng.integers(0, max(known["max_length"], 1), shape)
     if argument.kind == "position":
         return np.asarray(5)
     if argument.kind == "segments":
@@ -75,7 +78,8 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank, u
         draws = (rng.random(shape) < 0.75) / 0.75
     elif key == "weights":
         draws = 1 + 0.25 * draws
-        draws[..., 1::4] = -0.375
+        of_tokens = draws if axes[-1] in SEQUENCES else np.swapaxes(draws, -1, -2)
+        of_tokens[..., 1::4] = -0.375
     elif key.endswith("norm_scale"):
         draws = 1 + 0.25 * draws
     elif argument.kind == "parameter" and len(shape) > 1:

@@ -7,6 +7,7 @@ right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this
 from conformance.mutants import (
     attention,
     decomposition,
+    layers,
     masks,
     means,
     normalizers,
@@ -27,6 +28,7 @@ FAMILIES = (
     pooling,
     means,
     statistics,
+    layers,
     segments,
     pairs,
     decomposition,
