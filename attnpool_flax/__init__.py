@@ -6,9 +6,13 @@ from attnpool_flax import linen
 from attnpool_flax.implementation import chosen_implementation
 from attnpool_flax.masks import pad
 from attnpool_flax.modules import (
+    PMA,
     AdditiveAttention,
     AdditiveScore,
+    AttentionalPooler,
     AttentionPool,
+    AttentionPool2d,
+    AttentiveProbe,
     BiDAFAttention,
     BilinearScore,
     CodeWiseAttention,
@@ -18,6 +22,7 @@ from attnpool_flax.modules import (
     LabelAttention,
     LocationAttention,
     LocationScore,
+    MAPHead,
     MaskAttention,
     MultiHeadAttention,
     MultiHeadAttentionPool,
@@ -53,6 +58,11 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "MAPHead",
+    "AttentionalPooler",
+    "AttentionPool2d",
+    "PMA",
+    "AttentiveProbe",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

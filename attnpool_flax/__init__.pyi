@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import jax.typing
@@ -12,6 +12,9 @@ from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttenti
 from attnpool_flax.modules.attention import LocationAttention as LocationAttention
 from attnpool_flax.modules.attention import MultiHeadAttention as MultiHeadAttention
 from attnpool_flax.modules.attention import TanhSumAttention as TanhSumAttention
+from attnpool_flax.modules.heads import AttentionalPooler as AttentionalPooler
+from attnpool_flax.modules.heads import AttentionPool2d as AttentionPool2d
+from attnpool_flax.modules.heads import MAPHead as MAPHead
 from attnpool_flax.modules.pairs import BiDAFAttention as BiDAFAttention
 from attnpool_flax.modules.pairs import CodeWiseAttention as CodeWiseAttention
 from attnpool_flax.modules.pairs import CrossAttentionPool as CrossAttentionPool
@@ -19,6 +22,8 @@ from attnpool_flax.modules.pairs import MaskAttention as MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool as AttentionPool
 from attnpool_flax.modules.pooling import MultiHeadAttentionPool as MultiHeadAttentionPool
 from attnpool_flax.modules.pooling import WeightedPool as WeightedPool
+from attnpool_flax.modules.probes import PMA as PMA
+from attnpool_flax.modules.probes import AttentiveProbe as AttentiveProbe
 from attnpool_flax.modules.relations import FieldAttentionPool as FieldAttentionPool
 from attnpool_flax.modules.relations import LabelAttention as LabelAttention
 from attnpool_flax.modules.relations import RelationVector as RelationVector
@@ -49,9 +54,16 @@ __version__: Final[str]
 __all__ = [
     "__version__",
     "lengths_to_mask",
+    "spans_to_mask",
+    "token_positions",
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "entmax",
+    "top_k_softmax",
+    "gumbel_softmax",
+    "masked_sigmoid",
+    "hardmax",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
@@ -77,6 +89,8 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "layer_norm",
+    "residual_feed_forward",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -123,6 +137,11 @@ __all__ = [
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "MAPHead",
+    "AttentionalPooler",
+    "AttentionPool2d",
+    "PMA",
+    "AttentiveProbe",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -138,11 +157,28 @@ __all__ = [
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> Array: ...
+def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> Array: ...
+def token_positions(mask: ArrayLike) -> Array: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> Array: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
+def entmax(scores: ArrayLike, mask: ArrayLike | None = None, *, alpha: ArrayLike = 1.5, axis: int = -1) -> Array: ...
+def top_k_softmax(scores: ArrayLike, mask: ArrayLike | None = None, *, k: int, axis: int = -1) -> Array: ...
+def gumbel_softmax(
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    *,
+    temperature: ArrayLike = 1.0,
+    hard: bool = False,
+    axis: int = -1,
+) -> Array: ...
+def masked_sigmoid(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
+) -> Array: ...
+def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> Array: ...
 def dot_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
 def scaled_dot_score(
@@ -207,7 +243,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -220,7 +257,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -233,7 +271,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -578,6 +617,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -598,6 +640,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -618,6 +663,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
@@ -631,14 +679,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -652,14 +704,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -673,20 +729,41 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
+) -> Array: ...
+def residual_feed_forward(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    *,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    activation: Literal["gelu", "gelu_tanh", "relu", "geglu"] = "gelu",
+    epsilon: ArrayLike = 1e-06,
+    precision: PrecisionLike = None,
+) -> Array: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -746,6 +823,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -767,6 +846,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -788,6 +869,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -802,14 +885,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -824,14 +910,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -846,14 +935,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -1319,6 +1411,7 @@ def attention_state(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> AttentionState: ...
@@ -1328,10 +1421,12 @@ def multi_head_attention_state(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...

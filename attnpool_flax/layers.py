@@ -59,10 +59,13 @@ def residual_feed_forward(
     Array([ 2., -2.], dtype=float32)
     """
     hidden = normalized(x, norm_scale, norm_bias, epsilon) if normalize else x
-    hidden = ACTIVATIONS[activation](mapped(hidden, kernel, bias, precision))
-    if out_kernel is not None:
-        hidden = mapped(hidden, out_kernel, out_bias, precision)
-    return x + hidden
+    return x + perceptron(hidden, kernel, bias, out_kernel, out_bias, activation, precision)
+
+
+def perceptron(x, kernel, bias, out_kernel, out_bias, activation, precision):
+    """One hidden layer; what it is itself where there is no ``out_kernel``."""
+    hidden = ACTIVATIONS[activation](mapped(x, kernel, bias, precision))
+    return hidden if out_kernel is None else mapped(hidden, out_kernel, out_bias, precision)
 
 
 def mapped(x, kernel, bias, precision):

@@ -2,16 +2,14 @@
 
 import jax.numpy as jnp
 
-from attnpool_flax.attention import drop, from_heads, to_heads
+from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.layers import normalized
-from attnpool_flax.multi_head import SHIFTED, attended_by_heads, fold, folding_pays, offsets_of, queries_of_heads
+from attnpool_flax.multi_head import attended, queries_of_heads
 from attnpool_flax.normalizers import normalize
-from attnpool_flax.reductions import Dense, record
+from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.channels import DenseChannels
-from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import power_of_two
-from attnpool_flax.scores import dot
 
 
 @implementation(as_they_come=("x",))
@@ -226,26 +224,7 @@ def multi_head_attention_pooling(
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
     queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
-    if axis_name is not None or folding_pays(queries.shape[-2], x.shape[-1], key_kernel, value_kernel):
-        offsets = offsets_of(queries, key_bias, normalizer, precision)
-        queries = fold(queries, key_kernel, precision)
-        attended, weights = attended_by_heads(
-            tokens, queries, value_kernel, value_bias, dropout_multiplier, offsets, bias, normalizer
-        )
-    else:
-        record("einsum")
-        real = None if mask is None else mask[..., None, None, :]
-        values = tokens.clean()
-        keys = to_heads(values, key_kernel, None if normalizer in SHIFTED else key_bias, precision)
-        queries = jnp.reshape(queries, (1,) * (keys.ndim - queries.ndim) + queries.shape)
-        scores = dot(queries, keys, precision)
-        if bias is not None:
-            scores = scores + (bias if real is None else jnp.where(real, bias, 0))
-        weights = normalize(scores, real, normalizer)
-        applied = drop(weights, dropout_multiplier, real)
-        attended = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
-        if value_bias is not None:
-            shares = jnp.broadcast_to(value_bias[:, None], attended.shape)
-            attended = attended + jnp.sum(applied, -1, keepdims=True) * shares
-    result = from_heads(attended, out_kernel, out_bias, precision)
+    kernels, biases = (key_kernel, value_kernel), (key_bias, value_bias)
+    found, weights = attended(tokens, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
+    result = from_heads(found, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result

@@ -111,6 +111,7 @@ def test_every_recipe_has_its_section():
         *("DVQA", "CTM", "MIAN", "MIAN", "NeurJudge"),
         *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l"),
         *("SGPT", "AllenNLP", "Peters"),
+        *("MAPHead", "timm", "CoCa", "CLIP", "PMA", "PMA", "V-JEPA", "AIM and CAPI", "SimPool, without its power"),
     ]
 
 

@@ -1,6 +1,7 @@
 """Systems that are one call: each recipe against the system as its source writes it, by loops over real tokens."""
 
 import chex
+import head_formulas
 import numpy as np
 import pytest
 from rounding import rounded
@@ -236,3 +237,34 @@ def test_d2ls_masked_softmax_and_sequence_mask(package, rng):
     assert_same(actual, expected)
     mask = package.lengths_to_mask(valid, LENGTH)
     assert np.array_equal(mask, [[True, True, False, False, False], [False] * 5])
+
+
+@PACKAGES
+def test_capis_probe(package, rng):
+    """Queries given to the heads, biases of keys and values, no output map, the mean over the queries."""
+    x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
+    query, kernels = draw(rng, OTHER, HEADS, HEAD_WIDTH), [draw(rng, WIDTH, HEADS, HEAD_WIDTH) for _ in range(2)]
+    biases = [draw(rng, HEADS, HEAD_WIDTH) for _ in range(2)]
+    names = {"query": query, "key_kernel": kernels[0], "value_kernel": kernels[1]}
+    actual = head_formulas.capi(package, x, mask, **names, key_bias=biases[0], value_bias=biases[1])
+    expected = np.zeros((BATCH, HEADS, HEAD_WIDTH))
+    for b, h in np.ndindex(BATCH, HEADS):
+        keys, values = (x[b][mask[b]] @ k[:, h] + bias[h] for k, bias in zip(kernels, biases, strict=True))
+        expected[b, h] = np.mean(softmax(query[:, h] @ keys.T / np.sqrt(HEAD_WIDTH)) @ values, 0)
+    assert_same(actual, expected.reshape(BATCH, -1), 128)
+
+
+@PACKAGES
+def test_simpool_without_its_power(package, rng):
+    """The mean of the raw tokens asks the normalised ones, each head for its own columns of them."""
+    x, mask = draw(rng, BATCH, LENGTH, 2 * WIDTH), lengths(rng, BATCH, LENGTH)
+    kernels = {f"{part}_kernel": draw(rng, 2 * WIDTH, HEADS, WIDTH) for part in ("query", "key")}
+    actual = head_formulas.simpool(package, x, mask, **kernels)
+    expected = np.zeros((BATCH, HEADS, WIDTH))
+    for b, h in np.ndindex(BATCH, HEADS):
+        raw = x[b][mask[b]]
+        tokens = (raw - np.mean(raw, -1, keepdims=True)) / np.sqrt(np.var(raw, -1, keepdims=True) + 1e-6)
+        query = np.mean(raw, 0) @ kernels["query_kernel"][:, h]
+        weights = softmax((tokens @ kernels["key_kernel"][:, h]) @ query / np.sqrt(WIDTH))
+        expected[b, h] = weights @ tokens[:, h * WIDTH : (h + 1) * WIDTH]
+    assert_same(actual, expected.reshape(BATCH, -1), 128)

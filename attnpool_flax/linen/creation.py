@@ -1,6 +1,7 @@
 """How a Linen module comes by what the table says that it owns, and passes it on."""
 
 import dataclasses
+import functools
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -43,7 +44,12 @@ def values(module, name, sizes, **initializers):
             passed[key] = None
         elif shaped.owned:
             init = (FIXED | initializers)[shaped.parameter.init]
-            passed[key] = cast(module.param(key, initialize, shaped, init, module.param_dtype), module.dtype)
+            if shaped.parameter.frozen:
+                made = functools.partial(initialize, None, shaped, init, module.param_dtype)
+                value = module.variable("batch_stats", key, made).value
+            else:
+                value = module.param(key, initialize, shaped, init, module.param_dtype)
+            passed[key] = cast(value, module.dtype)
         else:  # the function needs one, and gets zeros
             passed[key] = jnp.zeros(shaped.shape, module.dtype or module.param_dtype)
     return passed

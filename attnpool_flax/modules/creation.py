@@ -30,7 +30,8 @@ def create(module, name, rngs, **initializers):
             if rngs is None:
                 raise ValueError(f"{name}: `{key}` needs `rngs`")
             random = rngs.params()
-        setattr(module, key, nnx.Param(initialize(random, shaped, (FIXED | initializers)[kind], module.param_dtype)))
+        value = initialize(random, shaped, (FIXED | initializers)[kind], module.param_dtype)
+        setattr(module, key, (nnx.BatchStat if shaped.parameter.frozen else nnx.Param)(value))
 
 
 def values(module, name):

@@ -2,7 +2,7 @@
 
 from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
-from attnpool_flax.multi_head import attended_by_heads, fold, offsets_of, queries_of_heads
+from attnpool_flax.multi_head import attended_folded, queries_of_heads
 from attnpool_flax.pooling import attention, channel_average, weighted_average
 from attnpool_flax.reductions import Packed
 from attnpool_flax.reductions.channels import PackedChannels
@@ -153,10 +153,7 @@ def segment_multi_head_attention_pooling(
     """
     tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation, precision)
     queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
-    offsets = offsets_of(queries, key_bias, normalizer, precision)
-    queries = fold(queries, key_kernel, precision)
-    attended, weights = attended_by_heads(
-        tokens, queries, value_kernel, value_bias, dropout_multiplier, offsets, bias, normalizer
-    )
-    result = from_heads(attended, out_kernel, out_bias, precision)
+    kernels, biases = (key_kernel, value_kernel), (key_bias, value_bias)
+    found, weights = attended_folded(tokens, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
+    result = from_heads(found, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result

@@ -9,6 +9,7 @@ conformance kit all read it, and find the function itself by its name in any nam
 from attnpool_ref.variants import (
     attention,
     decomposition,
+    heads,
     layers,
     masks,
     normalizers,
@@ -22,7 +23,7 @@ from attnpool_ref.variants import (
 from attnpool_ref.variants.row import Variant
 from attnpool_ref.variants.sources import SOURCES
 
-__all__ = ["BY_NAME", "SOURCES", "STATES", "VARIANTS", "Variant", "get"]
+__all__ = ["BY_NAME", "HEADS", "SOURCES", "STATES", "VARIANTS", "Variant", "get"]
 
 VARIANTS: tuple[Variant, ...] = sum(
     (
@@ -47,13 +48,17 @@ VARIANTS: tuple[Variant, ...] = sum(
 STATES: tuple[Variant, ...] = streaming.ROWS
 """The rows whose functions give the state of one chunk; :func:`merge_states` and :func:`finalize_state` take it on."""
 
+HEADS: tuple[Variant, ...] = heads.ROWS
+"""The rows of what modules alone compute: their functions stand in no namespace."""
+
 BY_NAME = {row.name: row for row in (*VARIANTS, *STATES)}
+_OF_HEADS = {row.name: row for row in HEADS}
 
 
 def get(name):
     """Returns the row called ``name``; a ValueError lists the nearest names."""
-    if name in BY_NAME:
-        return BY_NAME[name]
+    if name in BY_NAME or name in _OF_HEADS:
+        return BY_NAME.get(name) or _OF_HEADS[name]
     import difflib
 
     near = difflib.get_close_matches(name, BY_NAME, n=3, cutoff=0.4)

@@ -3,9 +3,12 @@
 SOURCES = {
     "ba2016": "Ba, Kiros, Hinton: Layer normalization. 2016.",
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
+    "bardes2024": "Bardes et al.: Revisiting feature prediction for learning visual representations from video (V-JEPA). "
+    "TMLR 2024; El-Nouby et al.: Scalable pre-training of large autoregressive image models (AIM). ICML 2024.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
     "gardner2018": "Gardner et al.: AllenNLP: a deep semantic natural language processing platform. NLP-OSS 2018.",
     "jang2017": "Jang, Gu, Poole: Categorical reparameterization with Gumbel-softmax. ICLR 2017.",
+    "lee2019": "Lee, Lee, Kim, Kosiorek, Choi, Teh: Set Transformer. ICML 2019.",
     "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. "
     "COLING 2022.",
     "luong2015": "Luong, Pham, Manning: Effective approaches to attention-based neural machine translation. EMNLP 2015.",
@@ -18,6 +21,8 @@ SOURCES = {
     "patro2018": "Patro, Namboodiri: Differential attention for visual question answering. CVPR 2018.",
     "peters2019": "Peters, Niculae, Martins: Sparse sequence-to-sequence models. ACL 2019.",
     "ramapuram2025": "Ramapuram et al.: Theory, analysis, and best practices for sigmoid self-attention. ICLR 2025.",
+    "psomas2023": "Psomas, Kakogeorgiou, Karantzalos, Avrithis: Keep it SimPool. ICCV 2023.",
+    "radford2021": "Radford et al.: Learning transferable visual models from natural language supervision (CLIP). ICML 2021.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
     "shazeer2017": "Shazeer et al.: Outrageously large neural networks: the sparsely-gated mixture-of-experts layer. ICLR 2017.",
@@ -28,6 +33,9 @@ SOURCES = {
     "wang2022": "Wang, Zhao, Wei, Liu: SimKGC: simple contrastive knowledge graph completion with pre-trained language models. ACL 2022.",
     "yue2021": "Yue et al.: NeurJudge: a circumstance-aware neural framework for legal judgment prediction. "
     "SIGIR 2021.",
+    "yu2022": "Yu, Wang, Vasudevan, Yeung, Seyedhosseini, Wu: CoCa: contrastive captioners are image-text foundation models. "
+    "TMLR 2022.",
+    "zhai2022": "Zhai, Kolesnikov, Houlsby, Beyer: Scaling vision transformers. CVPR 2022.",
     "zhang2021": "Zhang et al.: Multi-interactive attention network for fine-grained feature learning in CTR prediction. "
     "WSDM 2021.",
 }

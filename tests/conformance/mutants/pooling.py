@@ -225,12 +225,12 @@ def heads_key_bias_always_cancels(a):
 
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: the value's bias once, whatever the weights sum to")
 def heads_value_bias_once(a):
+    if a.value_bias is None or a.normalizer != "sigmoid":
+        return a.oracle()
     result, weights = a.oracle(value_bias=None, return_weights=True)
-    if a.value_bias is not None and a.dropout_multiplier is None:
-        bias = np.any(a.mask, -1)[..., None, None] * a.value_bias.reshape(-1)
-        result = result + (bias if a.out_kernel is None else bias @ a.out_kernel.reshape(-1, a.out_kernel.shape[-1]))
-        return a.returns(result, weights)
-    return a.oracle()
+    bias = np.any(a.mask, -1)[..., None, None] * a.value_bias.reshape(-1)
+    result = result + (bias if a.out_kernel is None else bias @ a.out_kernel.reshape(-1, a.out_kernel.shape[-1]))
+    return a.returns(result, weights)
 
 
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: the bias is scaled with the products")
