@@ -111,6 +111,7 @@ def test_every_recipe_has_its_section():
         *("DVQA", "CTM", "MIAN", "MIAN", "NeurJudge"),
         *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l", "Sums and means"),
         *("x-vector", "Attentive statistics", "MHASTP"),
+        *("SGPT", "AllenNLP", "Peters"),
         *("MAPHead", "timm", "CoCa", "CLIP", "PMA", "PMA", "V-JEPA", "AIM and CAPI", "SimPool, without its power"),
     ]
 
