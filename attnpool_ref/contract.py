@@ -276,8 +276,10 @@ def _check_company(row, values):
                 raise ValueError(f"{row.name}: `{a}` and `{b}` are both given, needs at most one of them")
         elif isinstance(rule, Needs):
             a, b = rule.argument, rule.option
-            if values[a] is not None and not values[b]:
-                raise ValueError(f"{row.name}: `{a}` is given without `{b}`; did you mean `{b}=True`?")
+            absent = values[b] is None if b in row.arguments else not values[b]
+            if values[a] is not None and absent:
+                repair = "" if b in row.arguments else f"; did you mean `{b}=True`?"
+                raise ValueError(f"{row.name}: `{a}` is given without `{b}`{repair}")
 
 
 def _batch(name, arguments, given):
@@ -328,13 +330,21 @@ def _sizes(row, given, values):
                 f"`{key}` needs {argument} with {axis} = {sizes[axis_name]}"
             )
 
-    pending = []
+    pending, having = [], {}
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments"):
             continue
         axes = _alternative(row.name, argument, value)
         own = [a for a in axes if a != "..."]
+        if argument.lacks:
+            other, theirs = having.setdefault(argument.lacks, (key, argument.lacks in own))
+            if theirs != (argument.lacks in own):
+                needs = ", ".join(argument.shapes[0 if theirs else 1])
+                raise ValueError(
+                    f"{row.name}: `{key}` has shape {axes_text(value.shape)} but `{other}` has "
+                    f"{axes_text(given[other].shape)}: `{key}` needs [{needs}]"
+                )
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
                 settle(key, argument, value, axis, size)

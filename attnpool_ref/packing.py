@@ -7,6 +7,7 @@ import numpy as np
 
 from attnpool_ref import variants
 from attnpool_ref.definition import definition
+from attnpool_ref.language import present
 
 _NEW = [
     inspect.Parameter("segment_ids", inspect.Parameter.POSITIONAL_OR_KEYWORD),
@@ -34,7 +35,7 @@ def each_segment(dense, example):
         nothing = np.zeros(len(segment_ids), bool)
         places = [None] * len(row.results)
         if values.get("return_weights"):
-            places += [axes.index("N") for axes in row.weight_results]
+            places += [axes.index("N") for axes in present(row.weight_results, _had(row, values))]
         results = []
         for like, place in zip(_arrays(dense(**_of(row, values, nothing, 0))), places, strict=True):
             shape = list(like.shape)
@@ -68,6 +69,12 @@ def _of(row, values, own, s):
         elif "num_segments" in axes:
             values[key] = value[s] if len(value) else np.zeros(value.shape[1:])
     return values
+
+
+def _had(row, values):
+    """The axes that a call may lack, and this one has."""
+    given = [(a, values[key]) for key, a in row.arguments.items() if a.lacks and values[key] is not None]
+    return {a.lacks for a, value in given if value.ndim == len(a.shapes[0])}
 
 
 def _arrays(result):

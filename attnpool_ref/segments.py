@@ -5,7 +5,7 @@ Each function is the dense one, segment by segment, and is made from it.
 
 import numpy as np
 
-from attnpool_ref import pairs, pooling
+from attnpool_ref import additive, pairs, pooling
 from attnpool_ref.definition import as_array, definition
 from attnpool_ref.packing import each_segment
 from attnpool_ref.sequences import checked_packed, checked_sequences, sequence_arrays
@@ -81,6 +81,16 @@ segment_multi_head_attention_pooling = each_segment(
     array([[[2., 3.]],
     <BLANKLINE>
            [[9., 9.]]])
+    """,
+)
+
+segment_additive_attention_pooling = each_segment(
+    additive.additive_attention_pooling,
+    """
+    >>> x, kernel = [[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], np.zeros((2, 4))
+    >>> segment_additive_attention_pooling(x, [0, 1, 0], 2, kernel=kernel, out_kernel=np.ones(4))
+    array([[2., 0.],
+           [9., 9.]])
     """,
 )
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.recomputing import recomputed
-from attnpool_flax.reductions import extreme, mutual, softmax, sums
+from attnpool_flax.reductions import extreme, hidden, mutual, softmax, sums
 from attnpool_flax.reductions.implementations import alike, chosen
 from attnpool_flax.reductions.mesh import PositionState, SumState, names_of, over_mesh
 
@@ -31,9 +31,14 @@ class Dense:
     def total(self, weights=None, part=1):
         """[..., d]: the sum of this device's tokens under weights [..., L] or 1, over ``part``, a power of two."""
         batch = self._batch((weights, 1))
-        x, mask, weights = alike(self.x, self._flat(self.mask, 1, batch), self._flat(weights, 1))
+        weights = None if weights is None else self._flat(weights, 1)[..., None]
+        return self._spread(self._totals(weights, part, batch)[:, 0], batch)
+
+    def _totals(self, weights, part, batch):
+        """[B, h, d]: the same under several weights [B or 1, L, h], all examples after each other."""
+        x, mask, weights = alike(self.x, self._flat(self.mask, 1, batch), weights)
         walk = sums.tiled_total if self._tiles(x, weights) else self._whole(sums.plain_total, 3, 4)
-        return self._spread(walk(x, mask, weights, part, self.precision), batch)
+        return walk(x, mask, weights, part, self.precision)
 
     def mean(self):
         """[..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
@@ -128,6 +133,41 @@ class Dense:
         if self.axis_name is not None:
             state = softmax.with_shares(state, scores, arrays[1], arrays[4])
         return scores, state, batch
+
+    def perceptron(self, kernel, bias, out_kernel, activation):
+        """[..., h, L]: each token's scores by itself, as :func:`hidden.plain` says; the batch axes are those of x."""
+        arrays = alike(self.x, self._real_in_any(), kernel, bias, out_kernel)
+        if self._tiles(*arrays):
+            scores = hidden.tiled(*arrays, activation, self.precision, not self._recompute)
+        else:
+            scores = self._whole(hidden.plain, 5, 6)(*arrays, activation, self.precision)
+        return jnp.swapaxes(scores, -1, -2)
+
+    def _real_in_any(self):
+        """Bool of the shape of x without d: the tokens that are real in any example that shares them; None if all are."""
+        if self.mask is None:
+            return None
+        pairs = enumerate(zip(self.x.shape[:-2], self.mask.shape[:-1], strict=True))
+        shared = [axis for axis, (own, all_) in pairs if isinstance(own, int) and own == 1 and all_ != 1]
+        return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
+
+    def softmax_of(self, scores):
+        """As :meth:`softmax`, of given scores [..., h, L]."""
+        scores, state, batch = self._under(scores)
+        (state,) = over_mesh([state], self.axis_name)
+        return self.averages(scores, state, batch)[:2]
+
+    def softmax_state_of(self, scores):
+        """As :meth:`softmax_state`, of given scores [..., h, L]."""
+        _, state, batch = self._under(scores)
+        return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
+
+    def _under(self, scores):
+        """What :meth:`scored` gives, of given scores."""
+        batch = self._batch((scores, 2))
+        scores, mask = alike(self._flat(jnp.swapaxes(scores, -1, -2), 2, batch), self._flat(self.mask, 1, batch))
+        scores, state = softmax.under(scores, mask, lambda heights: self._totals(heights, 1, batch))
+        return scores, softmax.with_shares(state, scores, mask, None) if self.axis_name else state, batch
 
     def beside(self, other, scale, mean):
         """Averages under the softmax of the products with the other's sum or mean, of both sides in one walk.

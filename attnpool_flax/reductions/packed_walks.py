@@ -191,11 +191,11 @@ def plain_softmax(x, segments, scored, queries, multiplier, precision):
         scores = jnp.dot(clean, queries[0].T, precision=precision)
     else:
         scores = _reached_plain(x, segments, queries)
-    scores, top, heights, taken = _heights(scores, segments, scored, multiplier)
+    scores, top, heights, taken = heights_of(scores, segments, scored, multiplier)
     return scores, SoftmaxState(top, segments.total(heights), plain_sums(x, segments, taken))
 
 
-def _heights(scores, segments, scored, multiplier):
+def heights_of(scores, segments, scored, multiplier):
     """(scores, largest of each segment, exp(score - largest), the same times the multiplier)."""
     if scored is not None:
         scores = jnp.where(segments.each(scored)[:, None], scores, 0)
@@ -223,7 +223,7 @@ def _softmax(x, segments, scored, queries, multiplier, precision):
 
 def _softmax_by_tiles(x, segments, scored, queries, multiplier, *, plan, precision):
     scores = _scores(x, segments, queries, plan, precision)
-    scores, top, heights, taken = _heights(scores, segments, scored, multiplier)
+    scores, top, heights, taken = heights_of(scores, segments, scored, multiplier)
     sums = _sums_by_tiles(x, segments, taken, plan=plan)
     return scores, SoftmaxState(top, segments.total(heights), sums)
 

@@ -1,5 +1,6 @@
 """Packed sequences. Twin of :mod:`attnpool_ref.segments`, a file for each family of poolings."""
 
+from attnpool_flax.segments.additive import segment_additive_attention_pooling
 from attnpool_flax.segments.packing import pack, unpack
 from attnpool_flax.segments.pairs import segment_cross_attention_pooling
 from attnpool_flax.segments.pooling import (
@@ -14,6 +15,7 @@ from attnpool_flax.segments.pooling import (
 
 __all__ = [
     "pack",
+    "segment_additive_attention_pooling",
     "segment_attention_pooling",
     "segment_cross_attention_pooling",
     "segment_first_pooling",

@@ -1,5 +1,6 @@
 """Chunks. Twin of :mod:`attnpool_ref.streaming`, a file for each family of poolings."""
 
+from attnpool_flax.streaming.additive import additive_attention_state
 from attnpool_flax.streaming.merging import finalize_state, merge_states
 from attnpool_flax.streaming.pooling import (
     _token_state,
@@ -16,6 +17,7 @@ __all__ = [
     "finalize_state",
     "merge_states",
     "_token_state",
+    "additive_attention_state",
     "attention_state",
     "first_state",
     "last_state",

@@ -134,7 +134,7 @@ def attention_state(
     norm = (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
     state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(query[..., None, :])
-    return AttentionState(*_with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
+    return AttentionState(*with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
 
 
 @implementation(as_they_come=("x",))
@@ -167,8 +167,8 @@ def multi_head_attention_state(
     state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries)
     top, total = (jnp.reshape(part, (*part.shape[:-1], *each)) for part in (state.top, state.total))
     pooled = jnp.reshape(state.sum, (*state.sum.shape[:-2], *each, width))
-    return MultiHeadAttentionState(*_with_rests(top, total, pooled))
+    return MultiHeadAttentionState(*with_rests(top, total, pooled))
 
 
-def _with_rests(top, total, pooled):
+def with_rests(top, total, pooled):
     return top, total, jnp.zeros_like(total), pooled, jnp.zeros_like(pooled)

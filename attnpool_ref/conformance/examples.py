@@ -99,7 +99,10 @@ def _way(row, choose):
         if isinstance(rule, Excludes) and {rule.first, rule.second} <= set(names):
             names.remove(choose((rule.second, rule.first)))
         if isinstance(rule, Needs) and rule.argument in names:
-            options[rule.option] = True
+            if rule.option in row.arguments:
+                names.append(rule.option)
+            else:
+                options[rule.option] = True
     return names, options
 
 

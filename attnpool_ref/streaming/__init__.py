@@ -4,6 +4,7 @@ No chunk overlaps another. A chunk without a real token, or of length 0, has the
 each family of poolings.
 """
 
+from attnpool_ref.streaming.additive import additive_attention_state
 from attnpool_ref.streaming.merging import finalize_state, merge_states
 from attnpool_ref.streaming.pooling import (
     attention_state,
@@ -18,6 +19,7 @@ from attnpool_ref.streaming.pooling import (
 __all__ = [
     "finalize_state",
     "merge_states",
+    "additive_attention_state",
     "attention_state",
     "first_state",
     "last_state",

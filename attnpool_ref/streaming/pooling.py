@@ -226,7 +226,7 @@ def attention_state(
     x = _clean(x, mask)
     normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
     scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
-    return AttentionState(*_exponential_sums(scores, x, mask))
+    return AttentionState(*exponential_sums(scores, x, mask))
 
 
 @definition
@@ -272,10 +272,10 @@ def multi_head_attention_state(
     queries = np.einsum("nd,dhc->nhc", query, query_kernel) + (0 if query_bias is None else query_bias)
     keys = np.einsum("...ld,dhc->...lhc", x, key_kernel)
     scores = np.einsum("nhc,...lhc->...nhl", queries, keys) / np.sqrt(queries.shape[-1])
-    return MultiHeadAttentionState(*_exponential_sums(scores, x[..., None, None, :, :], mask[..., None, None, :]))
+    return MultiHeadAttentionState(*exponential_sums(scores, x[..., None, None, :, :], mask[..., None, None, :]))
 
 
-def _exponential_sums(scores, x, mask):
+def exponential_sums(scores, x, mask):
     """(top, total, sum) of scores [..., L] over clean tokens [..., L, d]."""
     scores = np.where(mask, scores, -np.inf)
     top = np.max(scores, -1, initial=-np.inf)

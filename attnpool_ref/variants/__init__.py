@@ -7,6 +7,7 @@ conformance kit all read it, and find the function itself by its name in any nam
 """
 
 from attnpool_ref.variants import (
+    additive,
     attention,
     decomposition,
     masks,
@@ -32,6 +33,7 @@ VARIANTS: tuple[Variant, ...] = sum(
             scores,
             attention,
             pooling,
+            additive,
             segments,
             pairs,
             decomposition,

@@ -3,6 +3,8 @@
 SOURCES = {
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
+    "ilse2018": "Ilse, Tomczak, Welling: Attention-based deep multiple instance learning. ICML 2018.",
+    "lin2017": "Lin et al.: A structured self-attentive sentence embedding. ICLR 2017.",
     "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. "
     "COLING 2022.",
     "luong2015": "Luong, Pham, Manning: Effective approaches to attention-based neural machine translation. EMNLP 2015.",

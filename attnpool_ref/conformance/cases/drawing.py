@@ -23,6 +23,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = row.arguments
     present = {k: k not in left and (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
+    lacked = {arguments[name].lacks for name in chosen} - {""}
+    chosen |= {name: 1 for name, argument in arguments.items() if argument.lacks in lacked}
     arrays = [a for a in arguments.values() if a.kind != "lengths"]
     keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens

@@ -38,6 +38,8 @@ def configurations(row):
             yield f"with {key}", [*masks, key], defaults
     for key, argument in arguments.items():
         for i in range(1, len(argument.shapes)):
+            if argument.lacks and argument.optional:
+                continue  # one that is needed says whether the axis is there
             yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
 
 
@@ -64,6 +66,7 @@ def fullest_way(row, restrict=None):
 
 def single_ways(row):
     """The ways that show whether an argument is read at all: alone, or without the masks; and an axis from the front."""
+    arguments = row.arguments
     masks, full, lengths = _optional(row)
     defaults = defaults_of(row)
     for kind in (masks, lengths):
@@ -73,7 +76,8 @@ def single_ways(row):
     if len(full) > 1:
         for key in full:
             needed = {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument == key}
-            yield f"`{key}` alone", [key], defaults | needed
+            names = [key, *(option for option in needed if option in arguments)]
+            yield f"`{key}` alone", names, defaults | {k: v for k, v in needed.items() if k not in arguments}
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple) and masks:
             for value in allowed[1:]:
@@ -98,7 +102,8 @@ def _optional(row):
 
 def _flags(row, full):
     """Options that the arguments ask for."""
-    return {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument in full}
+    asked = [rule for rule in row.relations if isinstance(rule, Needs) and rule.argument in full]
+    return {rule.option: True for rule in asked if rule.option not in row.arguments}
 
 
 def _text(axes):
