@@ -1,14 +1,25 @@
-"""What stands between two linear maps. Twin of :mod:`attnpool_ref.activations`."""
-
-import functools
+"""Activations of hidden layers. Twin of :mod:`attnpool_ref.activations`."""
 
 import jax
 import jax.numpy as jnp
 
-ACTIVATIONS = {
-    "tanh": jnp.tanh,
-    "relu": jax.nn.relu,
-    "gelu": functools.partial(jax.nn.gelu, approximate=False),
-    "identity": lambda x: x,
-}
-"""By the names that the options have."""
+
+def relu(x):
+    """max(x, 0); half of a slope at 0, as a maximum's ties have it."""
+    return jnp.maximum(x, 0)
+
+
+def gelu(x):
+    """With erf."""
+    return jax.nn.gelu(x, approximate=False)
+
+
+def gelu_tanh(x):
+    """With tanh."""
+    return jax.nn.gelu(x, approximate=True)
+
+
+def geglu(x):
+    """[..., 2f] to [..., f]: the first half times the :func:`gelu` of the second."""
+    value, gate = jnp.split(x, 2, -1)
+    return value * gelu(gate)

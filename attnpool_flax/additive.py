@@ -1,8 +1,11 @@
 """Additive pooling. Twin of :mod:`attnpool_ref.additive`: the hidden layer is there for a tile of tokens at a time."""
 
+import functools
+
 import jax.numpy as jnp
 
 from attnpool_flax.implementation import implementation
+from attnpool_flax.normalizers import normalize
 from attnpool_flax.reductions import Dense
 
 
@@ -59,8 +62,11 @@ def _side_by_side(bias, gate_bias, kernel):
 
 def averages(tokens, scores, normalizer, out_kernel):
     """(pooled, weights) of tokens in any layout under given scores, without the axis of hops for an ``out_kernel`` [h]."""
-    del normalizer
-    pooled, weights = tokens.softmax_of(scores)
+    if isinstance(normalizer, str) and normalizer == "softmax":
+        pooled, weights = tokens.softmax_of(scores)
+    else:
+        weights = tokens.normalized(scores, functools.partial(normalize, normalizer=normalizer))
+        pooled = tokens.total_of(weights)
     return (pooled, weights) if out_kernel.ndim == 2 else (pooled[..., 0, :], weights[..., 0, :])
 
 

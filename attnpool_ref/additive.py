@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from attnpool_ref.activations import ACTIVATIONS, sigmoid
+from attnpool_ref.activations import gelu, relu
 from attnpool_ref.definition import definition
-from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.normalizers import normalize
 
-NORMALIZERS = {"softmax": masked_softmax}
+ACTIVATIONS = {"tanh": np.tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
 
 
 @definition
@@ -46,7 +46,8 @@ def additive_attention_pooling(
       out_bias: () or, of n hops, [n], :math:`c`, or None.
       value: [..., L, v] what is averaged, or None for the tokens.
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
-      normalizer: "softmax".
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (under which :math:`c` counts, and the weights do not sum
+        to 1), "hardmax", or a function (scores, mask) -> weights, as :func:`attend` takes it.
       return_weights: also return the weights.
 
     Returns:
@@ -54,7 +55,8 @@ def additive_attention_pooling(
       is real.
 
     Raises:
-      ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation or normaliser.
+      ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation or normaliser, a
+        function whose weights have another shape than its scores.
 
     Source:
       Ilse et al. 2018, equations 8 and 9; with n hops Lin et al. 2017, equation 6, and CLAM's branch for each class.
@@ -66,7 +68,7 @@ def additive_attention_pooling(
     parameters = kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation
     scores = additive_scores(np.where(mask[..., None], x, 0), *parameters)
     value = np.where(mask[..., None], x if value is None else value, 0)
-    weights = NORMALIZERS[normalizer](scores, mask[..., None, :])
+    weights = normalize(scores, np.broadcast_to(mask[..., None, :], scores.shape), normalizer)
     pooled = weights @ value
     if out_kernel.ndim == 1:
         pooled, weights = pooled[..., 0, :], weights[..., 0, :]
@@ -77,9 +79,13 @@ def additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bia
     """The scores [..., n, L] of clean tokens; n is 1 for an ``out_kernel`` [h]."""
     hidden = ACTIVATIONS[activation](x @ kernel + (0 if bias is None else bias))
     if gate_kernel is not None:
-        hidden = hidden * sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
+        hidden = hidden * _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
     scores = hidden @ np.reshape(out_kernel, (len(out_kernel), -1)) + (0 if out_bias is None else out_bias)
     return np.swapaxes(scores, -1, -2)
+
+
+def _sigmoid(x):
+    return np.exp(-np.logaddexp(0, -x))
 
 
 @definition

@@ -7,7 +7,7 @@ import numpy as np
 
 from attnpool_ref import variants
 from attnpool_ref.definition import definition
-from attnpool_ref.language import present
+from attnpool_ref.language import arguments_of, present
 
 _NEW = [
     inspect.Parameter("segment_ids", inspect.Parameter.POSITIONAL_OR_KEYWORD),
@@ -59,11 +59,11 @@ def each_segment(dense, example):
 
 def _of(row, values, own, s):
     """What one segment has of the arguments; ``own`` says which tokens are its."""
-    values = dict(values)
+    values, arguments = dict(values), arguments_of(row, values)
     for key, value in values.items():
-        if value is None or key not in row.arguments:
+        if value is None or key not in arguments:
             continue
-        (axes,) = (shape for shape in row.arguments[key].shapes if len(shape) == value.ndim)
+        (axes,) = (shape for shape in arguments[key].shapes if len(shape) == value.ndim)
         if "N" in axes:
             values[key] = np.compress(own, value, axes.index("N"))
         elif "num_segments" in axes:
@@ -95,6 +95,8 @@ def _docstring(dense, example):
     text, _, _ = (inspect.getdoc(dense) or "").partition(">>> ")
     summary, _, rest = text.rstrip().partition("\n\n")
     rest = re.sub(r"\n  lengths: .*(\n    .*)*", "", rest)
+    rest = re.sub(r"\n  normalizer: .*(\n    .*)*", '\n  normalizer: "softmax" or "sigmoid".', rest)
+    rest = re.sub(r", a\n? *function whose weights have another shape than its scores", "", rest)
     rest = re.sub(r"\[\.\.\., ([^\]]*)\]", _packed_shape, rest)
     rest = re.sub(r"(?<=\n)  x: \[N, d\] tokens(.*)\n", rf"  x: [N, d] tokens of all segments\1\n{_NEW_ARGS}", rest)
     last = "\n  return_weights:" if "\n  return_weights:" in rest else "\n\nReturns:"

@@ -1,5 +1,6 @@
 """Tokens that stand in one array with a mask."""
 
+import functools
 import math
 from typing import Any
 
@@ -156,6 +157,28 @@ class Dense:
         scores, state, batch = self._under(scores)
         (state,) = over_mesh([state], self.axis_name)
         return self.averages(scores, state, batch)[:2]
+
+    def normalized(self, scores, normalize):
+        """Weights [..., h, L] of given scores; over a mesh every device normalises the scores of all.
+
+        ``normalize`` takes scores [..., h, L] and a mask of as many axes, or None.
+        """
+        mask = None if self.mask is None else self.mask[..., None, :]
+        if self.axis_name is None:
+            return normalize(scores, mask)
+        names = names_of(self.axis_name)
+        gather = functools.partial(lax.all_gather, axis_name=names, tiled=True)
+        weights = normalize(
+            gather(scores, axis=scores.ndim - 1), None if mask is None else gather(mask, axis=mask.ndim - 1)
+        )
+        return lax.dynamic_slice_in_dim(weights, lax.axis_index(names) * self.length, self.length, -1)
+
+    def total_of(self, weights):
+        """[..., h, d]: the sums of all devices' tokens under weights [..., h, L]."""
+        batch = self._batch((weights, 2))
+        total = self._totals(self._flat(jnp.swapaxes(weights, -1, -2), 2), 1, batch)
+        (state,) = over_mesh([SumState(self._spread(total, batch), None)], self.axis_name)
+        return state.sum
 
     def softmax_state_of(self, scores):
         """As :meth:`softmax_state`, of given scores [..., h, L]."""

@@ -12,13 +12,17 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.activations import ACTIVATIONS
+from attnpool_flax.activations import gelu, relu
 from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.implementations import varies, varying
 from attnpool_flax.reductions.packed_walks import Strip
 
 TOKENS = 256
 """Tokens of a tile: enough for a fast product, and few enough that most padding lies in tiles of its own."""
+
+
+ACTIVATIONS = {"tanh": jnp.tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
+"""By the names that the options have."""
 
 
 def strip_for(x):

@@ -135,6 +135,14 @@ class Packed:
         """What each segment has; of one without tokens where there is none."""
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
 
+    def normalized(self, scores, normalize):
+        """Weights [h, N] of given scores, each by itself; ``normalize`` takes scores and a mask."""
+        return normalize(scores, self.segments.real[None])
+
+    def total_of(self, weights):
+        """[S, h, d]: the sums of the tokens under weights [h, N]."""
+        return self._totals(weights.T, True)[: self.number]
+
     def _sums(self, weights, learned):
         return self._totals(weights[:, None], learned)[: self.number, 0]
 

@@ -171,4 +171,5 @@ def multi_head_attention_state(
 
 
 def with_rests(top, total, pooled):
+    """The parts of an attention state from which rounding has taken nothing yet."""
     return top, total, jnp.zeros_like(total), pooled, jnp.zeros_like(pooled)

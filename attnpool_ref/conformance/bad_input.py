@@ -229,7 +229,8 @@ class _Call:
                     yield self._with(text, ValueError, rule.second, np.ones((), np.int32))
             elif isinstance(rule, Needs) and rule.argument in self.values and takes(rule.option):
                 text = f"`{rule.argument}` is given without `{rule.option}`"
-                yield self._with(text, ValueError, rule.option, None if rule.option in self.row.arguments else False)
+                without = False if rule.option in self.row.options else None
+                yield self._with(text, ValueError, rule.option, without)
 
     def axes_that_must_not_be_empty(self):
         """Feature axes of the call, one name for those that are the same."""

@@ -1,6 +1,6 @@
 """The table's rows: pooling whose scores are a perceptron of each token by itself."""
 
-from attnpool_ref.variants.row import LAYOUTS, Variant
+from attnpool_ref.variants.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
 
 ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
 
@@ -15,7 +15,8 @@ ROWS = (
         equation="o = sum_l w_l v_l, w = softmax(u_l . k + c), u_l = act(x_l W + b) * sigmoid(x_l U + g)",
         layouts=LAYOUTS,
         rules=("v=d unless value", "gate_bias needs gate_kernel"),
-        options={"activation": ACTIVATIONS, "normalizer": ("softmax",)},
+        options={"activation": ACTIVATIONS, "normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
         module="AdditiveAttentionPool",
     ),
     Variant(

@@ -3,10 +3,17 @@
 import re
 
 from attnpool_ref.variants import additive, pooling
-from attnpool_ref.variants.row import Variant
+from attnpool_ref.variants.row import NORMALIZERS, Variant
 
 OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
 """The options of every packed row."""
+
+_NORMALIZERS = ("softmax", "sigmoid")
+_REFUSED = tuple(
+    ("normalizer", name, "its threshold takes the scores of a segment side by side")
+    for name in NORMALIZERS[1:]
+    if name not in _NORMALIZERS
+)
 
 
 def packed(row):
@@ -22,8 +29,10 @@ def packed(row):
         equation=f"o_s = {row.name} of the tokens of segment s",
         weights=re.sub(r"\[\.\.\.[^\]]*\]", _packed_argument, row.weights),
         rules=row.rules,
-        options=OPTIONS | row.options,
+        options=OPTIONS | row.options | ({"normalizer": _NORMALIZERS} if "normalizer" in row.options else {}),
+        refused=_REFUSED if "normalizer" in row.options else (),
         ordered=row.ordered,
+        absolute=row.absolute,
         norms=row.norms,
     )
 

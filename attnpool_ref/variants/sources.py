@@ -1,6 +1,7 @@
 """Where the variants come from."""
 
 SOURCES = {
+    "ba2016": "Ba, Kiros, Hinton: Layer normalization. 2016.",
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
     "ilse2018": "Ilse, Tomczak, Welling: Attention-based deep multiple instance learning. ICML 2018.",
@@ -12,10 +13,13 @@ SOURCES = {
     "notebook000": "Notebook 'Attention pooling achievement' (seed 000): cross pooling of two sequences for SimKGC.",
     "notebook001": "Notebook 'Attention_pooling' (seed 001): fixed weights, and one learned query.",
     "notebook002": "Notebook 'Attention mechanism' (seed 002): three rules, and the class Attn.",
+    "onnx": "ONNX operators: https://onnx.ai/onnx/operators.",
     "patro2018": "Patro, Namboodiri: Differential attention for visual question answering. CVPR 2018.",
     "peters2019": "Peters, Niculae, Martins: Sparse sequence-to-sequence models. ACL 2019.",
+    "ramapuram2025": "Ramapuram et al.: Theory, analysis, and best practices for sigmoid self-attention. ICLR 2025.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
+    "shazeer2020": "Shazeer: GLU variants improve transformer. 2020.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
     "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "
     "COLING 2016.",

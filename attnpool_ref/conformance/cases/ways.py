@@ -1,6 +1,7 @@
 """The ways to call a row: which arguments are given, and with which options."""
 
-from attnpool_ref.language import Equal, Needs
+from attnpool_ref.conformance.cases.functions import text_of, values_of
+from attnpool_ref.language import Equal, Needs, Shaped
 
 PROMISES = frozenset({"indices_are_sorted"})
 """Flags by which the caller says something of the data: they are off unless it is so."""
@@ -26,20 +27,27 @@ def configurations(row):
         yield "with lengths", full + lengths, defaults | flags
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple):
-            for value in allowed[1:]:
-                yield f"{key}={value}", masks + full, defaults | flags | {key: value}
+            for value in values_of(allowed)[1:]:
+                yield f"{key}={text_of(value)}", masks + full, defaults | flags | {key: value}
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
         elif allowed == "flag" and key not in flags:
             value = key in PROMISES
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
+        elif allowed == "flag" and key not in defaults:  # it is on by itself, as those that ask for it want it
+            yield (
+                f"{key}=False",
+                masks + [k for k in full if key not in _needed(row, k)],
+                defaults | flags | {key: False},
+            )
     for key in full:
-        if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
-            yield f"with {key}", [*masks, key], defaults
+        if any(_turns_on(rule, key) for rule in row.relations):
+            yield f"with {key}", [*masks, *_needed(row, key, arguments), key], defaults
+    chosen = {rule.argument for rule in row.relations if isinstance(rule, Shaped)}
     for key, argument in arguments.items():
+        if key in chosen or (argument.lacks and argument.optional):
+            continue  # a rule, or an argument that is needed, says which of its shapes it has
         for i in range(1, len(argument.shapes)):
-            if argument.lacks and argument.optional:
-                continue  # one that is needed says whether the axis is there
             yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
 
 
@@ -66,7 +74,6 @@ def fullest_way(row, restrict=None):
 
 def single_ways(row):
     """The ways that show whether an argument is read at all: alone, or without the masks; and an axis from the front."""
-    arguments = row.arguments
     masks, full, lengths = _optional(row)
     defaults = defaults_of(row)
     for kind in (masks, lengths):
@@ -75,13 +82,12 @@ def single_ways(row):
                 yield f"`{key}` alone", [key], defaults
     if len(full) > 1:
         for key in full:
-            needed = {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument == key}
-            names = [key, *(option for option in needed if option in arguments)]
-            yield f"`{key}` alone", names, defaults | {k: v for k, v in needed.items() if k not in arguments}
+            needed = {option: True for option in _needed(row, key, row.options)}
+            yield f"`{key}` alone", [*_needed(row, key, row.arguments), key], defaults | needed
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple) and masks:
-            for value in allowed[1:]:
-                yield f"{key}={value} without masks", full, defaults | _flags(row, full) | {key: value}
+            for value in values_of(allowed)[1:]:
+                yield f"{key}={text_of(value)} without masks", full, defaults | _flags(row, full) | {key: value}
         elif allowed == "axis":
             yield "axis=1", masks, defaults | {key: 1}
 
@@ -102,8 +108,18 @@ def _optional(row):
 
 def _flags(row, full):
     """Options that the arguments ask for."""
-    asked = [rule for rule in row.relations if isinstance(rule, Needs) and rule.argument in full]
-    return {rule.option: True for rule in asked if rule.option not in row.arguments}
+    return {option: True for key in full for option in _needed(row, key, row.options)}
+
+
+def _needed(row, key, among=None):
+    """What an argument asks for, options or other arguments."""
+    needed = [rule.option for rule in row.relations if isinstance(rule, Needs) and rule.argument == key]
+    return [name for name in needed if among is None or name in among]
+
+
+def _turns_on(rule, key):
+    """Whether a rule says that shapes depend on an argument."""
+    return (isinstance(rule, Equal) and key in rule.names) or (isinstance(rule, Shaped) and key == rule.name)
 
 
 def _text(axes):
