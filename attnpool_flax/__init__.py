@@ -7,6 +7,7 @@ from attnpool_flax.implementation import chosen_implementation
 from attnpool_flax.masks import pad
 from attnpool_flax.modules import (
     AdditiveAttention,
+    AdditiveAttentionPool,
     AdditiveScore,
     AttentionPool,
     BiDAFAttention,
@@ -53,6 +54,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "AdditiveAttentionPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

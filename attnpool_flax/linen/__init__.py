@@ -3,6 +3,7 @@
 Sizes that stand in the data are read off those of the first call, as Linen does; all other arguments are the same.
 """
 
+from attnpool_flax.linen.additive import AdditiveAttentionPool
 from attnpool_flax.linen.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
 from attnpool_flax.linen.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.linen.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
@@ -30,6 +31,7 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "AdditiveAttentionPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

@@ -4,6 +4,7 @@ Each module calls one function of this package and stands in the file of its fam
 :mod:`attnpool_flax.parameters`; the same modules for Linen models are in :mod:`attnpool_flax.linen`.
 """
 
+from attnpool_flax.modules.additive import AdditiveAttentionPool
 from attnpool_flax.modules.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
 from attnpool_flax.modules.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
@@ -31,6 +32,7 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "AdditiveAttentionPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
