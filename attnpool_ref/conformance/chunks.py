@@ -19,9 +19,6 @@ from attnpool_ref.conformance.cases.case import generator
 CUTS = 2
 """Cuts at random: the chunks are one more, and the empty one."""
 
-SLICED = {"x": -2, "mask": -1, "weights": -1, "bias": -1}
-"""Along which axis an argument has the tokens; a mask may have 1 there for all of them."""
-
 
 def named(namespace, name) -> Any:
     """What a module, a mapping or an object has under a name, or None."""
@@ -42,6 +39,8 @@ class InChunks:
         self.merge, self.finalize = named(namespace, "merge_states"), named(namespace, "finalize_state")
         self.__name__ = self.__qualname__ = name
         self._names = arguments or {}
+        own = {key: argument.own for key, argument in variants.get(name).arguments.items() if "L" in argument.own}
+        self._sliced = {key: axes.index("L") - len(axes) for key, axes in own.items()}
         self.__signature__ = inspect.signature(self.whole)
 
     def complete(self):
@@ -64,7 +63,7 @@ class InChunks:
     def _part(self, values, first, last, length):
         """The arguments of one chunk."""
         values = dict(values)
-        for ours, axis in SLICED.items():
+        for ours, axis in self._sliced.items():  # along which it has the tokens; a mask may have 1 there for all of them
             key = self._names.get(ours, ours)
             value = values.get(key)
             if value is not None and len(value.shape) >= -axis and value.shape[axis] == length:
