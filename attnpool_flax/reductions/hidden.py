@@ -30,7 +30,7 @@ def strip_for(x):
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
     if not isinstance(length, int) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
-    return Strip(length, min(length, TOKENS))
+    return Strip(length, min(length, TOKENS, tiles.TOKENS))
 
 
 def plain(x, real, kernel, bias, out_kernel, activation, precision):
