@@ -65,8 +65,7 @@ def averages(tokens, scores, normalizer, out_kernel):
     if isinstance(normalizer, str) and normalizer == "softmax":
         pooled, weights = tokens.softmax_of(scores)
     else:
-        weights = tokens.normalized(scores, functools.partial(normalize, normalizer=normalizer))
-        pooled = tokens.total_of(weights)
+        pooled, weights = tokens.weighed_of(scores, functools.partial(normalize, normalizer=normalizer))
     return (pooled, weights) if out_kernel.ndim == 2 else (pooled[..., 0, :], weights[..., 0, :])
 
 

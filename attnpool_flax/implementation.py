@@ -252,7 +252,7 @@ class _Frame:
     def run(self, given, call, dtype, static):
         """The body, between what all bodies have in common."""
         prepared = {
-            key: self._prepared(self._told(given, argument, call), argument, call, dtype)
+            key: self._prepared(self._told(given, argument, call), argument, call, dtype, static)
             for key, argument in call.arguments.items()
         }
         result = self.function(**prepared, **static)
@@ -281,13 +281,15 @@ class _Frame:
         lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
         return prefix(lengths, call.targets[argument.name][-1])
 
-    def _prepared(self, value, argument, call, dtype):
+    def _prepared(self, value, argument, call, dtype, static):
         if value is None or argument.kind == "lengths":  # the mask says it
             return None
         if argument.kind in ("mask", "bool"):
             value = jnp.asarray(value).astype(bool)
         elif argument.kind == "segments":
             return _in_32_bits(jnp.asarray(value), call.sizes["num_segments"])
+        elif argument.kind == "index":
+            value = _in_32_bits(jnp.asarray(value), static["max_length"])
         elif not argument.integers:
             computing = _computing(dtype)
             own = argument.name in self.as_they_come and contract.kind_of(value.dtype) == "f"
@@ -298,7 +300,7 @@ class _Frame:
             if argument.name in self.as_they_come:
                 return jnp.reshape(value, (1,) * (len(target) - value.ndim) + value.shape)
             return jnp.broadcast_to(value, target)
-        if argument.kind == "data" and argument.batched:
+        if argument.kind in ("data", "index") and argument.batched:
             missing = len(call.targets[argument.name]) - value.ndim
             return jnp.reshape(value, (1,) * missing + value.shape)
         return value
@@ -381,7 +383,7 @@ def _for_jax(value, argument, computing):
 
 
 def _in_32_bits(numbers, count):
-    """Segment numbers as int32: what is out of range stays out of it, and the order what it is."""
+    """Segment numbers and indices as int32: what is out of range stays out of it, and the order what it is."""
     own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
     return jnp.clip(numbers, own(max(-1, info.min)), own(min(count, info.max))).astype(jnp.int32)
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.bisection import alpha_entmax
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.recomputing import small
@@ -125,6 +126,55 @@ def _at_least_last(scores, ordered, chosen, axis):
 def _where_real(weights, mask, empty):
     weights = jnp.where(empty, 0, weights)
     return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+@implementation
+def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
+    """Twin of :func:`attnpool_ref.entmax`; the gradient is made from the weights, not through the bisection.
+
+    >>> entmax(jnp.array([1.0, 2.0, 0.5, 9.0]), jnp.array([True, True, True, False]), alpha=2.0)
+    Array([0., 1., 0., 0.], dtype=float32)
+    """
+    if mask is not None:
+        scores = jnp.where(mask, scores, -jnp.inf)
+    weights = alpha_entmax(scores, alpha, axis)
+    return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+@implementation
+def top_k_softmax(scores, mask=None, *, k, axis=-1):
+    """Twin of :func:`attnpool_ref.top_k_softmax`.
+
+    >>> top_k_softmax(jnp.array([2.0, 2.0, 0.5, 9.0]), jnp.array([True, True, True, False]), k=1)
+    Array([0.5, 0.5, 0. , 0. ], dtype=float32)
+    """
+    rows = jnp.moveaxis(lax.stop_gradient(scores if mask is None else jnp.where(mask, scores, -jnp.inf)), axis, -1)
+    largest, _ = lax.top_k(rows, min(k, rows.shape[-1]))
+    least = jnp.min(largest, -1, keepdims=True, initial=jnp.inf)
+    top = jnp.max(rows, -1, keepdims=True, initial=-jnp.inf)
+    wild = jnp.moveaxis(jnp.isnan(top) | (top == jnp.inf), -1, axis)
+    kept = ~(scores < jnp.moveaxis(least, -1, axis)) | wild  # all of a row that is NaN
+    return softmax(scores, kept if mask is None else kept & mask, axis)
+
+
+@implementation
+def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False, axis=-1):
+    """Twin of :func:`attnpool_ref.gumbel_softmax`.
+
+    >>> noise = jnp.array([1.0, 0.0, 9.0])
+    >>> gumbel_softmax(jnp.array([1.0, 2.0, 0.5]), jnp.array([True, True, False]), noise)
+    Array([0.5, 0.5, 0. ], dtype=float32)
+    """
+    if noise is not None:
+        scores = scores + (noise if mask is None else jnp.where(mask, noise, 0))
+    if mask is not None:
+        scores = jnp.where(mask, scores, 0)
+    nothing = scores == -jnp.inf  # the quotient of an infinity has no slope
+    scaled = jnp.where(nothing, -jnp.inf, jnp.where(nothing, 0, scores) / temperature)
+    weights = softmax(scaled, mask, axis)
+    if not hard:
+        return weights
+    return first_largest(scores, mask, axis) + (weights - lax.stop_gradient(weights))
 
 
 @implementation

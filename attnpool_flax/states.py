@@ -232,13 +232,38 @@ class WeightedState(_Decided):
         ratios = [state.size / jnp.where(size == 0, 1, size) for state in both]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
         shares = [ratio * (part_of(s.mass) / part_of(mass)) for ratio, s in zip(ratios, both, strict=True)]
-        sums = added(*_scaled(both, [share[..., None] for share in shares]))
-        return WeightedState(size, mass, *added(*_totals(both, shares)), *sums)
+        sums = added(*_scaled(both, [self.beside(share) for share in shares]))
+        return type(self)(size, mass, *added(*_totals(both, shares)), *sums)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real or the weights cancel."""
-        total, pooled = (self.total + self.total_rest)[..., None], self.sum + self.rest
+        total, pooled = self.beside(self.total + self.total_rest), self.sum + self.rest
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
+
+    def beside(self, values):
+        """What the weights have, beside what the tokens have."""
+        return values[..., None]
+
+
+@kind
+@_pytree("size", "mass", "total", "total_rest", "sum", "rest")
+@dataclass(frozen=True, eq=False)
+class ChannelState(WeightedState):
+    """Of :func:`~attnpool_flax.streaming.weighted_state` with weights for each channel: as :class:`WeightedState`, [..., d] all.
+
+    Attributes:
+      size: [..., d].
+      mass: [..., d].
+      total: [..., d].
+      total_rest: [..., d].
+      sum: [..., d].
+      rest: [..., d].
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    def beside(self, values):
+        """What the weights have, beside what the tokens have."""
+        return values
 
 
 @kind

@@ -159,13 +159,13 @@ def resolve(row, values):
             normalize_axis(name, values[key], first.ndim)
     _check_company(row, values)
     batch = _batch(name, arguments, given)
-    sizes = _sizes(row, arguments, given, values)
+    sizes = _sizes(row, arguments, given, values, batch)
     targets, limits = {}, {}
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind == "data" and argument.batched:
-            own = value.shape[value.ndim - len(argument.own) :] if value.ndim else ()
-            targets[key] = batch + tuple(own)
+        if argument.kind in ("data", "index") and argument.batched:
+            rank = len(_own(_alternative(name, argument, value, batch)))
+            targets[key] = batch + tuple(value.shape[value.ndim - rank :] if value.ndim else ())
         elif argument.kind in ("mask", "stretch"):
             targets[key] = _check_broadcast(name, argument, value, batch, sizes)
         elif argument.kind == "int":
@@ -194,6 +194,8 @@ def check_values(row, values, call):
                 raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
         elif argument.kind == "position" and _on_host(value) and int(value) < 0:
             raise ValueError(f"{row.name}: `{key}` has the value {int(value)}, needs at least 0")
+        elif argument.kind == "index" and _on_host(value):
+            _check_index(row, key, values, call)
         elif argument.kind == "segments" and _on_host(value) and np.size(value):
             low, high, count = int(np.min(value)), int(np.max(value)), call.sizes["num_segments"]
             if low < 0 or high >= count:
@@ -235,8 +237,9 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
         number = operator.index(value)
     except TypeError:
         raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}") from None
-    if isinstance(value, bool) or (allowed in ("size", "count") and number < 0):
-        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least 0")
+    least = 1 if allowed == "positive" else 0
+    if isinstance(value, bool) or (allowed != "axis" and number < least):
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least {least}")
     return number
 
 
@@ -254,6 +257,7 @@ def check_weights(normalizer, weights, shape):
 
 def check_dtype(name, key, value, role="data"):
     """Raises a ValueError if an argument of this kind cannot have the dtype of ``value``."""
+    role = "mask" if role == "bool" and key not in _MEANING else role
     dtype, kind = value.dtype, kind_of(value.dtype)
     if role == "mask" and kind == "f":
         raise ValueError(
@@ -281,6 +285,23 @@ def check_dtype(name, key, value, role="data"):
         )
     if key == "weights" and kind == "b":
         raise ValueError(f"{name}: `weights` has dtype bool, needs numbers; did you mean `mask=`?")
+
+
+def _check_index(row, key, values, call):
+    """Refuses an index beyond `max_length`; what a mask on the host calls padding may hold anything, one elsewhere all."""
+    value, limit = values[key], values["max_length"]
+    for argument in row.arguments.values():
+        mask = values[argument.name]
+        if argument.kind == "mask" and mask is not None:
+            if not _on_host(mask):
+                return
+            real = np.broadcast_to(mask, call.targets[argument.name]).astype(bool)
+            value = np.broadcast_to(value, call.targets[key])[real]
+    if np.size(value):
+        low, high = int(np.min(value)), int(np.max(value))
+        if low < 0 or high >= limit:
+            wrong = low if low < 0 else high
+            raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to `max_length` - 1 = {limit - 1}")
 
 
 def _on_host(value):
@@ -316,9 +337,11 @@ def _batch(name, arguments, given):
     batch, donor = (), None
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind != "data" or not argument.batched:
+        if argument.kind not in ("data", "index") or not argument.batched:
             continue
         rank = len(argument.own)
+        if len(argument.shapes) > 1:  # the data before it say how many batch axes there are
+            rank = len(_own(_alternative(name, argument, value, batch)))
         if value.ndim < max(rank, 1):
             raise ValueError(f"{name}: `{key}` has shape {axes_text(value.shape)}, needs {argument}")
         own = tuple(value.shape[: value.ndim - rank])
@@ -338,9 +361,9 @@ def _batch(name, arguments, given):
     return batch
 
 
-def _sizes(row, arguments, given, values):
+def _sizes(row, arguments, given, values, batch):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
-    sizes, owners = {key: values[key] for key in COUNTS if key in row.options}, {}
+    sizes, owners = {key: values[key] for key in COUNTS if key in row.options} | row.sizes, {}
     same = unions(row, values)
     may_be_0 = {rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)}
 
@@ -362,10 +385,9 @@ def _sizes(row, arguments, given, values):
     pending, having = [], {}
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments"):
+        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index"):
             continue
-        axes = _alternative(row.name, argument, value)
-        own = [a for a in axes if a != "..."]
+        own = _own(_alternative(row.name, argument, value, batch))
         if argument.lacks:
             other, theirs = having.setdefault(argument.lacks, (key, argument.lacks in own))
             if theirs != (argument.lacks in own):
@@ -419,13 +441,23 @@ def unions(row, values):
     return {axis: find(axis) for axis in same}
 
 
-def _alternative(name, argument, value):
-    """The alternative of the argument's shapes that fits the value's rank."""
-    for axes in argument.shapes:
-        own = len([a for a in axes if a != "..."])
-        if value.ndim == own or ("..." in axes and value.ndim >= max(own, 1)):
-            return axes
-    raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+def _alternative(name, argument, value, batch):
+    """The alternative of the argument's shapes that fits the value's rank beside the batch axes."""
+    shapes = argument.shapes
+    if argument.batched and len(shapes) > 1:
+        fitting = [axes for axes in shapes if value.ndim == len(_own(axes)) + len(batch)]
+        fitting += [axes for axes in shapes[:1] if value.ndim == len(_own(axes))]
+    else:
+        fitting = [axes for axes in shapes if value.ndim == len(_own(axes))]
+        fitting += [axes for axes in shapes if "..." in axes and value.ndim >= max(len(_own(axes)), 1)]
+    if not fitting:
+        raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+    return fitting[0]
+
+
+def _own(axes):
+    """The axes that are no batch axes."""
+    return [axis for axis in axes if axis != "..."]
 
 
 def _check_broadcast(name, argument, value, batch, sizes):

@@ -35,6 +35,8 @@ def definition(function) -> Any:  # the public types stand in __init__.pyi
                 values[key] = value.astype(bool)
             elif argument.kind == "segments":
                 values[key] = value.astype(np.int64)
+            elif argument.kind == "index":
+                values[key] = np.broadcast_to(value.astype(np.int64), call.targets[key])
             elif not argument.integers:
                 value = value.astype(np.float64)
                 values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value

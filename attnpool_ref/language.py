@@ -8,9 +8,11 @@
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
 * ``out_kernel[h, n?]``: an axis that a call has or lacks, in all that show it alike: arguments, result and weights.
+* ``weights?[..., L]|[..., L, d]``: the rank beside that of the other data says which; only the first may be shared.
 * ``lengths:int[...]``: integers on some leading axes.
 * ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
   left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
+* ``spans:index[..., S, ends]``: integers below the option ``max_length``, with batch axes as data have them.
 * ``start:position[]``: an integer, traced, of at least 0.
 * ``segment_ids:segments[N]``: to which segment each token belongs, integers of exactly this shape, below the option
   ``num_segments``. Arrays with that axis, or with ``num_segments``, are data.
@@ -34,7 +36,7 @@ _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
 _LACKED = re.compile(r"[A-Za-z]\w*'?\?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
-INTEGERS = ("int", "lengths", "position", "segments")
+INTEGERS = ("int", "lengths", "position", "segments", "index")
 KINDS = (*INTEGERS, "bool")
 """What may be written behind a colon."""
 

@@ -16,7 +16,7 @@ from attnpool_ref.language import OrFunction
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_LINE = "# Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand."
-STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int"}
+STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int"}
 OF_JAX = {
     "axis_name": "str | tuple[str, ...] | None",
     "implementation": 'Literal["einsum", "tiles"] | None',
@@ -119,7 +119,7 @@ def _finalize(function, language):
 def _function(row, signature, language):
     if row.state:
         return _definition(row, signature, _kind(row))
-    pooled = _result(row.results, language.mask_result if row.family == "masks" else language.result)
+    pooled = _result(row.results, language.mask_result if row.name.endswith("_to_mask") else language.result)
     if not row.weights:
         return _definition(row, signature, pooled)
     both = f"tuple[{pooled}, {_result(row.weight_results, language.result)}]"

@@ -124,6 +124,8 @@ class _Call:
                 yield self._on_host(f"`{key}` has the value 2", key, 2 * value.astype(np.int32))
             elif kind in ("int", "lengths"):
                 yield from self._of_lengths(key, value)
+            elif kind == "index":
+                yield from self._of_index(key, value)
             elif kind == "position":
                 yield self._on_host(f"`{key}` is negative", key, np.full_like(value, -1))
                 yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
@@ -183,6 +185,15 @@ class _Call:
                 text = f"`{key}` disagrees with another argument on {axis}"
                 yield self._with(text, ValueError, key, longer(value, place))
 
+    def _of_index(self, key, value):
+        here = (
+            frozenset(self.values) if self.subject.adapter.name == "jax" else frozenset()
+        )  # the mask says which are read
+        for title, end in (("is negative", -1), ("is beyond `max_length`", self.values["max_length"])):
+            yield Refusal(f"`{key}` {title}", ValueError, self.values | {key: np.full_like(value, end)}, here)
+        yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+        yield self._with(f"`{key}` has one column more", ValueError, key, longer(value, -1))
+
     def _meets_others(self, key):
         """Whether another argument has the batch axes as well."""
         others = [k for k in self.case.given("data") if k != key and k in self.values]
@@ -211,7 +222,13 @@ class _Call:
     def of_options(self):
         """Values that an option does not have."""
         first = np.asarray(next(iter(self.values.values())))
-        wrong = {"flag": ["yes", 2], "axis": [first.ndim, 1.5], "size": [-1, 1.5], "count": [-1, 1.5]}
+        wrong = {
+            "flag": ["yes", 2],
+            "axis": [first.ndim, 1.5],
+            "size": [-1, 1.5],
+            "count": [-1, 1.5],
+            "positive": [0, 1.5],
+        }
         for key, allowed in self.row.options.items():
             if self.subject.calling.takes(key):
                 for value in ["no such name", 3] if isinstance(allowed, tuple) else wrong[allowed]:

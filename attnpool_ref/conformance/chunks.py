@@ -62,10 +62,12 @@ class InChunks:
 
     def _part(self, values, first, last, length):
         """The arguments of one chunk."""
-        values = dict(values)
-        for ours, axis in self._sliced.items():  # along which it has the tokens; a mask may have 1 there for all of them
+        values, shape = dict(values), values[self._names.get("x", "x")].shape
+        for ours, axis in self._sliced.items():  # a mask may have 1 along it, for all tokens
             key = self._names.get(ours, ours)
             value = values.get(key)
+            if ours == "weights" and value is not None and len(value.shape) == len(shape):
+                axis = -2  # weights of each channel
             if value is not None and len(value.shape) >= -axis and value.shape[axis] == length:
                 values[key] = value[(..., slice(first, last)) + (slice(None),) * (-1 - axis)]
         lengths = self._names.get("lengths", "lengths")
@@ -94,7 +96,7 @@ def oracle_of(name):
 
 def _by_head(dense, values):
     """[..., n, H, d]: what the dense function gives if no kernel turns the pooled tokens, and none adds up the heads."""
-    width, heads = values["query_kernel"].shape[:2]
+    width, heads = values["key_kernel"].shape[:2]
     each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
     apart = np.eye(heads * width).reshape(heads, width, heads * width)
     dtype = values["x"].dtype

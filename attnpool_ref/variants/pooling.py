@@ -1,6 +1,6 @@
 """The table's rows: pooling of one sequence."""
 
-from attnpool_ref.variants.row import LAYOUTS, Variant
+from attnpool_ref.variants.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
 
 ROWS = (
     Variant(
@@ -40,7 +40,7 @@ ROWS = (
     Variant(
         "weighted_pooling",
         family="pooling",
-        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="notebook001",
         equation="o = sum over real l of w_l x_l / sum over real l of w_l",
         layouts=LAYOUTS,
@@ -81,6 +81,8 @@ ROWS = (
             "query_bias needs query_kernel",
             "out_bias needs out_kernel",
         ),
+        options={"normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
         layouts=LAYOUTS,
         module="MultiHeadAttentionPool",
     ),

@@ -28,19 +28,20 @@ class Variant:
       weights: shape of what ``return_weights=True`` adds, where there is such an argument.
       rules: what the shapes cannot say.
       options: static arguments: a tuple of names (:class:`~attnpool_ref.language.OrFunction`: or a function), or "flag",
-        "axis", "size" or "count".
+        "axis", "size", "count" or "positive".
       refused: (option, value, reason) of what a neighbouring row takes and this one cannot.
       module: the class that owns the parameters, if any.
       state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
       layouts: beside the dense one, in which its tokens may lie: "segments", "states", "mesh".
       ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
       absolute: "always", or options such as "normalizer=sigmoid", where a constant added to every score counts.
+      surrogate: the flag with which the gradient is not that of the values, but the one that the docstring says.
       norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
       arguments: what ``shapes`` says of each argument, by name.
       results: the axes of each array of the result.
       weight_results: the axes of each array that ``return_weights=True`` adds.
       relations: the rules as objects.
-      sizes: sizes of axes that are what they are, as a module's own parameters make them; empty in the table.
+      sizes: sizes of axes that are what they are, as a module's own parameters make them, or as the row says.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Variant:
     layouts: tuple[str, ...] = ()
     ordered: str = ""
     absolute: tuple[str, ...] = ()
+    surrogate: str = ""
     norms: bool = False
     arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
     results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)

@@ -43,7 +43,7 @@ ROWS = (
     Variant(
         "weighted_state",
         family="streaming",
-        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="notebook001",
         equation="sum over real l of w_l x_l, and sum over real l of w_l",
         state="weighted_pooling",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref import contract, language
-from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SIZES, Case, generator
+from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SEQUENCES, SIZES, Case, generator
 from attnpool_ref.language import terms
 
 
@@ -30,6 +30,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
     same = contract.unions(row, {k: True if p else None for k, p in present.items()} | options)
+    known |= {key: options[key] for key in ("max_length",) if key in options}
     known |= row.sizes | {key: options[key] for key in contract.COUNTS if key in options}
     known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}
     known = known | {axis: known[root] for axis, root in same.items()}
@@ -66,6 +67,8 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
         return _lengths(shape, known["m"])
     if argument.kind == "lengths":
         return _lengths(shape, known[masked[-1]])
+    if argument.kind == "index":
+        return rng.integers(0, max(known["max_length"], 1), shape)
     if argument.kind == "position":
         return np.asarray(5)
     if argument.kind == "segments":
@@ -77,7 +80,8 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
         draws = (rng.random(shape) < 0.75) / 0.75
     elif key == "weights":
         draws = 1 + 0.25 * draws
-        draws[..., 1::4] = -0.375
+        of_tokens = draws if axes[-1] in SEQUENCES else np.swapaxes(draws, -1, -2)
+        of_tokens[..., 1::4] = -0.375
     elif key.endswith("norm_scale"):
         draws = 1 + 0.25 * draws
     elif argument.kind == "parameter" and len(shape) > 1:

@@ -153,5 +153,6 @@ def _shapes(row, title, names, options, shapes):
     arguments = row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
     if "shared" in shapes and len(data) > 1:
-        for key in data:
+        by_rank = any(len(arguments[k].shapes) > 1 and all("..." in own for own in arguments[k].shapes) for k in data)
+        for key in data[by_rank:]:  # the rank of the first says what another's rank means
             yield draw(row, f"{title}, `{key}` shared", names, options, BATCH, shared=(key,))

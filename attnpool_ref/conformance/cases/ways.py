@@ -1,10 +1,9 @@
 """The ways to call a row: which arguments are given, and with which options."""
 
+import attnpool_ref
+from attnpool_ref import contract
 from attnpool_ref.conformance.cases.functions import text_of, values_of
 from attnpool_ref.language import Equal, Needs, Shaped
-
-PROMISES = frozenset({"indices_are_sorted"})
-"""Flags by which the caller says something of the data: they are off unless it is so."""
 
 
 def configurations(row):
@@ -32,7 +31,7 @@ def configurations(row):
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
         elif allowed == "flag" and key not in flags:
-            value = key in PROMISES
+            value = not _is_on(row, key)
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
         elif allowed == "flag" and key not in defaults:  # it is on by itself, as those that ask for it want it
             yield (
@@ -122,9 +121,14 @@ def _turns_on(rule, key):
     return (isinstance(rule, Equal) and key in rule.names) or (isinstance(rule, Shaped) and key == rule.name)
 
 
+def _is_on(row, flag):
+    """Whether a flag is on by itself."""
+    return contract.signature_of(getattr(attnpool_ref, row.name)).parameters[flag].default
+
+
 def _text(axes):
     return f"[{', '.join(axes)}]"
 
 
 def _default(allowed):
-    return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2}[allowed]
+    return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2, "positive": 2}[allowed]
