@@ -77,5 +77,6 @@ def attention_penalty(weights, *, precision=None):
     Array(0.25, dtype=float32)
     """
     products = jnp.einsum("...nl,...ml->...nm", weights, weights, precision=precision)
-    looks = jnp.any(weights != 0, -1).astype(products.dtype)
-    return jnp.sum(jnp.square(products - looks[..., None] * jnp.eye(weights.shape[-2], dtype=products.dtype)), (-1, -2))
+    own = jnp.broadcast_to(jnp.eye(weights.shape[-2], dtype=bool), products.shape)
+    looks = jnp.any(weights != 0, -1)[..., None]
+    return jnp.sum(jnp.square(products - (own & looks).astype(products.dtype)), (-1, -2))

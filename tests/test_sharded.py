@@ -36,6 +36,7 @@ COLLECTIVES = {
     ("attention_pooling", "smallest"): (3, 4),
     ("attention_pooling", "fullest"): (2, 3),
     ("multi_head_attention_pooling", "fullest"): (2, 3),
+    ("additive_attention_pooling", "fullest"): (2, 3),
     ("cross_attention_pooling", "smallest"): (3, 4),
 }
 """How many a program has, and one with gradients, whatever the length."""

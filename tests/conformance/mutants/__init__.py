@@ -5,6 +5,7 @@ right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this
 """
 
 from conformance.mutants import (
+    additive,
     attention,
     decomposition,
     layers,
@@ -24,6 +25,7 @@ FAMILIES = (
     scores,
     attention,
     pooling,
+    additive,
     layers,
     segments,
     pairs,
