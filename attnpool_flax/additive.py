@@ -38,18 +38,23 @@ def additive_attention_pooling(
     tokens, values = (
         own if own is None else Dense(own, mask, implementation, precision, axis_name) for own in (x, value)
     )
-    scores = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
+    scores, tokens = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
     pooled, weights = averages(tokens if values is None else values, scores, normalizer, out_kernel)
     return (pooled, weights) if return_weights else pooled
 
 
 def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """The scores [..., n, L] of tokens in any layout, whatever padding gives; n is 1 for an ``out_kernel`` [h]."""
+    """(scores [..., n, L] of tokens in any layout, whatever padding gives, tokens to go on with).
+
+    n is 1 for an ``out_kernel`` [h].
+    """
     columns = jnp.reshape(out_kernel, (kernel.shape[1], -1))
     if gate_kernel is not None:
         kernel, bias = jnp.concatenate([kernel, gate_kernel], 1), _side_by_side(bias, gate_bias, kernel)
-    scores = tokens.perceptron(kernel, bias, columns, activation)
-    return scores if out_bias is None else scores + jnp.broadcast_to(jnp.reshape(out_bias, (-1, 1)), scores.shape)
+    scores, tokens = tokens.perceptron(kernel, bias, columns, activation)
+    if out_bias is not None:
+        scores = scores + jnp.broadcast_to(jnp.reshape(out_bias, (-1, 1)), scores.shape)
+    return scores, tokens
 
 
 def _side_by_side(bias, gate_bias, kernel):

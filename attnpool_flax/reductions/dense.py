@@ -1,5 +1,6 @@
 """Tokens that stand in one array with a mask."""
 
+import copy
 import math
 from typing import Any
 
@@ -167,13 +168,16 @@ class Dense:
         return scores, state, batch
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """[..., h, L]: each token's scores by itself, as :func:`hidden.plain` says; the batch axes are those of x."""
-        arrays = alike(self.x, self._real_in_any(), kernel, bias, out_kernel)
+        """(scores [..., h, L] of each token by itself, as :func:`hidden.plain` says, tokens to go on with).
+
+        The batch axes of the scores are those of x.
+        """
+        after, arrays = copy.copy(self), alike(self.x, self._real_in_any(), kernel, bias, out_kernel)
         if self._tiles(*arrays):
-            scores = hidden.tiled(*arrays, activation, self.precision, not self._recompute)
+            scores, after.x = hidden.tiled(*arrays, activation, self.precision, not self._recompute)
         else:
             scores = self._whole(hidden.plain, 5, 6)(*arrays, activation, self.precision)
-        return jnp.swapaxes(scores, -1, -2)
+        return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):
         """Bool of the shape of x without d: the tokens that are real in any example that shares them; None if all are."""

@@ -71,12 +71,13 @@ def activated(layer, out_kernel, activation):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5, 6, 7))
 def tiled(x, real, kernel, bias, out_kernel, activation, precision, keep):
-    """As :func:`plain`, a tile in the cache at a time; of a tile without a real token all scores are 0.
+    """(scores as :func:`plain` gives them, x): a tile in the cache at a time; without a real token its scores are 0.
 
-    ``keep`` says whether the layer is kept for the gradient.
+    What goes on with the x that is returned adds its gradient to one array, in place. ``keep`` says whether the layer is
+    kept for the gradient.
     """
     del keep
-    return _scores(x, real, kernel, bias, out_kernel, activation, precision, False)[0]
+    return _scores(x, real, kernel, bias, out_kernel, activation, precision, False)[0], x
 
 
 def _scores(x, real, kernel, bias, out_kernel, activation, precision, keep):
@@ -86,8 +87,8 @@ def _scores(x, real, kernel, bias, out_kernel, activation, precision, keep):
         return plain(x, real, kernel, bias, out_kernel, **settled), None
 
     def whole(*arrays):
-        kept = jnp.zeros((plan.trips, plan.size, kernel.shape[1]), kernel.dtype) if keep else None
-        return plain(*arrays, **settled), kept
+        layers = plan.trips, plan.size, kernel.shape[1]
+        return plain(*arrays, **settled), varying(jnp.zeros(layers, kernel.dtype), varies(x)) if keep else None
 
     by_tiles = functools.partial(_scores_by_tiles, **settled, keep=keep)
     return tiles.walk(by_tiles, whole, plan, x, real, kernel, bias, out_kernel)
@@ -129,43 +130,41 @@ def _unless_empty(of_tile, real, plan, trip):
 
 def _keep(x, real, kernel, bias, out_kernel, activation, precision, keep):
     scores, kept = _scores(x, real, kernel, bias, out_kernel, activation, precision, keep)
-    return scores, (x, real, kernel, bias, out_kernel, kept)
+    return (scores, x), (x, real, kernel, bias, out_kernel, kept)
 
 
-def _slopes(activation, precision, keep, residuals, of_scores):
+def _slopes(activation, precision, keep, residuals, cotangents):
     x, real, kernel, bias, out_kernel, kept = residuals
     settled = {"activation": activation, "precision": precision}
-    arrays = x, real, kernel, bias, out_kernel, kept, of_scores
+    arrays = x, real, kernel, bias, out_kernel, kept, *cotangents
     by_tiles, whole = (functools.partial(f, **settled) for f in (_slopes_by_tiles, _slopes_plain))
     of_x, of_kernel, of_bias, of_out = tiles.walk(by_tiles, whole, strip_for(x), *arrays)
     return of_x, None, of_kernel, of_bias, of_out
 
 
-def _slopes_plain(x, real, kernel, bias, out_kernel, kept, of_scores, *, activation, precision):
+def _slopes_plain(x, real, kernel, bias, out_kernel, kept, of_scores, of_rest, *, activation, precision):
     del kept
 
     def scores(x, kernel, bias, out_kernel):
         return plain(x, real, kernel, bias, out_kernel, activation, precision)
 
-    return jax.vjp(scores, x, kernel, bias, out_kernel)[1](of_scores)
+    of_x, *others = jax.vjp(scores, x, kernel, bias, out_kernel)[1](of_scores)
+    return of_x + of_rest, *others
 
 
-def _slopes_by_tiles(x, real, kernel, bias, out_kernel, kept, of_scores, *, plan, activation, precision):
+def _slopes_by_tiles(x, real, kernel, bias, out_kernel, kept, of_scores, of_rest, *, plan, activation, precision):
     shape = x.shape
     x, real = _flat(x, real)
     of_scores = jnp.reshape(of_scores, (-1, of_scores.shape[-1]))
 
     def of_tile(trip):
         tokens, slope = _tile(x, real, plan, trip, kernel.dtype), plan.cut(of_scores, trip)
-        if real is not None:
-            slope = jnp.where(plan.cut(real, trip)[:, None], slope, 0)
+        counted = plan.new(trip) if real is None else plan.new(trip) & plan.cut(real, trip)
+        slope = jnp.where(counted[:, None], slope, 0)
         before = layer(tokens, kernel, bias, precision) if kept is None else kept[trip]
         units, back = jax.vjp(lambda before: activated(before, out_kernel, activation), before)
         (of_layer,) = back(jnp.dot(slope, out_kernel.T, precision=precision))
         of_tokens = jnp.dot(of_layer, kernel.T, precision=precision).astype(x.dtype)
-        if plan.length % plan.size:
-            new = plan.new(trip)[:, None]
-            slope, of_layer = jnp.where(new, slope, 0), jnp.where(new, of_layer, 0)
         of_kernel = jnp.dot(tokens.T, of_layer, precision=precision)
         of_bias = None if bias is None else jnp.sum(of_layer, 0)
         return of_tokens, (of_kernel, of_bias, jnp.dot(units.T, slope, precision=precision))
@@ -173,12 +172,13 @@ def _slopes_by_tiles(x, real, kernel, bias, out_kernel, kept, of_scores, *, plan
     def part(carry, trip):
         of_x, sums = carry
         of_tokens, more = _unless_empty(of_tile, real, plan, trip)
+        of_tokens = of_tokens + plan.cut(of_x, trip)
         of_x = lax.dynamic_update_slice_in_dim(of_x, of_tokens, plan.first(trip), 0)
         return (of_x, jax.tree.map(jnp.add, sums, more)), None
 
-    nothing = jax.tree.map(jnp.zeros_like, (x, (kernel, bias, out_kernel)))
-    nothing = jax.tree.map(lambda array: varying(array, varies(x) - varies(array)), nothing)
-    (of_x, (of_kernel, of_bias, of_out)), _ = lax.scan(part, nothing, jnp.arange(plan.trips))
+    start = jnp.reshape(of_rest, x.shape), jax.tree.map(jnp.zeros_like, (kernel, bias, out_kernel))
+    start = jax.tree.map(lambda array: varying(array, varies(x) - varies(array)), start)
+    (of_x, (of_kernel, of_bias, of_out)), _ = lax.scan(part, start, jnp.arange(plan.trips))
     return jnp.reshape(of_x, shape), of_kernel, of_bias, of_out
 
 

@@ -1,5 +1,6 @@
 """Tokens of many sequences that stand in one array, with the number of the segment of each."""
 
+import copy
 import functools
 from typing import Any
 
@@ -75,10 +76,13 @@ class Packed:
         return finalize(state)[: self.number], weights.T
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """[h, N]: each token's scores by itself, as :func:`hidden.plain` says."""
-        arrays = alike(self.x, self.segments.real, kernel, bias, out_kernel)
-        walk = functools.partial(hidden.tiled, keep=True) if self._tiles() else hidden.plain
-        return walk(*arrays, activation, self.precision).T
+        """(scores [h, N] of each token by itself, as :func:`hidden.plain` says, tokens to go on with)."""
+        after, arrays = copy.copy(self), alike(self.x, self.segments.real, kernel, bias, out_kernel)
+        if self._tiles():
+            scores, after.x = hidden.tiled(*arrays, activation, self.precision, True)
+        else:
+            scores = hidden.plain(*arrays, activation, self.precision)
+        return scores.T, after
 
     def softmax_of(self, scores):
         """As :meth:`softmax`, of given scores [h, N]."""

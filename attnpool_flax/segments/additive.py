@@ -41,6 +41,6 @@ def segment_additive_attention_pooling(
         else Packed(own, segment_ids, num_segments, mask, indices_are_sorted, implementation, precision)
         for own in (x, value)
     )
-    scores = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
+    scores, tokens = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
     pooled, weights = averages(tokens if values is None else values, scores, normalizer, out_kernel)
     return (pooled, weights) if return_weights else pooled

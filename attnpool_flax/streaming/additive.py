@@ -34,7 +34,7 @@ def additive_attention_state(
     tokens, values = (
         own if own is None else Dense(own, mask, implementation, precision, recompute=True) for own in (x, value)
     )
-    scores = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
+    scores, tokens = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
     state = (tokens if values is None else values).softmax_state_of(scores)
     parts = state.top, state.total, state.sum
     if out_kernel.ndim == 1:
