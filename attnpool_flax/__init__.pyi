@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import jax.typing
@@ -8,6 +8,7 @@ from jax import Array
 from jax.lax import PrecisionLike
 
 from attnpool_flax import linen as linen
+from attnpool_flax.modules.additive import AdditiveAttentionPool as AdditiveAttentionPool
 from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttention
 from attnpool_flax.modules.attention import LocationAttention as LocationAttention
 from attnpool_flax.modules.attention import MultiHeadAttention as MultiHeadAttention
@@ -28,6 +29,7 @@ from attnpool_flax.modules.scores import ConcatScore as ConcatScore
 from attnpool_flax.modules.scores import LocationScore as LocationScore
 from attnpool_flax.modules.scores import TanhSumScore as TanhSumScore
 from attnpool_flax.modules.scores import TrilinearScore as TrilinearScore
+from attnpool_flax.states import AdditiveAttentionState as AdditiveAttentionState
 from attnpool_flax.states import AttentionState as AttentionState
 from attnpool_flax.states import FirstState as FirstState
 from attnpool_flax.states import LastState as LastState
@@ -37,7 +39,15 @@ from attnpool_flax.states import MultiHeadAttentionState as MultiHeadAttentionSt
 from attnpool_flax.states import WeightedState as WeightedState
 
 _State = TypeVar(
-    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+    "_State",
+    MeanState,
+    MaxState,
+    FirstState,
+    LastState,
+    WeightedState,
+    AttentionState,
+    MultiHeadAttentionState,
+    AdditiveAttentionState,
 )
 
 class HoldsArray(Protocol):  # what a module's parameter is
@@ -49,9 +59,16 @@ __version__: Final[str]
 __all__ = [
     "__version__",
     "lengths_to_mask",
+    "spans_to_mask",
+    "token_positions",
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "entmax",
+    "top_k_softmax",
+    "gumbel_softmax",
+    "masked_sigmoid",
+    "hardmax",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
@@ -77,6 +94,10 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "additive_attention_pooling",
+    "attention_penalty",
+    "layer_norm",
+    "residual_feed_forward",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -84,6 +105,7 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_additive_attention_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -108,6 +130,7 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "additive_attention_state",
     "merge_states",
     "finalize_state",
     "BilinearScore",
@@ -123,6 +146,7 @@ __all__ = [
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "AdditiveAttentionPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -138,11 +162,28 @@ __all__ = [
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> Array: ...
+def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> Array: ...
+def token_positions(mask: ArrayLike) -> Array: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> Array: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
+def entmax(scores: ArrayLike, mask: ArrayLike | None = None, *, alpha: ArrayLike = 1.5, axis: int = -1) -> Array: ...
+def top_k_softmax(scores: ArrayLike, mask: ArrayLike | None = None, *, k: int, axis: int = -1) -> Array: ...
+def gumbel_softmax(
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    *,
+    temperature: ArrayLike = 1.0,
+    hard: bool = False,
+    axis: int = -1,
+) -> Array: ...
+def masked_sigmoid(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
+) -> Array: ...
+def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> Array: ...
 def dot_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
 def scaled_dot_score(
@@ -207,7 +248,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -220,7 +262,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -233,7 +276,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -631,14 +675,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -652,14 +700,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -673,20 +725,105 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+def attention_penalty(weights: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
+) -> Array: ...
+def residual_feed_forward(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    *,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    activation: Literal["gelu", "gelu_tanh", "relu", "geglu"] = "gelu",
+    epsilon: ArrayLike = 1e-06,
+    precision: PrecisionLike = None,
+) -> Array: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -802,14 +939,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -824,14 +964,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -846,15 +989,81 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     indices_are_sorted: bool = False,
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -1328,16 +1537,41 @@ def multi_head_attention_state(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...
+def additive_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> AdditiveAttentionState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(
-    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    state: MeanState
+    | MaxState
+    | FirstState
+    | LastState
+    | WeightedState
+    | AttentionState
+    | MultiHeadAttentionState
+    | AdditiveAttentionState,
     *,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,

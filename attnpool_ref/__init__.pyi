@@ -1,11 +1,12 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from attnpool_ref.states import AdditiveAttentionState as AdditiveAttentionState
 from attnpool_ref.states import AttentionState as AttentionState
 from attnpool_ref.states import FirstState as FirstState
 from attnpool_ref.states import LastState as LastState
@@ -15,15 +16,30 @@ from attnpool_ref.states import MultiHeadAttentionState as MultiHeadAttentionSta
 from attnpool_ref.states import WeightedState as WeightedState
 
 _State = TypeVar(
-    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+    "_State",
+    MeanState,
+    MaxState,
+    FirstState,
+    LastState,
+    WeightedState,
+    AttentionState,
+    MultiHeadAttentionState,
+    AdditiveAttentionState,
 )
 
 __version__: Final[str]
 __all__ = [
     "lengths_to_mask",
+    "spans_to_mask",
+    "token_positions",
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "entmax",
+    "top_k_softmax",
+    "gumbel_softmax",
+    "masked_sigmoid",
+    "hardmax",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
@@ -49,6 +65,10 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "additive_attention_pooling",
+    "attention_penalty",
+    "layer_norm",
+    "residual_feed_forward",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -56,6 +76,7 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_additive_attention_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -80,6 +101,7 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "additive_attention_state",
     "merge_states",
     "finalize_state",
     "pad",
@@ -88,11 +110,30 @@ __all__ = [
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int) -> NDArray[np.bool_]: ...
+def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> NDArray[np.bool_]: ...
+def token_positions(mask: ArrayLike) -> NDArray[Any]: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> NDArray[Any]: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
+def entmax(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, alpha: ArrayLike = 1.5, axis: int = -1
+) -> NDArray[Any]: ...
+def top_k_softmax(scores: ArrayLike, mask: ArrayLike | None = None, *, k: int, axis: int = -1) -> NDArray[Any]: ...
+def gumbel_softmax(
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    *,
+    temperature: ArrayLike = 1.0,
+    hard: bool = False,
+    axis: int = -1,
+) -> NDArray[Any]: ...
+def masked_sigmoid(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
+) -> NDArray[Any]: ...
+def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> NDArray[Any]: ...
 def dot_score(query: ArrayLike, key: ArrayLike) -> NDArray[Any]: ...
 def scaled_dot_score(query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None) -> NDArray[Any]: ...
@@ -125,7 +166,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -136,7 +178,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -147,7 +190,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -468,14 +512,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -486,14 +534,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -504,17 +556,92 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def attention_penalty(weights: ArrayLike) -> NDArray[Any]: ...
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
+) -> NDArray[Any]: ...
+def residual_feed_forward(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    *,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    activation: Literal["gelu", "gelu_tanh", "relu", "geglu"] = "gelu",
+    epsilon: ArrayLike = 1e-06,
+) -> NDArray[Any]: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -621,14 +748,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -641,14 +771,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -661,15 +794,75 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1063,14 +1256,37 @@ def multi_head_attention_state(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
 ) -> MultiHeadAttentionState: ...
+def additive_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+) -> AdditiveAttentionState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(
-    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    state: MeanState
+    | MaxState
+    | FirstState
+    | LastState
+    | WeightedState
+    | AttentionState
+    | MultiHeadAttentionState
+    | AdditiveAttentionState,
     *,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,
