@@ -291,7 +291,8 @@ def _argument(piece):
     if lacked:
         if len(lacked) > 1 or len(shapes) > 1:
             raise ValueError(f"the argument {piece!r} has too many shapes")
-        shapes = tuple(tuple(axis.rstrip("?") for axis in shapes[0] if own or axis[-1] != "?") for own in (True, False))
+        axes = next(iter(shapes))
+        shapes = tuple(axis.rstrip("?") for axis in axes), tuple(axis for axis in axes if axis[-1] != "?")
     if kind is not None and (kind not in KINDS or stretch):
         raise ValueError(f"the argument {piece!r} is of no known kind")
     if kind is None:

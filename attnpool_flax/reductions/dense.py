@@ -32,13 +32,14 @@ class Dense:
     def total(self, weights=None, part=1):
         """[..., d]: the sum of this device's tokens under weights [..., L] or 1, over ``part``, a power of two."""
         batch = self._batch((weights, 1))
-        weights = None if weights is None else self._flat(weights, 1)[..., None]
+        if weights is not None:
+            weights = self._flat(weights[..., None], 2)
         return self._spread(self._totals(weights, part, batch)[:, 0], batch)
 
     def _totals(self, weights, part, batch):
         """[B, h, d]: the same under several weights [B or 1, L, h], all examples after each other."""
         x, mask, weights = alike(self.x, self._flat(self.mask, 1, batch), weights)
-        walk = sums.tiled_total if self._tiles(x, weights) else self._whole(sums.plain_total, 3, 4)
+        walk: Any = sums.tiled_total if self._tiles(x, weights) else self._whole(sums.plain_total, 3, 4)
         return walk(x, mask, weights, part, self.precision)
 
     def mean(self):
@@ -173,10 +174,12 @@ class Dense:
         The batch axes of the scores are those of x.
         """
         after, arrays = copy.copy(self), alike(self.x, self._real_in_any(), kernel, bias, out_kernel)
+        walk: Any = hidden.tiled
         if self._tiles(*arrays):
-            scores, after.x = hidden.tiled(*arrays, activation, self.precision, not self._recompute)
+            scores, after.x = walk(*arrays, activation, self.precision, not self._recompute)
         else:
-            scores = self._whole(hidden.plain, 5, 6)(*arrays, activation, self.precision)
+            walk = self._whole(hidden.plain, 5, 6)
+            scores = walk(*arrays, activation, self.precision)
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):

@@ -78,10 +78,12 @@ class Packed:
     def perceptron(self, kernel, bias, out_kernel, activation):
         """(scores [h, N] of each token by itself, as :func:`hidden.plain` says, tokens to go on with)."""
         after, arrays = copy.copy(self), alike(self.x, self.segments.real, kernel, bias, out_kernel)
+        walk: Any = hidden.tiled
         if self._tiles():
-            scores, after.x = hidden.tiled(*arrays, activation, self.precision, True)
+            scores, after.x = walk(*arrays, activation, self.precision, True)
         else:
-            scores = hidden.plain(*arrays, activation, self.precision)
+            walk = hidden.plain
+            scores = walk(*arrays, activation, self.precision)
         return scores.T, after
 
     def softmax_of(self, scores):
