@@ -16,6 +16,7 @@ from attnpool_flax.masks import pad
 from attnpool_flax.modules import (
     PMA,
     AdditiveAttention,
+    AdditiveAttentionPool,
     AdditiveScore,
     AttentionalPooler,
     AttentionPool,
@@ -79,6 +80,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "AttentionPool2d",
     "PMA",
     "AttentiveProbe",
+    "AdditiveAttentionPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

@@ -277,6 +277,17 @@ OWNERS = {
             Parameter("norm_bias", ("h",), "zeros", when=("use_norm",)),
         ),
     ),
+    "AdditiveAttentionPool": Owner(
+        "additive_attention_pooling",
+        {"d": "in_features", "h": "hidden_features", "n": "num_queries"},
+        (
+            _kernel("kernel", "d", "h"),
+            _bias("bias", "h"),
+            _kernel("gate_kernel", "d", "h", when="gated"),
+            Parameter("gate_bias", ("h",), "bias", when="gate_has_bias"),
+            _kernel("out_kernel", "h", "n?"),
+        ),
+    ),
     "CrossAttentionPool": Owner(
         "cross_attention_pooling",
         {"d": "x_features", "e": "y_features", "c": "qk_features"},

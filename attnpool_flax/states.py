@@ -322,6 +322,22 @@ class MultiHeadAttentionState(AttentionState):
     """
 
 
+@kind
+@_pytree("top", "total", "total_rest", "sum", "rest")
+@dataclass(frozen=True, eq=False)
+class AdditiveAttentionState(AttentionState):
+    """Of :func:`~attnpool_flax.streaming.additive_attention_state`: as :class:`AttentionState`, of n hops for each of them.
+
+    Attributes:
+      top: [...] or [..., n].
+      total: [...] or [..., n].
+      total_rest: [...] or [..., n].
+      sum: [..., v] or [..., n, v].
+      rest: [..., v] or [..., n, v].
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+
 def _softmax_merged(a, b):
     top = lax.stop_gradient(jnp.maximum(a.top, b.top))
     scales = [exponential(lax.stop_gradient(state.top), top) for state in (a, b)]

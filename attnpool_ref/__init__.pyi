@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from attnpool_ref.states import AdditiveAttentionState as AdditiveAttentionState
 from attnpool_ref.states import AttentionState as AttentionState
 from attnpool_ref.states import FirstState as FirstState
 from attnpool_ref.states import LastState as LastState
@@ -32,6 +33,7 @@ _State = TypeVar(
     WeightedState,
     AttentionState,
     MultiHeadAttentionState,
+    AdditiveAttentionState,
     SumState,
     MinState,
     NoisyOrState,
@@ -92,6 +94,8 @@ __all__ = [
     "std_pooling",
     "statistics_pooling",
     "attentive_statistics_pooling",
+    "additive_attention_pooling",
+    "attention_penalty",
     "layer_norm",
     "residual_feed_forward",
     "segment_mean_pooling",
@@ -110,6 +114,7 @@ __all__ = [
     "segment_std_pooling",
     "segment_statistics_pooling",
     "segment_attentive_statistics_pooling",
+    "segment_additive_attention_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -134,6 +139,7 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "additive_attention_state",
     "sum_state",
     "min_state",
     "noisy_or_state",
@@ -749,6 +755,61 @@ def attentive_statistics_pooling(
     epsilon: ArrayLike = 0.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def attention_penalty(weights: ArrayLike) -> NDArray[Any]: ...
 def layer_norm(
     x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
 ) -> NDArray[Any]: ...
@@ -1094,6 +1155,63 @@ def segment_attentive_statistics_pooling(
     global_context: bool = False,
     context_ddof: ArrayLike = 0,
     epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1495,6 +1613,20 @@ def multi_head_attention_state(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
 ) -> MultiHeadAttentionState: ...
+def additive_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+) -> AdditiveAttentionState: ...
 def sum_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> SumState: ...
 def min_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MinState: ...
 def noisy_or_state(
@@ -1561,6 +1693,7 @@ def finalize_state(
     | WeightedState
     | AttentionState
     | MultiHeadAttentionState
+    | AdditiveAttentionState
     | SumState
     | MinState
     | NoisyOrState

@@ -427,12 +427,20 @@ def _sizes(row, arguments, given, values, batch):
                 f"`{key}` needs {argument} with {axis} = {sizes[axis_name]}"
             )
 
-    pending = []
+    pending, having = [], {}
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index"):
             continue
         own = _own(_alternative(row.name, argument, value, batch))
+        if argument.lacks:
+            other, theirs = having.setdefault(argument.lacks, (key, argument.lacks in own))
+            if theirs != (argument.lacks in own):
+                needs = ", ".join(argument.shapes[0 if theirs else 1])
+                raise ValueError(
+                    f"{row.name}: `{key}` has shape {axes_text(value.shape)} but `{other}` has "
+                    f"{axes_text(given[other].shape)}: `{key}` needs [{needs}]"
+                )
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
                 settle(key, argument, value, axis, size)

@@ -5,7 +5,7 @@ Each function is the dense one, segment by segment, and is made from it.
 
 import numpy as np
 
-from attnpool_ref import means, pairs, pooling, statistics
+from attnpool_ref import additive, means, pairs, pooling, statistics
 from attnpool_ref.definition import as_array, definition
 from attnpool_ref.packing import each_segment
 from attnpool_ref.sequences import checked_packed, checked_sequences, sequence_arrays
@@ -164,6 +164,16 @@ segment_softmax_pooling = each_segment(
     >>> segment_softmax_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
     array([[2.],
            [5.]])
+    """,
+)
+
+segment_additive_attention_pooling = each_segment(
+    additive.additive_attention_pooling,
+    """
+    >>> x, kernel = [[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], np.zeros((2, 4))
+    >>> segment_additive_attention_pooling(x, [0, 1, 0], 2, kernel=kernel, out_kernel=np.ones(4))
+    array([[2., 0.],
+           [9., 9.]])
     """,
 )
 

@@ -221,6 +221,18 @@ class MultiHeadAttentionState(AttentionState):
     """
 
 
+@kind
+class AdditiveAttentionState(AttentionState):
+    """Of :func:`~attnpool_ref.streaming.additive_attention_state`: an :class:`AttentionState`, of n hops for each of them.
+
+    Attributes:
+      top: [...] or [..., n], the largest score; -inf without any.
+      total: [...] or [..., n], the sum of exp(score - top).
+      sum: [..., v] or [..., n, v], the sum of exp(score - top) times the value.
+      dtype: that of the result.
+    """
+
+
 def _merged(a, b):
     top = np.maximum(a.top, b.top)
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition

@@ -64,6 +64,42 @@ def test_dvqas_attention_over_image_regions(package, rng):
 
 
 @PACKAGES
+def test_bags_hops_and_frames_by_a_perceptron(package, rng):
+    """ABMIL, gated with a column for each class (CLAM), Lin's hops; HAN's projections; a linear score.
+
+    And what they are of each other: hops are calls of their own, a gate of zeros halves, a query of 0 adds nothing.
+    """
+    bags, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
+    layer = {"kernel": draw(rng, WIDTH, HIDDEN), "bias": draw(rng, HIDDEN)}
+    gate = {"gate_kernel": draw(rng, WIDTH, HIDDEN), "gate_bias": draw(rng, HIDDEN)}
+    out = draw(rng, HIDDEN, OTHER)
+
+    def pool(column, gated, values=lambda h: h):
+        pooled = []
+        for bag, real in zip(bags, mask, strict=True):
+            units = np.tanh(bag[real] @ layer["kernel"] + layer["bias"])
+            if gated:
+                units = units / (1 + np.exp(-(bag[real] @ gate["gate_kernel"] + gate["gate_bias"])))
+            pooled.append(softmax(units @ column) @ values(bag[real]))
+        return np.array(pooled)
+
+    def additive(out_kernel, **more):
+        return package.additive_attention_pooling(bags, mask, **layer, out_kernel=out_kernel, **more)
+
+    assert_same(additive(out[:, 0]), pool(out[:, 0], False))
+    assert_same(additive(out, **gate), np.stack([pool(column, True) for column in out.T], 1))
+    projected = np.tanh(bags @ layer["kernel"] + layer["bias"])
+    of_projected = pool(out[:, 0], False, lambda bag: np.tanh(bag @ layer["kernel"] + layer["bias"]))
+    assert_same(additive(out[:, 0], value=projected), of_projected)
+    assert_same(additive(2 * out, gate_kernel=np.zeros((WIDTH, HIDDEN))), np.asarray(additive(out)))
+    zero, kernels = np.zeros((1, 1)), (np.ones((1, HIDDEN)), layer["kernel"], out[:, 0])
+    by_query = package.additive_attention(zero, bags, bags, *kernels, mask[..., None, :], bias=layer["bias"])
+    assert_same(additive(out[:, 0]), np.asarray(by_query)[:, 0])
+    scores = [softmax(bag[real] @ out[0, :WIDTH]) @ bag[real] for bag, real in zip(bags, mask, strict=True)]
+    assert_same(package.attention_pooling(bags, mask, out[0, :WIDTH], scale=1.0), scores)
+
+
+@PACKAGES
 def test_ctms_case_encoder(package, rng):
     """score_j = u . (W k_j + b) / sqrt(F), once over words and once over sentences; the bias cancels."""
     words, mask = draw(rng, BATCH, OTHER, LENGTH, WIDTH), lengths(rng, BATCH * OTHER, LENGTH)

@@ -47,6 +47,7 @@ COLLECTIVES = {
     ("statistics_pooling", "fullest"): (3, 3),
     ("attentive_statistics_pooling", "fullest"): (4, 5),
     ("attentive_statistics_pooling", "global_context=True"): (7, 8),
+    ("additive_attention_pooling", "fullest"): (2, 3),
     ("cross_attention_pooling", "smallest"): (3, 4),
 }
 """How many a program has, and one with gradients, whatever the length."""

@@ -41,6 +41,11 @@ MORE = {
     "last_state": {"start": 0},
     "attention_state": {"query": RNG.standard_normal(4).astype(np.float32)},
     "multi_head_attention_state": HEADS,
+    "additive_attention_state": {
+        "kernel": RNG.standard_normal((4, 5)).astype(np.float32),
+        "gate_kernel": RNG.standard_normal((4, 5)).astype(np.float32),
+        "out_kernel": RNG.standard_normal((5, 2)).astype(np.float32),
+    },
 }
 NAMES = [row.name for row in variants.STATES]
 
@@ -316,9 +321,11 @@ def test_a_start_is_traced_and_no_value_of_it_compiles_again():
 KEPT = {
     "attention_state": {"query": (64,)},
     "multi_head_attention_state": {"query": (1, 64), "query_kernel": (64, 2, 4), "key_kernel": (64, 2, 4)},
+    "additive_attention_state": {"kernel": (64, 16), "gate_kernel": (64, 16), "out_kernel": (16,)},
     "weighted_state": {"weights": (2048,)},
 }
-WALKS = [(name, "einsum") for name in KEPT] + [("attention_state", "tiles")]
+WALKS = [(name, "einsum") for name in KEPT]
+WALKS += [("attention_state", "tiles"), ("additive_attention_state", "tiles")]
 
 
 @pytest.mark.thorough

@@ -3,6 +3,7 @@
 Sizes that stand in the data are read off those of the first call, as Linen does; all other arguments are the same.
 """
 
+from attnpool_flax.linen.additive import AdditiveAttentionPool
 from attnpool_flax.linen.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
 from attnpool_flax.linen.heads import AttentionalPooler, AttentionPool2d, MAPHead
 from attnpool_flax.linen.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
@@ -43,6 +44,7 @@ __all__ = [  # in the order of the table
     "AttentionPool2d",
     "PMA",
     "AttentiveProbe",
+    "AdditiveAttentionPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

@@ -4,6 +4,7 @@ Each module calls one function of this package and stands in the file of its fam
 :mod:`attnpool_flax.parameters`; the same modules for Linen models are in :mod:`attnpool_flax.linen`.
 """
 
+from attnpool_flax.modules.additive import AdditiveAttentionPool
 from attnpool_flax.modules.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
 from attnpool_flax.modules.heads import AttentionalPooler, AttentionPool2d, MAPHead
 from attnpool_flax.modules.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
@@ -44,6 +45,7 @@ __all__ = [  # in the order of the table
     "AttentionPool2d",
     "PMA",
     "AttentiveProbe",
+    "AdditiveAttentionPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

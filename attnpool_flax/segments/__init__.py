@@ -1,5 +1,6 @@
 """Packed sequences. Twin of :mod:`attnpool_ref.segments`, a file for each family of poolings."""
 
+from attnpool_flax.segments.additive import segment_additive_attention_pooling
 from attnpool_flax.segments.means import (
     segment_logsumexp_pooling,
     segment_min_pooling,
@@ -27,6 +28,7 @@ from attnpool_flax.segments.statistics import (
 
 __all__ = [
     "pack",
+    "segment_additive_attention_pooling",
     "segment_attention_pooling",
     "segment_attentive_statistics_pooling",
     "segment_cross_attention_pooling",

@@ -1,5 +1,6 @@
 """Chunks. Twin of :mod:`attnpool_ref.streaming`, a file for each family of poolings."""
 
+from attnpool_flax.streaming.additive import additive_attention_state
 from attnpool_flax.streaming.means import (
     logsumexp_state,
     min_state,
@@ -25,6 +26,7 @@ __all__ = [
     "finalize_state",
     "merge_states",
     "_token_state",
+    "additive_attention_state",
     "attention_state",
     "attentive_statistics_state",
     "first_state",

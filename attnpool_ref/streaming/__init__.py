@@ -4,6 +4,7 @@ No chunk overlaps another. A chunk without a real token, or of length 0, has the
 each family of poolings.
 """
 
+from attnpool_ref.streaming.additive import additive_attention_state
 from attnpool_ref.streaming.means import (
     logsumexp_state,
     min_state,
@@ -27,6 +28,7 @@ from attnpool_ref.streaming.statistics import attentive_statistics_state, statis
 __all__ = [
     "finalize_state",
     "merge_states",
+    "additive_attention_state",
     "attention_state",
     "attentive_statistics_state",
     "first_state",

@@ -7,6 +7,7 @@ conformance kit all read it, and find the function itself by its name in any nam
 """
 
 from attnpool_ref.variants import (
+    additive,
     attention,
     decomposition,
     heads,
@@ -38,6 +39,7 @@ VARIANTS: tuple[Variant, ...] = sum(
             pooling,
             means,
             statistics,
+            additive,
             layers,
             segments,
             pairs,

@@ -1,6 +1,7 @@
 """The table's rows: the states of chunks."""
 
 from attnpool_ref.variants import means
+from attnpool_ref.variants.additive import ACTIVATIONS
 from attnpool_ref.variants.row import Variant
 
 _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
@@ -100,6 +101,17 @@ ROWS = (
         equation=f"{_ATTENTION}, for each head h and query i: s = scale (q_i W_q^h + b_q^h) . (x W_k^h) + bias",
         rules=("query[n, H, c] unless query_kernel", "query_bias needs query_kernel"),
         state="multi_head_attention_pooling",
+    ),
+    Variant(
+        "additive_attention_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] kernel[d, h] out_kernel[h, n?] bias?[h] "
+        "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] -> [..., n?, v]",
+        source="ilse2018",
+        equation=f"{_ATTENTION}, for each hop: s = (act(x W + b) * sigmoid(x U + g)) . k + c",
+        rules=("v=d unless value", "gate_bias needs gate_kernel"),
+        options={"activation": ACTIVATIONS},
+        state="additive_attention_pooling",
     ),
     *(_chunked(row, _OF_MEANS[row.name]) for row in means.ROWS if "states" in row.layouts),
 )

@@ -5,6 +5,7 @@ right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this
 """
 
 from conformance.mutants import (
+    additive,
     attention,
     decomposition,
     layers,
@@ -28,6 +29,7 @@ FAMILIES = (
     pooling,
     means,
     statistics,
+    additive,
     layers,
     segments,
     pairs,

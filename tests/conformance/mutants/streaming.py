@@ -165,7 +165,7 @@ def _mean_of_the_pooled(a, b):
     return a._replace(top=np.maximum(a.top, b.top), total=sum(real), sum=sum(pooled))
 
 
-for _row in ("attention_state", "multi_head_attention_state"):
+for _row in ("attention_state", "multi_head_attention_state", "additive_attention_state"):
     _name = _row.replace("_", " ")
     _merging(_row, f"{_name}: the merge forgets the rescaling")(_unscaled)
     _merging(_row, f"{_name}: -inf minus -inf")(_infinite)
