@@ -21,7 +21,7 @@ def _pytree(*leaves):
     return functools.partial(jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=["decided"])
 
 
-class _Decided:
+class Decided:
     """What all kinds have."""
 
     decided: str
@@ -49,7 +49,7 @@ def kinds():
 @kind
 @_pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
-class MeanState(_Decided):
+class MeanState(Decided):
     """Of :func:`~attnpool_flax.streaming.mean_state`.
 
     Attributes:
@@ -85,7 +85,7 @@ class MeanState(_Decided):
 @kind
 @_pytree("extreme", "count", "real")
 @dataclass(frozen=True, eq=False)
-class MaxState(_Decided):
+class MaxState(Decided):
     """Of :func:`~attnpool_flax.streaming.max_state`.
 
     Attributes:
@@ -135,7 +135,7 @@ def _larger_jvp(primals, tangents):
 @kind
 @_pytree("position", "token")
 @dataclass(frozen=True, eq=False)
-class FirstState(_Decided):
+class FirstState(Decided):
     """Of :func:`~attnpool_flax.streaming.first_state`.
 
     Attributes:
@@ -166,7 +166,7 @@ class FirstState(_Decided):
 @kind
 @_pytree("position", "token")
 @dataclass(frozen=True, eq=False)
-class LastState(_Decided):
+class LastState(Decided):
     """Of :func:`~attnpool_flax.streaming.last_state`.
 
     Attributes:
@@ -197,7 +197,7 @@ class LastState(_Decided):
 @kind
 @_pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class WeightedState(_Decided):
+class WeightedState(Decided):
     """Of :func:`~attnpool_flax.streaming.weighted_state`: sums in a unit that is a power of two.
 
     The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
@@ -244,7 +244,7 @@ class WeightedState(_Decided):
 @kind
 @_pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class AttentionState(_Decided):
+class AttentionState(Decided):
     """Of :func:`~attnpool_flax.streaming.attention_state`: an exponential average before its division.
 
     Attributes:

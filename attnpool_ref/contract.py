@@ -17,7 +17,7 @@ import numpy as np
 
 from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, terms
 
-FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
+FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
 
 COUNTS = ("num_segments",)
@@ -217,8 +217,9 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
         number = operator.index(value)
     except TypeError:
         raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}") from None
-    if isinstance(value, bool) or (allowed in ("size", "count") and number < 0):
-        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least 0")
+    least = 1 if allowed == "positive" else 0
+    if isinstance(value, bool) or (allowed != "axis" and number < least):
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least {least}")
     return number
 
 
@@ -341,6 +342,10 @@ def _sizes(row, given, values):
             else:
                 pending.append((key, argument, value, axis, size))
     for key, argument, value, axis, size in pending:
+        unknown = [symbol for _, symbol in terms(axis) if root(symbol) not in sizes]
+        if len(unknown) == 1:  # what the others leave of it
+            rest = size - size_of(axis, {symbol: sizes.get(root(symbol), 0) for _, symbol in terms(axis)})
+            settle(key, argument, value, unknown[0], max(rest, 0))
         total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in terms(axis)})
         if total != size:
             raise ValueError(

@@ -5,7 +5,7 @@ Each function is the dense one, segment by segment, and is made from it.
 
 import numpy as np
 
-from attnpool_ref import pairs, pooling
+from attnpool_ref import pairs, pooling, readouts
 from attnpool_ref.definition import as_array, definition
 from attnpool_ref.packing import each_segment
 from attnpool_ref.sequences import checked_packed, checked_sequences, sequence_arrays
@@ -81,6 +81,27 @@ segment_multi_head_attention_pooling = each_segment(
     array([[[2., 3.]],
     <BLANKLINE>
            [[9., 9.]]])
+    """,
+)
+
+segment_set2set_pooling = each_segment(
+    readouts.set2set_pooling,
+    """
+    >>> parameters = {"input_kernel": np.zeros((2, 4)), "recurrent_kernel": np.zeros((1, 4)), "bias": np.zeros(4)}
+    >>> segment_set2set_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, **parameters, num_steps=2)
+    array([[0., 2.],
+           [0., 5.]])
+    """,
+)
+
+segment_vlad_pooling = each_segment(
+    readouts.vlad_pooling,
+    """
+    >>> parameters = {"assign_kernel": [[0.0]], "centers": [[2.0]]}
+    >>> segment_vlad_pooling([[1.0], [5.0], [4.0]], [0, 1, 0], 2, **parameters, normalize=False)
+    array([[[1.]],
+    <BLANKLINE>
+           [[3.]]])
     """,
 )
 

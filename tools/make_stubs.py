@@ -15,7 +15,7 @@ from attnpool_ref import variants
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_LINE = "# Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand."
-STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int"}
+STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int"}
 OF_JAX = {
     "axis_name": "str | tuple[str, ...] | None",
     "implementation": 'Literal["einsum", "tiles"] | None',

@@ -7,6 +7,7 @@ are walked. Each reduction is a commutative monoid with a state, so that parts c
 from attnpool_flax.reductions.dense import Dense
 from attnpool_flax.reductions.implementations import (
     IMPLEMENTATIONS,
+    alike,
     chosen,
     chosen_for_units,
     in_forward_mode,
@@ -22,6 +23,7 @@ __all__ = [
     "IMPLEMENTATIONS",
     "Dense",
     "Packed",
+    "alike",
     "chosen",
     "chosen_for_units",
     "in_forward_mode",

@@ -11,6 +11,7 @@ from attnpool_flax.segments.pooling import (
     segment_multi_head_attention_pooling,
     segment_weighted_pooling,
 )
+from attnpool_flax.segments.readouts import segment_set2set_pooling, segment_vlad_pooling
 
 __all__ = [
     "pack",
@@ -21,6 +22,8 @@ __all__ = [
     "segment_max_pooling",
     "segment_mean_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_set2set_pooling",
+    "segment_vlad_pooling",
     "segment_weighted_pooling",
     "unpack",
 ]

@@ -211,7 +211,7 @@ class _Call:
     def of_options(self):
         """Values that an option does not have."""
         first = np.asarray(next(iter(self.values.values())))
-        wrong = {"flag": ["yes", 2], "axis": [first.ndim, 1.5], "size": [-1, 1.5], "count": [-1, 1.5]}
+        wrong = {"flag": ["yes", 2], "axis": [first.ndim, 1.5], "size": [-1, 1.5], "count": [-1, 1.5], "positive": [0, 1.5]}
         for key, allowed in self.row.options.items():
             if self.subject.calling.takes(key):
                 for value in ["no such name", 3] if isinstance(allowed, tuple) else wrong[allowed]:

@@ -89,7 +89,7 @@ def _way(row, choose):
         elif isinstance(allowed, tuple):
             options[key] = choose(allowed)
         else:
-            options[key] = choose({"flag": (False, True), "size": (6, 1, 9, 0), "count": (2, 1, 3)}[allowed])
+            options[key] = choose({"flag": (False, True), "size": (6, 1, 9, 0), "count": (2, 1, 3), "positive": (2, 1, 3)}[allowed])
     for key, argument in row.arguments.items():
         if argument.optional and choose(SOMETIMES):
             names.append(key)

@@ -14,6 +14,7 @@ from attnpool_ref.streaming.pooling import (
     multi_head_attention_state,
     weighted_state,
 )
+from attnpool_ref.streaming.readouts import vlad_state
 
 __all__ = [
     "finalize_state",
@@ -24,5 +25,6 @@ __all__ = [
     "max_state",
     "mean_state",
     "multi_head_attention_state",
+    "vlad_state",
     "weighted_state",
 ]

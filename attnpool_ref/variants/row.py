@@ -21,7 +21,7 @@ class Variant:
       equation: the definition in one line of plain text; the docstring has it in full.
       weights: shape of what ``return_weights=True`` adds, where there is such an argument.
       rules: what the shapes cannot say.
-      options: static arguments: a tuple of names, or "flag", "axis", "size" or "count".
+      options: static arguments: a tuple of names, or "flag", "axis", "size", "count" or "positive".
       refused: (option, value, reason) of what a neighbouring row takes and this one cannot.
       module: the class that owns the parameters, if any.
       state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.

@@ -2,7 +2,7 @@
 
 import re
 
-from attnpool_ref.variants import pooling
+from attnpool_ref.variants import pooling, readouts
 from attnpool_ref.variants.row import Variant
 
 OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
@@ -50,7 +50,7 @@ _CROSS = Variant(
     ),
 )
 
-_DENSE = (*pooling.ROWS,)
+_DENSE = (*pooling.ROWS, *readouts.ROWS)
 """The families of one sequence."""
 
 ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts), _CROSS)

@@ -1,8 +1,13 @@
 """Where the variants come from."""
 
 SOURCES = {
+    "arandjelovic2016": "Arandjelovic, Gronat, Torii, Pajdla, Sivic: NetVLAD: CNN architecture for weakly supervised place "
+    "recognition. CVPR 2016.",
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
+    "khattab2020": "Khattab, Zaharia: ColBERT: efficient and effective passage search via contextualized late interaction over "
+    "BERT. SIGIR 2020.",
+    "lee2024": "Lee et al.: NV-Embed: improved techniques for training LLMs as generalist embedding models. ICLR 2025.",
     "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. "
     "COLING 2022.",
     "luong2015": "Luong, Pham, Manning: Effective approaches to attention-based neural machine translation. EMNLP 2015.",
@@ -15,6 +20,7 @@ SOURCES = {
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
+    "vinyals2016": "Vinyals, Bengio, Kudlur: Order matters: sequence to sequence for sets. ICLR 2016.",
     "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "
     "COLING 2016.",
     "wang2022": "Wang, Zhao, Wei, Liu: SimKGC: simple contrastive knowledge graph completion with pre-trained language models. ACL 2022.",

@@ -73,4 +73,14 @@ ROWS = (
         equation=f"{_ATTENTION}, for each head h and query i: s = (q_i W_q^h + b_q^h) . (x W_k^h) / sqrt(c)",
         state="multi_head_attention_pooling",
     ),
+    Variant(
+        "vlad_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] assign_kernel[d, K+G] centers[K, d] assign_bias?[K+G] "
+        "-> [..., K, d]",
+        source="arandjelovic2016",
+        equation="sum = sum over real l of exp(log a_lk - top_k) (x_l - c_k), top_k = max log a_lk",
+        options={"normalize": "flag"},
+        state="vlad_pooling",
+    ),
 )

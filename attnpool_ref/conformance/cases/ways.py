@@ -1,9 +1,8 @@
 """The ways to call a row: which arguments are given, and with which options."""
 
+import attnpool_ref
+from attnpool_ref import contract
 from attnpool_ref.language import Equal, Needs
-
-PROMISES = frozenset({"indices_are_sorted"})
-"""Flags by which the caller says something of the data: they are off unless it is so."""
 
 
 def configurations(row):
@@ -31,7 +30,7 @@ def configurations(row):
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
         elif allowed == "flag" and key not in flags:
-            value = key in PROMISES
+            value = not _is_on(row, key)
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
     for key in full:
         if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
@@ -101,9 +100,14 @@ def _flags(row, full):
     return {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument in full}
 
 
+def _is_on(row, flag):
+    """Whether a flag is on by itself."""
+    return contract.signature_of(getattr(attnpool_ref, row.name)).parameters[flag].default
+
+
 def _text(axes):
     return f"[{', '.join(axes)}]"
 
 
 def _default(allowed):
-    return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2}[allowed]
+    return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2, "positive": 2}[allowed]
