@@ -60,7 +60,8 @@ def set2set_pooling(
 
 
 def _sigmoid(x):
-    return (1 + np.tanh(x / 2)) / 2  # exp would overflow
+    small = np.exp(-np.abs(x))  # of -x it would overflow
+    return np.where(x < 0, small, 1) / (1 + small)
 
 
 @definition
