@@ -253,7 +253,7 @@ class _Frame:
         """The body, between what all bodies have in common."""
         prepared = {
             key: self._prepared(self._told(given, argument, call), argument, call, dtype)
-            for key, argument in self.row.arguments.items()
+            for key, argument in call.arguments.items()
         }
         result = self.function(**prepared, **static)
         batch = call.batch if self.row.batched else ()

@@ -78,7 +78,7 @@ def over_explicit_axes(body, given, row, call, both, apart):
     mesh = next((own for own in meshes if own.explicit_axes), None)
     if mesh is None:
         return body(given)
-    places = _places(given, row, len(call.batch))
+    places = _places(given, call.arguments, len(call.batch))
     batch = range(len(call.batch))
     # the leaves of a state have their batch axes in common, and nothing else
     specs = _spec(batch, places) if row.state else _specs(row.results, places, len(call.batch))
@@ -89,11 +89,11 @@ def over_explicit_axes(body, given, row, call, both, apart):
         return jax.sharding.auto_axes(body, axes=mesh.explicit_axes, out_sharding=specs)(given)
 
 
-def _places(given, row, rank):
+def _places(given, arguments, rank):
     """Where each axis lies: names of mesh axes by the name of the axis, or by the number of a batch axis."""
     places = {}
     for key, array in given.items():
-        argument = row.arguments[key]
+        argument = arguments[key]
         if argument.kind not in ("data", "parameter", "mask", "stretch") or not array.ndim:
             continue
         axes = next((own for own in argument.shapes if len(own) - ("..." in own) <= array.ndim), ())

@@ -1,5 +1,6 @@
 """Normalisers. Twin of :mod:`attnpool_ref.normalizers`."""
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -8,6 +9,7 @@ from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.recomputing import small
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.rounding import power_of_two
+from attnpool_ref import contract
 
 
 @implementation
@@ -123,6 +125,92 @@ def _at_least_last(scores, ordered, chosen, axis):
 def _where_real(weights, mask, empty):
     weights = jnp.where(empty, 0, weights)
     return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+@implementation
+def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
+    """Twin of :func:`attnpool_ref.masked_sigmoid`; with ``normalize`` a softmax of the sigmoid's logarithm.
+
+    >>> masked_sigmoid(jnp.array([0.0, 0.0, 9.0]), jnp.array([True, True, False]))
+    Array([0.5, 0.5, 0. ], dtype=float32)
+    """
+    return sigmoid_shares(scores, mask, axis) if normalize else sigmoid(scores, mask)
+
+
+def sigmoid(scores, mask):
+    """The masked sigmoid of checked arguments."""
+    weights = jax.nn.sigmoid(_finite(scores, mask))
+    return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+def sigmoid_shares(scores, mask, axis=-1):
+    """The masked sigmoid of checked arguments, divided by its sum."""
+    return softmax(jax.nn.log_sigmoid(_finite(scores, mask)), mask, axis)
+
+
+def _finite(scores, mask):
+    """Scores that are 0 at padding, and NaN for +inf."""
+    if mask is not None:
+        scores = jnp.where(mask, scores, 0)
+    return jnp.where(scores == jnp.inf, jnp.nan, scores)
+
+
+@implementation
+def hardmax(scores, mask=None, *, axis=-1):
+    """Twin of :func:`attnpool_ref.hardmax`; the gradient is 0.
+
+    >>> hardmax(jnp.array([1.0, 3.0, 3.0, 9.0]), jnp.array([True, True, True, False]))
+    Array([0., 1., 0., 0.], dtype=float32)
+    """
+    return first_largest(scores, mask, axis)
+
+
+def first_largest(scores, mask, axis=-1):
+    """The hardmax of checked arguments."""
+    if mask is not None:
+        scores = jnp.where(mask, scores, -jnp.inf)
+    scores = lax.stop_gradient(scores)
+    top = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)
+    place = lax.broadcasted_iota(jnp.int32, scores.shape, axis % scores.ndim)
+    count = jnp.int32(scores.shape[axis])
+    first = jnp.min(jnp.where(scores == top, place, count), axis, keepdims=True, initial=count)
+    weights = ((place == first) & (top > -jnp.inf)).astype(scores.dtype)
+    weights = jnp.where(jnp.isnan(top) | (top == jnp.inf), jnp.nan, weights)
+    return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+NORMALIZERS = {
+    "softmax": softmax,
+    "sparsemax": project_on_simplex,
+    "entmax15": entmax_15,
+    "sigmoid": sigmoid,
+    "hardmax": first_largest,
+}
+
+
+def normalize(scores, mask, normalizer):
+    """Weights [..., m] over the last axis, 0 at padding.
+
+    Args:
+      scores: [..., m] in the computing dtype.
+      mask: bool, of as many axes; 1 where it is shared, and None where all are real.
+      normalizer: a name, or the caller's function, which gets both in one shape and scores that are 0 at padding.
+    """
+    if isinstance(normalizer, str):
+        return NORMALIZERS[normalizer](scores, mask)
+    if mask is None:
+        mask = jnp.ones_like(scores, bool)
+    scores, mask = jnp.broadcast_arrays(scores, mask)
+    weights = normalizer(jnp.where(mask, scores, 0), mask)
+    contract.check_weights(normalizer, weights, scores.shape)
+    return jnp.where(mask, jnp.asarray(weights).astype(scores.dtype), 0)
+
+
+def heights_of(scores, mask, normalizer):
+    """(heights, total): weights before their division, and what divides them, or None where nothing does."""
+    if isinstance(normalizer, str) and normalizer == "softmax":
+        return exponentials(scores, mask)
+    return normalize(scores, mask, normalizer), None
 
 
 @implementation

@@ -217,7 +217,9 @@ def _summed_best(best, y, x_mask, y_mask, mean):
 
 
 @implementation(as_they_come=("x", "y"))
-def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
+def maxsim_score_all_pairs(
+    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
+):
     """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: blocks of documents, never [B, C, L, T], no copy of them all.
 
     >>> maxsim_score_all_pairs(jnp.eye(2)[None], jnp.array([[[2.0, 1.0]], [[0.0, 3.0]]]))
@@ -229,7 +231,9 @@ def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_
 
     def of_document(y, y_mask):
         y, y_mask = keep_real(y.astype(dtype), y_mask)[None], None if y_mask is None else y_mask[None]
-        rows = jnp.reshape(x, (1, count * length, width)) if isinstance(count, int) else x  # so that blocks end anywhere
+        rows = (
+            jnp.reshape(x, (1, count * length, width)) if isinstance(count, int) else x
+        )  # so that blocks end anywhere
         best = over_queries(_best_of(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
         return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
 

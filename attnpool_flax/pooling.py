@@ -3,10 +3,10 @@
 import math
 
 import jax.numpy as jnp
-from jax import lax
 
 from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.implementation import implementation
+from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import softmax
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.sums import weighted
@@ -142,26 +142,13 @@ def attention(tokens, query, query_kernel, key_kernel, norm, scale, dropout_mult
 def fold_query(query, query_kernel, key_kernel, norm, scale, precision):
     """The vector whose products with raw tokens are the scaled scores; ``norm`` as in :func:`attention`."""
     if norm is not None:
-        query = _layer_norm(query, *norm)
+        query = normalized(query, *norm)
     if query_kernel is not None:
         query = jnp.einsum("...d,dc->...c", query, query_kernel, precision=precision)
     query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
     if key_kernel is not None:
         query = jnp.einsum("...c,dc->...d", query, key_kernel, precision=precision)
     return query
-
-
-def _layer_norm(query, scale, bias, epsilon):
-    size = jnp.maximum(power_of_two(jnp.max(jnp.abs(query), -1, keepdims=True)), 1)  # squares of 1e20 overflow
-    centered = query / size - jnp.mean(query / size, -1, keepdims=True)
-    variance = jnp.mean(centered * centered, -1, keepdims=True)
-    constant = variance == 0  # epsilon / size**2 may be 0 as well
-    rest = lax.rsqrt(jnp.where(constant, 1, variance + epsilon / size / size))
-    query = centered * jnp.where(constant, size * lax.rsqrt(epsilon), rest)
-    lift = (1,) * (query.ndim - 1) + (-1,)
-    if scale is not None:
-        query = query * scale.reshape(lift)
-    return query if bias is None else query + bias.reshape(lift)
 
 
 @implementation(as_they_come=("x",))

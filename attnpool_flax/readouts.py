@@ -7,10 +7,137 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.blocks import over_first
+from attnpool_flax import blocks
+from attnpool_flax.activations import geglu
+from attnpool_flax.attention import from_heads, to_heads
+from attnpool_flax.blocks import over_first, over_queries
 from attnpool_flax.implementation import implementation
-from attnpool_flax.normalizers import unit
+from attnpool_flax.layers import mapped, normalized
+from attnpool_flax.masks import keep_real
+from attnpool_flax.normalizers import softmax, unit
 from attnpool_flax.reductions import Dense, alike
+
+ROWS = 256
+"""Tokens of a block at least: kernels are read from memory once a block."""
+
+
+@implementation
+def latent_attention_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    latent_norm_scale=None,
+    latent_norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    epsilon=1e-5,
+    axis_name=None,
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.latent_attention_pooling`: keys and values once a call, blocks of tokens.
+
+    >>> parameters = {
+    ...     "latents": jnp.array([[1.0, -1.0]]),
+    ...     "query_kernel": jnp.eye(2)[:, None],
+    ...     "key_kernel": jnp.eye(2)[:, None],
+    ...     "value_kernel": jnp.eye(2)[:, None],
+    ...     "out_kernel": jnp.eye(2)[None],
+    ...     "mlp_kernel": jnp.zeros((2, 2)),
+    ...     "mlp_out_kernel": jnp.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> x, mask = jnp.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]), jnp.array([True, True, False])
+    >>> latent_attention_pooling(x, mask, **parameters)
+    Array([3., 2.], dtype=float32)
+    """
+    each = asked_of_latents(
+        keep_real(x, mask),
+        latents,
+        query_kernel,
+        key_kernel,
+        value_kernel,
+        out_kernel,
+        mlp_kernel,
+        mlp_out_kernel,
+        mlp_bias,
+        mlp_out_bias,
+        norm_scale,
+        norm_bias,
+        latent_norm_scale,
+        latent_norm_bias,
+        mlp_norm_scale,
+        mlp_norm_bias,
+        epsilon,
+        implementation,
+        precision,
+    )
+    return Dense(each, mask, "einsum", axis_name=axis_name).mean()
+
+
+def asked_of_latents(
+    x,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias,
+    mlp_out_bias,
+    norm_scale,
+    norm_bias,
+    latent_norm_scale,
+    latent_norm_bias,
+    mlp_norm_scale,
+    mlp_norm_bias,
+    epsilon,
+    implementation,
+    precision,
+):
+    """[..., L, d]: what the map makes of each clean token; no other token is seen."""
+    # a parameter that is the same on all devices becomes each one's own once, and not in every block
+    x, query_kernel, out_kernel, mlp_kernel, mlp_out_kernel, mlp_bias, mlp_out_bias, *norms = alike(
+        x,
+        query_kernel,
+        out_kernel,
+        mlp_kernel,
+        mlp_out_kernel,
+        mlp_bias,
+        mlp_out_bias,
+        norm_scale,
+        norm_bias,
+        mlp_norm_scale,
+        mlp_norm_bias,
+    )
+    known = normalized(latents, latent_norm_scale, latent_norm_bias, epsilon)
+    keys, values = (to_heads(known, kernel, None, precision) for kernel in (key_kernel, value_kernel))
+    _, keys, values = alike(x, keys * query_kernel.shape[-1] ** -0.5, values)
+
+    def of_tokens(x):
+        queries = to_heads(normalized(x, *norms[:2], epsilon), query_kernel, None, precision)
+        weights = softmax(jnp.einsum("...hlc,hrc->...hlr", queries, keys, precision=precision), None)
+        attended = jnp.einsum("...hlr,hrc->...hlc", weights, values, precision=precision)
+        x = x + from_heads(attended, out_kernel, None, precision)
+        hidden = geglu(mapped(normalized(x, *norms[2:], epsilon), mlp_kernel, mlp_bias, precision))
+        return x + mapped(hidden, mlp_out_kernel, mlp_out_bias, precision)
+
+    held = mlp_kernel.shape[-1] + math.prod(keys.shape[:2])
+    keys_of_one = math.prod(x.shape[:-2]) * min(held, blocks.LARGEST // ROWS)
+    return over_queries(of_tokens, (x,), keys=keys_of_one, implementation=implementation)
 
 
 @implementation(as_they_come=("x",))

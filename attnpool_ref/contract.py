@@ -10,12 +10,22 @@ import inspect
 import math
 import operator
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, terms
+from attnpool_ref.language import (
+    INTEGERS,
+    Argument,
+    Equal,
+    Excludes,
+    MayBeEmpty,
+    Needs,
+    OrFunction,
+    arguments_of,
+    terms,
+)
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
@@ -40,6 +50,7 @@ class Call:
       dtype: the result's dtype, or None where integers alone decide nothing.
       targets: for each data array with batch axes, mask and stretched array the shape to which it broadcasts.
       limits: the largest length, for each argument that holds lengths.
+      arguments: the row's arguments, with the shapes that they may have in this call.
     """
 
     batch: tuple[int, ...]
@@ -47,6 +58,7 @@ class Call:
     dtype: np.dtype | None
     targets: dict[str, tuple[int, ...]]
     limits: dict[str, int]
+    arguments: dict[str, Argument] = field(default_factory=dict)
 
 
 @functools.cache
@@ -131,7 +143,7 @@ def resolve(row, values):
       TypeError: an argument is no numeric array, or is None and required.
       ValueError: any other disagreement with the row.
     """
-    name, arguments, given = row.name, row.arguments, {}
+    name, arguments, given = row.name, arguments_of(row, values), {}
     for key, argument in arguments.items():
         value = values[key]
         if value is None and argument.optional:
@@ -147,7 +159,7 @@ def resolve(row, values):
             normalize_axis(name, values[key], first.ndim)
     _check_company(row, values)
     batch = _batch(name, arguments, given)
-    sizes = _sizes(row, given, values)
+    sizes = _sizes(row, arguments, given, values)
     targets, limits = {}, {}
     for key, value in given.items():
         argument = arguments[key]
@@ -163,7 +175,7 @@ def resolve(row, values):
             targets[argument.mask] = full_shape(mask, batch, sizes)
             targets[key] = _check_counts(name, argument, value, batch, sizes)
             limits[key] = sizes[mask[-1]]
-    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits)
+    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits, arguments)
 
 
 def check_values(row, values, call):
@@ -193,12 +205,18 @@ def check_values(row, values, call):
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
     """A static argument as a Python value, refused if it is not what the row allows, with the reason if there is one."""
+    if isinstance(allowed, OrFunction) and callable(value):
+        if getattr(type(value), "__hash__", None) is None:
+            raise ValueError(
+                f"{name}: `{key}` is a {type(value).__name__} without a hash, needs a function that has one"
+            )
+        return value
     if isinstance(allowed, tuple):
         if not isinstance(value, str) or value not in allowed:
             reasons = [f": {reason}" for option, unlike, reason in refused if (option, unlike) == (key, value)]
-            raise ValueError(
-                f"{name}: `{key}` is {value!r}, needs one of {', '.join(map(repr, allowed))}{''.join(reasons)}"
-            )
+            or_function = ", or a function (scores, mask) -> weights" if isinstance(allowed, OrFunction) else ""
+            names = ", ".join(map(repr, allowed))
+            raise ValueError(f"{name}: `{key}` is {value!r}, needs one of {names}{or_function}{''.join(reasons)}")
         return value
     needs = "True or False" if allowed == "flag" else "an integer"
     if getattr(value, "shape", None) == () and kind_of(getattr(value, "dtype", None)):
@@ -221,6 +239,18 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
     if isinstance(value, bool) or (allowed != "axis" and number < least):
         raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least {least}")
     return number
+
+
+def check_weights(normalizer, weights, shape):
+    """Refuses what a function in a normaliser's place returned, if it is no array of numbers of the scores' shape."""
+    name = getattr(normalizer, "__name__", type(normalizer).__name__)
+    refuse_non_numeric(name, "weights", weights)
+    if kind_of(weights.dtype) == "c":
+        raise ValueError(f"{name}: `weights` has dtype {weights.dtype}, needs real numbers")
+    if tuple(weights.shape) != tuple(shape):
+        raise ValueError(
+            f"{name}: `weights` has shape {axes_text(weights.shape)}, needs that of the scores, {axes_text(shape)}"
+        )
 
 
 def check_dtype(name, key, value, role="data"):
@@ -277,8 +307,9 @@ def _check_company(row, values):
                 raise ValueError(f"{row.name}: `{a}` and `{b}` are both given, needs at most one of them")
         elif isinstance(rule, Needs):
             a, b = rule.argument, rule.option
-            if values[a] is not None and not values[b]:
-                raise ValueError(f"{row.name}: `{a}` is given without `{b}`; did you mean `{b}=True`?")
+            if values[a] is not None and (values[b] is None or values[b] is False):
+                repair = f"; did you mean `{b}=True`?" if b in row.options else f", needs `{b}` as well"
+                raise ValueError(f"{row.name}: `{a}` is given without `{b}`{repair}")
 
 
 def _batch(name, arguments, given):
@@ -308,9 +339,9 @@ def _batch(name, arguments, given):
     return batch
 
 
-def _sizes(row, given, values):
+def _sizes(row, arguments, given, values):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
-    sizes, owners, arguments = {key: values[key] for key in COUNTS if key in row.options}, {}, row.arguments
+    sizes, owners = {key: values[key] for key in COUNTS if key in row.options}, {}
     same = unions(row, values)
     may_be_0 = {rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)}
 

@@ -20,7 +20,9 @@
 
 * ``c=d unless x_kernel``, ``q=d if query_kernel``: two axes are one while an argument is absent, or present.
 * ``not mask with lengths``: two arguments exclude each other.
-* ``epsilon needs normalize_query``: an argument asks for an option.
+* ``epsilon needs normalize_query``: an argument asks for an option, or for another argument.
+* ``query[n, H, c] unless query_kernel``, ``kernel[d, 2f] if activation=geglu``: which of its shapes an argument has depends on
+  another argument or on the value of an option; it has the others where the rule does not hold.
 * ``d may be 0``: a feature axis may be empty.
 """
 
@@ -85,6 +87,12 @@ class Argument:
         return tuple(axis for axis in self.shapes[0] if axis != "...")
 
 
+class OrFunction(tuple):
+    """Names of which an option takes one; or a function, in the place of a name."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Equal:
     """Two axes are one if any of ``names`` is given (``present``), or if none is."""
@@ -105,10 +113,27 @@ class Excludes:
 
 @dataclass(frozen=True)
 class Needs:
-    """An argument is given only with an option."""
+    """An argument is given only with an option, or with another argument."""
 
     argument: str
     option: str
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """An argument has one of its shapes if ``name`` is given, or has ``value`` (``present``), or if not; else the others."""
+
+    argument: str
+    axes: tuple[str, ...]
+    present: bool
+    name: str
+    value: str | None
+
+    def holds(self, values):
+        """Whether the argument has the shape in a call of these values, options among them."""
+        found = values.get(self.name)
+        there = found is not None and found is not False if self.value is None else found == self.value
+        return self.present == there
 
 
 @dataclass(frozen=True)
@@ -177,6 +202,8 @@ def parse_rule(text):
         return Excludes(*match.groups())
     if match := re.fullmatch(r"(\w+) needs (\w+)", text):
         return Needs(*match.groups())
+    if match := re.fullmatch(r"(\w+)(\[[^\[\]]*\]) (if|unless) (\w+)(?:=(\w+))?", text):
+        return Shaped(match[1], _axes(match[2]), match[3] == "if", match[4], match[5])
     if match := re.fullmatch(r"(\w+'?) may be 0", text):
         return MayBeEmpty(match[1])
     raise ValueError(f"the rule {text!r} is not understood")
@@ -185,6 +212,19 @@ def parse_rule(text):
 def exclusions(arguments):
     """The rules that need not be written: a mask and its lengths exclude each other."""
     return tuple(Excludes(a.mask, a.name) for a in arguments.values() if a.kind == "lengths")
+
+
+def arguments_of(row, values):
+    """The row's arguments with those of their shapes that they may have in a call of these values, options among them."""
+    found = row.arguments
+    for rule in row.relations:
+        if isinstance(rule, Shaped):
+            argument, holds = found[rule.argument], rule.holds(values)
+            shapes = tuple(axes for axes in argument.shapes if (axes == rule.axes) == holds)
+            shared = argument.batched and not any("..." in axes for axes in shapes)
+            kind = "parameter" if shared else argument.kind
+            found = found | {rule.argument: replace(argument, shapes=shapes, kind=kind)}
+    return found
 
 
 def check_names(rules, arguments, options):
@@ -196,7 +236,13 @@ def check_names(rules, arguments, options):
         elif isinstance(rule, Excludes):
             unknown = {rule.first, rule.second} - set(arguments)
         elif isinstance(rule, Needs):
-            unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
+            unknown = {rule.argument} - set(arguments) | {rule.option} - set(options) - set(arguments)
+        elif isinstance(rule, Shaped):
+            unknown = {rule.argument, rule.name} - set(arguments) - set(options)
+            if not unknown and rule.axes not in arguments[rule.argument].shapes:
+                unknown = {f"[{', '.join(rule.axes)}]"}
+            if rule.value is not None and rule.value not in options.get(rule.name, ()):
+                unknown = unknown | {rule.value}
         else:
             unknown = {rule.axis} - axes
         if unknown:

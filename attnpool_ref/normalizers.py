@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attnpool_ref import contract
 from attnpool_ref.definition import definition
 from attnpool_ref.masks import lengths_to_mask
 from attnpool_ref.rounding import power_of_two
@@ -148,6 +149,106 @@ def _below_largest(scores, mask, axis):
 def _from_the_largest(scores):
     """Scores in descending order, NaN first, and 1, 2, 3, ... beside them."""
     return np.sort(scores, -1)[..., ::-1], np.arange(1, scores.shape[-1] + 1)
+
+
+@definition
+def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
+    r"""Weighs each real position by itself, between 0 and 1; padding has weight exactly 0.
+
+    .. math:: w_j = \sigma(s_j) = \frac 1 {1 + e^{-s_j}}, \qquad
+              \text{or with normalize } \frac{\sigma(s_j)}{\sum_{i : k_i} \sigma(s_i)}
+
+    The weights need not sum to 1, and a constant added to every score changes them. With ``normalize`` they sum to 1,
+    also where every :math:`\sigma(s_j)` would be rounded to 0; where nothing is real, or every real score is
+    :math:`-\infty`, they are 0. A real score of :math:`+\infty` has weight NaN.
+
+    Args:
+      scores: [..., m] scores; ``axis`` may name another axis than the last.
+      mask: bool, broadcastable to ``scores``, True = real.
+      normalize: divide by the sum of the real ones.
+      axis: the axis that is normalised.
+
+    Returns:
+      Weights of the shape of ``scores``.
+
+    Raises:
+      ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
+
+    Source:
+      Ramapuram et al. 2025, without their bias.
+
+    >>> masked_sigmoid([0.0, 0.0, 9.0], [True, True, False])
+    array([0.5, 0.5, 0. ])
+    >>> masked_sigmoid([-1000.0, -1000.0], normalize=True)
+    array([0.5, 0.5])
+    """
+    scores = np.where(scores == np.inf, np.nan, np.where(mask, scores, 0))
+    logarithms = -np.logaddexp(0, -scores)
+    if normalize:
+        return masked_softmax(logarithms, mask, axis=axis)
+    return np.where(mask, np.exp(logarithms), 0)
+
+
+@definition
+def hardmax(scores, mask=None, *, axis=-1):
+    r"""Gives the first of the largest real scores the weight 1, and all others 0.
+
+    .. math:: w_j = [j = \min \operatorname*{argmax}_{i : k_i} s_i]
+
+    Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. NaN or :math:`+\infty` at a real
+    position gives NaN in its own row. The gradient is 0.
+
+    Args:
+      scores: [..., m] scores; ``axis`` may name another axis than the last.
+      mask: bool, broadcastable to ``scores``, True = real.
+      axis: the axis that is normalised.
+
+    Returns:
+      Weights of the shape of ``scores``.
+
+    Raises:
+      ValueError: a float mask, a mask that does not broadcast, ``axis`` is not an axis of ``scores``.
+
+    Source:
+      ONNX, operator Hardmax (onnx).
+
+    >>> hardmax([1.0, 3.0, 3.0, 9.0], [True, True, True, False])
+    array([0., 1., 0., 0.])
+    """
+    scores = np.where(mask, scores, -np.inf)
+    top = np.max(scores, axis, keepdims=True, initial=-np.inf)
+    reached = mask & (scores == top) & (top > -np.inf)
+    weights = np.where(reached & (np.cumsum(reached, axis) == 1), 1.0, 0.0)
+    return np.where(mask & (np.isnan(top) | (top == np.inf)), np.nan, weights)
+
+
+NORMALIZERS = {
+    "softmax": masked_softmax,
+    "sparsemax": sparsemax,
+    "entmax15": entmax15,
+    "sigmoid": masked_sigmoid,
+    "hardmax": hardmax,
+}
+
+
+def normalize(scores, mask, normalizer):
+    """Weights over the last axis, 0 at padding, by a normaliser's name or by a function.
+
+    Args:
+      scores: [..., m], float64.
+      mask: bool, of the scores' shape.
+      normalizer: a name, or a function (scores, mask) -> weights. Its scores are 0 at padding, what it returns there
+        is dropped.
+
+    Raises:
+      ValueError: the function's weights have another shape than the scores.
+      TypeError: it returned no array of numbers.
+    """
+    if isinstance(normalizer, str):
+        return NORMALIZERS[normalizer](scores, mask)
+    weights = normalizer(np.where(mask, scores, 0), mask.copy())
+    contract.check_weights(normalizer, weights, scores.shape)
+    return np.where(mask, np.asarray(weights).astype(np.float64), 0)
 
 
 @definition

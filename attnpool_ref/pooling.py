@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.attention import multi_head_attention
 from attnpool_ref.definition import definition
+from attnpool_ref.layers import layer_norm
 from attnpool_ref.normalizers import masked_softmax
 from attnpool_ref.rounding import power_of_two
 
@@ -230,12 +231,7 @@ def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
     """The scores [..., L] of clean tokens under a query, in its normalisation (flag, scale, bias, epsilon)."""
     normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
     if normalize_query:
-        size = np.maximum(power_of_two(np.max(np.abs(query), -1, keepdims=True)), 1)  # squares of 1e200 overflow
-        centered = query / size - np.mean(query / size, -1, keepdims=True)
-        deviation = np.hypot(np.sqrt(np.mean(centered**2, -1, keepdims=True)), np.sqrt(epsilon) / size)
-        query = centered / deviation
-        query = query * (1 if query_norm_scale is None else query_norm_scale)
-        query = query + (0 if query_norm_bias is None else query_norm_bias)
+        query = layer_norm(query, query_norm_scale, query_norm_bias, epsilon=epsilon)
     if query_kernel is not None:
         query = query @ query_kernel
     key = x if key_kernel is None else x @ key_kernel

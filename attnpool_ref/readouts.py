@@ -2,9 +2,114 @@
 
 import numpy as np
 
+from attnpool_ref.attention import multi_head_attention
 from attnpool_ref.definition import definition
+from attnpool_ref.layers import layer_norm, residual_feed_forward
 from attnpool_ref.normalizers import l2_normalize
-from attnpool_ref.pooling import attention_pooling
+from attnpool_ref.pooling import attention_pooling, mean_pooling
+
+
+@definition
+def latent_attention_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    latent_norm_scale=None,
+    latent_norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    epsilon=1e-5,
+):
+    r"""Lets each token ask a learned dictionary of latents, then averages the tokens.
+
+    .. math:: h_l = x_l + \sum_h \mathrm{softmax}_r\Big(\frac{(\mathrm{LN}(x_l) W_q^h) \cdot
+              (\mathrm{LN}(z_r) W_k^h)}{\sqrt c}\Big) (\mathrm{LN}(z_r) W_v^h) W_o^h
+
+    .. math:: o = \frac 1 N \sum_{l : k_l} h_l + (u_l \circ \mathrm{gelu}(g_l)) G_2 + b_2, \qquad
+              [u_l ; g_l] = \mathrm{LN}(h_l) G_1 + b_1
+
+    The tokens are the queries, and the latents keys and values; many copies have it the other way round. No token sees
+    another one before the mean. The source divides the result by its norm (:func:`l2_normalize`). Where nothing is real
+    the result is 0, and no parameter has a gradient.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      latents: [r, e], :math:`z`.
+      query_kernel: [d, H, c], :math:`W_q`.
+      key_kernel: [e, H, c], :math:`W_k`.
+      value_kernel: [e, H, c'], :math:`W_v`.
+      out_kernel: [H, c', d], :math:`W_o`.
+      mlp_kernel: [d, 2f], :math:`G_1`, whose first half gives u.
+      mlp_out_kernel: [f, d], :math:`G_2`.
+      mlp_bias: [2f], :math:`b_1`, or None.
+      mlp_out_bias: [d], :math:`b_2`, or None.
+      norm_scale: [d], of the tokens' :func:`layer_norm`, 1 if None.
+      norm_bias: [d], 0 if None; only with ``norm_scale``.
+      latent_norm_scale: [e], of that of the latents, 1 if None.
+      latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
+      mlp_norm_scale: [d], of that before the perceptron, 1 if None.
+      mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
+      epsilon: of the three normalisations, a number.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, a norm's bias without its scale.
+
+    Source:
+      Lee et al. 2024, section 3.1, and the authors' ``modeling_nvembed.py`` (lee2024).
+
+    >>> parameters = {
+    ...     "latents": [[1.0, -1.0]],
+    ...     "query_kernel": np.eye(2)[:, None],
+    ...     "key_kernel": np.eye(2)[:, None],
+    ...     "value_kernel": np.eye(2)[:, None],
+    ...     "out_kernel": np.eye(2)[None],
+    ...     "mlp_kernel": np.zeros((2, 2)),
+    ...     "mlp_out_kernel": np.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> latent_attention_pooling([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]], [True, True, False], **parameters)
+    array([3., 2.])
+    """
+    x = np.where(mask[..., None], x, 0)
+    known = layer_norm(latents, latent_norm_scale, latent_norm_bias, epsilon=epsilon)
+    asked = multi_head_attention(
+        layer_norm(x, norm_scale, norm_bias, epsilon=epsilon),
+        known,
+        known,
+        query_kernel=query_kernel,
+        key_kernel=key_kernel,
+        value_kernel=value_kernel,
+        out_kernel=out_kernel,
+    )
+    mapped = residual_feed_forward(
+        x + asked,
+        mlp_kernel,
+        mlp_bias,
+        mlp_out_kernel,
+        mlp_out_bias,
+        norm_scale=mlp_norm_scale,
+        norm_bias=mlp_norm_bias,
+        activation="geglu",
+        epsilon=epsilon,
+    )
+    return mean_pooling(mapped, mask)
 
 
 @definition

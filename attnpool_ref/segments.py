@@ -84,6 +84,25 @@ segment_multi_head_attention_pooling = each_segment(
     """,
 )
 
+segment_latent_attention_pooling = each_segment(
+    readouts.latent_attention_pooling,
+    """
+    >>> parameters = {
+    ...     "latents": [[1.0, -1.0]],
+    ...     "query_kernel": np.eye(2)[:, None],
+    ...     "key_kernel": np.eye(2)[:, None],
+    ...     "value_kernel": np.eye(2)[:, None],
+    ...     "out_kernel": np.eye(2)[None],
+    ...     "mlp_kernel": np.zeros((2, 2)),
+    ...     "mlp_out_kernel": np.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> segment_latent_attention_pooling([[1.0, 2.0], [9.0, 8.0], [3.0, 4.0]], [0, 1, 0], 2, **parameters)
+    array([[ 3.,  2.],
+           [10.,  7.]])
+    """,
+)
+
 segment_set2set_pooling = each_segment(
     readouts.set2set_pooling,
     """

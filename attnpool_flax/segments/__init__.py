@@ -11,7 +11,11 @@ from attnpool_flax.segments.pooling import (
     segment_multi_head_attention_pooling,
     segment_weighted_pooling,
 )
-from attnpool_flax.segments.readouts import segment_set2set_pooling, segment_vlad_pooling
+from attnpool_flax.segments.readouts import (
+    segment_latent_attention_pooling,
+    segment_set2set_pooling,
+    segment_vlad_pooling,
+)
 
 __all__ = [
     "pack",
@@ -22,6 +26,7 @@ __all__ = [
     "segment_max_pooling",
     "segment_mean_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_latent_attention_pooling",
     "segment_set2set_pooling",
     "segment_vlad_pooling",
     "segment_weighted_pooling",

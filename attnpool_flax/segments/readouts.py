@@ -1,8 +1,78 @@
 """Readouts of packed sequences: the algebra of the dense ones over packed tokens."""
 
 from attnpool_flax.implementation import implementation
-from attnpool_flax.readouts import residuals_of, set2set, vlad_of
+from attnpool_flax.readouts import asked_of_latents, residuals_of, set2set, vlad_of
 from attnpool_flax.reductions import Packed
+
+
+@implementation
+def segment_latent_attention_pooling(
+    x,
+    segment_ids,
+    num_segments,
+    mask=None,
+    *,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    latent_norm_scale=None,
+    latent_norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    epsilon=1e-5,
+    indices_are_sorted=False,
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.segment_latent_attention_pooling`: keys and values once a call, blocks of tokens.
+
+    Numbers on a device that are out of range are padding.
+
+    >>> parameters = {
+    ...     "latents": jnp.array([[1.0, -1.0]]),
+    ...     "query_kernel": jnp.eye(2)[:, None],
+    ...     "key_kernel": jnp.eye(2)[:, None],
+    ...     "value_kernel": jnp.eye(2)[:, None],
+    ...     "out_kernel": jnp.eye(2)[None],
+    ...     "mlp_kernel": jnp.zeros((2, 2)),
+    ...     "mlp_out_kernel": jnp.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> x, numbers = jnp.array([[1.0, 2.0], [9.0, 8.0], [3.0, 4.0]]), jnp.array([0, 1, 0])
+    >>> segment_latent_attention_pooling(x, numbers, 2, **parameters)
+    Array([[ 3.,  2.],
+           [10.,  7.]], dtype=float32)
+    """
+    each = asked_of_latents(
+        Packed(x, segment_ids, num_segments, mask, indices_are_sorted, "einsum").clean(),
+        latents,
+        query_kernel,
+        key_kernel,
+        value_kernel,
+        out_kernel,
+        mlp_kernel,
+        mlp_out_kernel,
+        mlp_bias,
+        mlp_out_bias,
+        norm_scale,
+        norm_bias,
+        latent_norm_scale,
+        latent_norm_bias,
+        mlp_norm_scale,
+        mlp_norm_bias,
+        epsilon,
+        implementation,
+        precision,
+    )
+    return Packed(each, segment_ids, num_segments, mask, indices_are_sorted, "einsum").mean()
 
 
 @implementation(as_they_come=("x",))

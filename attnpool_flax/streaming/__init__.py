@@ -11,7 +11,7 @@ from attnpool_flax.streaming.pooling import (
     multi_head_attention_state,
     weighted_state,
 )
-from attnpool_flax.streaming.readouts import vlad_state
+from attnpool_flax.streaming.readouts import latent_attention_state, vlad_state
 
 __all__ = [
     "finalize_state",
@@ -23,6 +23,7 @@ __all__ = [
     "max_state",
     "mean_state",
     "multi_head_attention_state",
+    "latent_attention_state",
     "vlad_state",
     "weighted_state",
 ]

@@ -1,4 +1,4 @@
-"""The states of readouts: VLAD."""
+"""The states of readouts: latent attention, VLAD."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,11 +8,78 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.implementation import implementation
-from attnpool_flax.readouts import residuals_of, vlad_of
+from attnpool_flax.masks import keep_real
+from attnpool_flax.readouts import asked_of_latents, residuals_of, vlad_of
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import added
-from attnpool_flax.states import Decided, kind
+from attnpool_flax.states import Decided, MeanState, kind
+
+
+@implementation
+def latent_attention_state(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    latent_norm_scale=None,
+    latent_norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    epsilon=1e-5,
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.latent_attention_state`; the sum keeps what rounding takes from it, and does not drift.
+
+    >>> parameters = {
+    ...     "latents": jnp.array([[1.0, -1.0]]),
+    ...     "query_kernel": jnp.eye(2)[:, None],
+    ...     "key_kernel": jnp.eye(2)[:, None],
+    ...     "value_kernel": jnp.eye(2)[:, None],
+    ...     "out_kernel": jnp.eye(2)[None],
+    ...     "mlp_kernel": jnp.zeros((2, 2)),
+    ...     "mlp_out_kernel": jnp.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> chunks = jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0]])
+    >>> finalize_state(merge_states(*(latent_attention_state(chunk, **parameters) for chunk in chunks)))
+    Array([3., 2.], dtype=float32)
+    """
+    each = asked_of_latents(
+        keep_real(x, mask),
+        latents,
+        query_kernel,
+        key_kernel,
+        value_kernel,
+        out_kernel,
+        mlp_kernel,
+        mlp_out_kernel,
+        mlp_bias,
+        mlp_out_bias,
+        norm_scale,
+        norm_bias,
+        latent_norm_scale,
+        latent_norm_bias,
+        mlp_norm_scale,
+        mlp_norm_bias,
+        epsilon,
+        implementation,
+        precision,
+    )
+    total, count = Dense(each, mask, "einsum", recompute=True).counted()
+    return MeanState(total, jnp.zeros_like(total), count)
 
 
 @kind
@@ -60,9 +127,7 @@ class VLADState(Decided):
 
 
 @implementation
-def vlad_state(
-    x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True, precision=None
-):
+def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True, precision=None):
     """Twin of :func:`attnpool_ref.vlad_state`: one cluster after another, no residuals [..., L, K, d].
 
     >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]]), "normalize": False}

@@ -211,7 +211,13 @@ class _Call:
     def of_options(self):
         """Values that an option does not have."""
         first = np.asarray(next(iter(self.values.values())))
-        wrong = {"flag": ["yes", 2], "axis": [first.ndim, 1.5], "size": [-1, 1.5], "count": [-1, 1.5], "positive": [0, 1.5]}
+        wrong = {
+            "flag": ["yes", 2],
+            "axis": [first.ndim, 1.5],
+            "size": [-1, 1.5],
+            "count": [-1, 1.5],
+            "positive": [0, 1.5],
+        }
         for key, allowed in self.row.options.items():
             if self.subject.calling.takes(key):
                 for value in ["no such name", 3] if isinstance(allowed, tuple) else wrong[allowed]:
@@ -229,7 +235,8 @@ class _Call:
                     yield self._with(text, ValueError, rule.second, np.ones((), np.int32))
             elif isinstance(rule, Needs) and rule.argument in self.values and takes(rule.option):
                 text = f"`{rule.argument}` is given without `{rule.option}`"
-                yield self._with(text, ValueError, rule.option, False)
+                without = False if rule.option in self.row.options else None
+                yield self._with(text, ValueError, rule.option, without)
 
     def axes_that_must_not_be_empty(self):
         """Feature axes of the call, one name for those that are the same."""

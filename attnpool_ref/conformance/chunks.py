@@ -19,7 +19,7 @@ from attnpool_ref.conformance.cases.case import generator
 CUTS = 2
 """Cuts at random: the chunks are one more, and the empty one."""
 
-SLICED = {"x": -2, "mask": -1, "weights": -1}
+SLICED = {"x": -2, "mask": -1, "weights": -1, "bias": -1}
 """Along which axis an argument has the tokens; a mask may have 1 there for all of them."""
 
 

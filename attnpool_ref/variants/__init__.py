@@ -9,6 +9,7 @@ conformance kit all read it, and find the function itself by its name in any nam
 from attnpool_ref.variants import (
     attention,
     decomposition,
+    layers,
     masks,
     normalizers,
     pairs,
@@ -34,6 +35,7 @@ VARIANTS: tuple[Variant, ...] = sum(
             attention,
             pooling,
             readouts,
+            layers,
             segments,
             pairs,
             decomposition,

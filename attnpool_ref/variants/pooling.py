@@ -70,12 +70,17 @@ ROWS = (
     Variant(
         "multi_head_attention_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[n, d] query_kernel[d, H, c] "
-        "key_kernel[d, H, c] value_kernel[d, H, c'] out_kernel[H, c', o] query_bias?[H, c] key_bias?[H, c] "
-        "value_bias?[H, c'] out_bias?[o] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
+        "key_kernel[d, H, c] value_kernel[d, H, c'] out_kernel?[H, c', o] query_bias?[H, c] key_bias?[H, c] "
+        "value_bias?[H, c'] out_bias?[o] scale?[] bias?~[..., H, n, L] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
         weights="[..., H, n, L]",
         source="vaswani2017",
-        equation="o = multi-head attention of n learned queries over x",
+        equation="o = multi-head attention of n learned queries over x; o = Hc' without out_kernel: the heads side by side",
+        rules=(
+            "query[n, H, c] unless query_kernel",
+            "query_bias needs query_kernel",
+            "out_bias needs out_kernel",
+        ),
         layouts=LAYOUTS,
         module="MultiHeadAttentionPool",
     ),

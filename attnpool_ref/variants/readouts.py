@@ -2,7 +2,30 @@
 
 from attnpool_ref.variants.row import LAYOUTS, Variant
 
+_LATENT = (
+    "x[..., L, d] mask?[..., L] lengths?:lengths[...] latents[r, e] query_kernel[d, H, c] key_kernel[e, H, c] "
+    "value_kernel[e, H, c'] out_kernel[H, c', d] mlp_kernel[d, 2f] mlp_out_kernel[f, d] mlp_bias?[2f] mlp_out_bias?[d] "
+    "norm_scale?[d] norm_bias?[d] latent_norm_scale?[e] latent_norm_bias?[e] mlp_norm_scale?[d] mlp_norm_bias?[d] epsilon[] "
+    "-> [..., d]"
+)
+
+LATENT = {
+    "shapes": _LATENT,
+    "source": "lee2024",
+    "rules": tuple(f"{of}norm_bias needs {of}norm_scale" for of in ("", "latent_", "mlp_")),
+}
+"""What the pooling over latents and its state have in common."""
+
 ROWS = (
+    Variant(
+        "latent_attention_pooling",
+        family="readouts",
+        equation="o = mean over real l of h_l + MLP(LN(h_l)), h_l = x_l + multi-head attention of the query LN(x_l) over the "
+        "latents LN(Z)",
+        layouts=LAYOUTS,
+        module="LatentAttentionPool",
+        **LATENT,
+    ),
     Variant(
         "set2set_pooling",
         family="readouts",

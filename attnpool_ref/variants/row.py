@@ -8,6 +8,12 @@ from attnpool_ref import language
 LAYOUTS = ("segments", "states", "mesh")
 """All layouts: packed tokens, chunks, and sequences that are split over the devices of a mesh."""
 
+NORMALIZERS = language.OrFunction(("softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"))
+"""What makes weights of scores, by name; a function (scores, mask) -> weights may stand in a name's place."""
+
+ABSOLUTE = ("normalizer=sigmoid",)
+"""The normalisers among them that tell scores from scores with a constant added."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -21,12 +27,14 @@ class Variant:
       equation: the definition in one line of plain text; the docstring has it in full.
       weights: shape of what ``return_weights=True`` adds, where there is such an argument.
       rules: what the shapes cannot say.
-      options: static arguments: a tuple of names, or "flag", "axis", "size", "count" or "positive".
+      options: static arguments: a tuple of names (:class:`~attnpool_ref.language.OrFunction`: or a function), or "flag",
+        "axis", "size", "count" or "positive".
       refused: (option, value, reason) of what a neighbouring row takes and this one cannot.
       module: the class that owns the parameters, if any.
       state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
       layouts: beside the dense one, in which its tokens may lie: "segments", "states", "mesh".
       ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
+      absolute: "always", or options such as "normalizer=sigmoid", where a constant added to every score counts.
       norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
       arguments: what ``shapes`` says of each argument, by name.
       results: the axes of each array of the result.
@@ -48,6 +56,7 @@ class Variant:
     state: str = ""
     layouts: tuple[str, ...] = ()
     ordered: str = ""
+    absolute: tuple[str, ...] = ()
     norms: bool = False
     arguments: dict[str, language.Argument] = field(init=False, repr=False, compare=False)
     results: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)

@@ -24,6 +24,7 @@ def packed(row):
         rules=row.rules,
         options=OPTIONS | row.options,
         ordered=row.ordered,
+        absolute=row.absolute,
         norms=row.norms,
     )
 

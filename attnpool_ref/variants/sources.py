@@ -3,6 +3,7 @@
 SOURCES = {
     "arandjelovic2016": "Arandjelovic, Gronat, Torii, Pajdla, Sivic: NetVLAD: CNN architecture for weakly supervised place "
     "recognition. CVPR 2016.",
+    "ba2016": "Ba, Kiros, Hinton: Layer normalization. 2016.",
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "d2l": "Zhang, Lipton, Li, Smola: Dive into Deep Learning, chapter Attention Mechanisms and Transformers. 2023.",
     "khattab2020": "Khattab, Zaharia: ColBERT: efficient and effective passage search via contextualized late interaction over "
@@ -15,10 +16,13 @@ SOURCES = {
     "notebook000": "Notebook 'Attention pooling achievement' (seed 000): cross pooling of two sequences for SimKGC.",
     "notebook001": "Notebook 'Attention_pooling' (seed 001): fixed weights, and one learned query.",
     "notebook002": "Notebook 'Attention mechanism' (seed 002): three rules, and the class Attn.",
+    "onnx": "ONNX operators: https://onnx.ai/onnx/operators.",
     "patro2018": "Patro, Namboodiri: Differential attention for visual question answering. CVPR 2018.",
     "peters2019": "Peters, Niculae, Martins: Sparse sequence-to-sequence models. ACL 2019.",
+    "ramapuram2025": "Ramapuram et al.: Theory, analysis, and best practices for sigmoid self-attention. ICLR 2025.",
     "reimers2019": "Reimers, Gurevych: Sentence-BERT: sentence embeddings using Siamese BERT-networks. EMNLP 2019.",
     "seo2017": "Seo, Kembhavi, Farhadi, Hajishirzi: Bidirectional attention flow for machine comprehension. ICLR 2017.",
+    "shazeer2020": "Shazeer: GLU variants improve transformer. 2020.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
     "vinyals2016": "Vinyals, Bengio, Kudlur: Order matters: sequence to sequence for sets. ICLR 2016.",
     "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. "

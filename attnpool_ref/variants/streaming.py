@@ -1,5 +1,6 @@
 """The table's rows: the states of chunks."""
 
+from attnpool_ref.variants.readouts import LATENT
 from attnpool_ref.variants.row import Variant
 
 _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
@@ -67,11 +68,19 @@ ROWS = (
     Variant(
         "multi_head_attention_state",
         family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[n, d] query_kernel[d, H, c] "
-        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] -> [..., n, H, d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
+        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] scale?[] bias?~[..., H, n, L] -> [..., n, H, d]",
         source="vaswani2017",
-        equation=f"{_ATTENTION}, for each head h and query i: s = (q_i W_q^h + b_q^h) . (x W_k^h) / sqrt(c)",
+        equation=f"{_ATTENTION}, for each head h and query i: s = scale (q_i W_q^h + b_q^h) . (x W_k^h) + bias",
+        rules=("query[n, H, c] unless query_kernel", "query_bias needs query_kernel"),
         state="multi_head_attention_pooling",
+    ),
+    Variant(
+        "latent_attention_state",
+        family="streaming",
+        equation="the mean of h_l + MLP(LN(h_l)) over real l, and their number; h_l as in latent_attention_pooling",
+        state="latent_attention_pooling",
+        **LATENT,
     ),
     Variant(
         "vlad_state",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnpool_ref import contract
+from attnpool_ref import contract, language
 from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SIZES, Case, generator
 from attnpool_ref.language import terms
 
@@ -23,6 +23,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = row.arguments
     present = {k: k not in left and (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
+    arguments = language.arguments_of(row, {k: True if p else None for k, p in present.items()} | options)
     arrays = [a for a in arguments.values() if a.kind != "lengths"]
     keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens

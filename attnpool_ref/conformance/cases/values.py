@@ -26,7 +26,7 @@ def extremes(main):
         some = np.where(main.rng(" -inf").random(scores.shape) < 0.4, -np.inf, scores)
         some[tuple(0 for _ in scores.shape[:-1])] = -np.inf
         yield main.with_values("scores of -inf", scores=some)
-    elif values.get("scale") is not None:
+    elif "scale" in main.given("number"):
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
         yield main.with_values("scores below -1e9", **low, scale=np.float64(-1e10))
     elif main.given("parameter") and main.given("mask"):

@@ -2,7 +2,8 @@
 
 import attnpool_ref
 from attnpool_ref import contract
-from attnpool_ref.language import Equal, Needs
+from attnpool_ref.conformance.cases.functions import text_of, values_of
+from attnpool_ref.language import Equal, Needs, Shaped
 
 
 def configurations(row):
@@ -25,18 +26,25 @@ def configurations(row):
         yield "with lengths", full + lengths, defaults | flags
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple):
-            for value in allowed[1:]:
-                yield f"{key}={value}", masks + full, defaults | flags | {key: value}
+            for value in values_of(allowed)[1:]:
+                yield f"{key}={text_of(value)}", masks + full, defaults | flags | {key: value}
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
         elif allowed == "flag" and key not in flags:
             value = not _is_on(row, key)
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
+        elif allowed == "flag" and key not in defaults:  # it is on by itself, as those that ask for it want it
+            yield (
+                f"{key}=False",
+                masks + [k for k in full if key not in _needed(row, k)],
+                defaults | flags | {key: False},
+            )
     for key in full:
-        if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
-            yield f"with {key}", [*masks, key], defaults
+        if any(_turns_on(rule, key) for rule in row.relations):
+            yield f"with {key}", [*masks, *_needed(row, key, arguments), key], defaults
+    chosen = {rule.argument for rule in row.relations if isinstance(rule, Shaped)}
     for key, argument in arguments.items():
-        for i in range(1, len(argument.shapes)):
+        for i in range(1, 0 if key in chosen else len(argument.shapes)):
             yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
 
 
@@ -71,12 +79,12 @@ def single_ways(row):
                 yield f"`{key}` alone", [key], defaults
     if len(full) > 1:
         for key in full:
-            needed = {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument == key}
-            yield f"`{key}` alone", [key], defaults | needed
+            needed = {option: True for option in _needed(row, key, row.options)}
+            yield f"`{key}` alone", [*_needed(row, key, row.arguments), key], defaults | needed
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple) and masks:
-            for value in allowed[1:]:
-                yield f"{key}={value} without masks", full, defaults | _flags(row, full) | {key: value}
+            for value in values_of(allowed)[1:]:
+                yield f"{key}={text_of(value)} without masks", full, defaults | _flags(row, full) | {key: value}
         elif allowed == "axis":
             yield "axis=1", masks, defaults | {key: 1}
 
@@ -97,7 +105,18 @@ def _optional(row):
 
 def _flags(row, full):
     """Options that the arguments ask for."""
-    return {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument in full}
+    return {option: True for key in full for option in _needed(row, key, row.options)}
+
+
+def _needed(row, key, among=None):
+    """What an argument asks for, options or other arguments."""
+    needed = [rule.option for rule in row.relations if isinstance(rule, Needs) and rule.argument == key]
+    return [name for name in needed if among is None or name in among]
+
+
+def _turns_on(rule, key):
+    """Whether a rule says that shapes depend on an argument."""
+    return (isinstance(rule, Equal) and key in rule.names) or (isinstance(rule, Shaped) and key == rule.name)
 
 
 def _is_on(row, flag):
