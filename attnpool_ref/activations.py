@@ -13,7 +13,7 @@ def relu(x):
 
 
 def gelu(x):
-    """x times the probability that a standard normal number is below it."""
+    """X times the probability that a standard normal number is below it."""
     return x * _erfc(-x / math.sqrt(2)) / 2  # 1 + erf would cancel far below 0
 
 

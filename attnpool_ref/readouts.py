@@ -219,7 +219,8 @@ def vlad_pooling(
 
 def residuals_of(x, mask, assign_kernel, centers, assign_bias):
     """(top [..., K], the largest logarithm of a weight; the sums [..., K, d] of the residuals under weights relative to it;
-    weights [..., L, K])."""
+    weights [..., L, K]).
+    """
     x = np.where(mask[..., None], x, 0)
     scores = x @ assign_kernel + (0 if assign_bias is None else assign_bias)
     with np.errstate(invalid="ignore"):  # inf - inf: a score of +inf is NaN by definition
