@@ -275,7 +275,10 @@ def to_heads(x, kernel, bias, precision):
 
 
 def from_heads(heads, kernel, bias, precision):
-    """[..., H, n, c] by a kernel [H, c, o] to [..., n, o]; the bias [o] may be None."""
+    """[..., H, n, c] by a kernel [H, c, o] to [..., n, o], or side by side without one; the bias [o] may be None."""
+    if kernel is None:
+        heads = jnp.swapaxes(heads, -3, -2)
+        return jnp.reshape(heads, (*heads.shape[:-2], heads.shape[-2] * heads.shape[-1]))
     result = jnp.einsum("...hnc,hco->...no", heads, kernel, precision=precision)
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 

@@ -27,7 +27,8 @@ def check_split(row, values):
     """Refuses a call that cannot be split over the axes that ``axis_name`` names, here and now.
 
     Raises:
-      ValueError: a name is no name, is not bound, or tokens are not split over it; lengths are given; the reduction is no sum.
+      ValueError: a name is no name, is not bound, or tokens are not split over it; lengths are given; the reduction or the normaliser
+        is no sum.
     """
     axis_name = values["axis_name"]
     if axis_name is None:
@@ -51,6 +52,11 @@ def check_split(row, values):
         raise ValueError(
             f"{row.name}: `reduction` is 'max', needs 'sum' or 'mean' with `axis_name`: the largest product of a token "
             "takes all tokens of the other side"
+        )
+    if values.get("normalizer") not in (None, "softmax", "sigmoid"):
+        raise ValueError(
+            f"{row.name}: `normalizer` is {values['normalizer']!r}, needs 'softmax' or 'sigmoid' with `axis_name`: others "
+            "compare the scores of all tokens with each other"
         )
     for key, argument in row.arguments.items():
         value: Any = values[key]

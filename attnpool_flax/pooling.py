@@ -1,14 +1,13 @@
 """Pooling. Twin of :mod:`attnpool_ref.pooling`: an absent mask costs nothing, and keys are hardly ever projected."""
 
-import math
-
 import jax.numpy as jnp
 
 from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.layers import normalized
-from attnpool_flax.normalizers import softmax
-from attnpool_flax.reductions import Dense
+from attnpool_flax.multi_head import SHIFTED, attended_by_heads, fold, folding_pays, offsets_of, queries_of_heads
+from attnpool_flax.normalizers import normalize
+from attnpool_flax.reductions import Dense, record
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import power_of_two
 from attnpool_flax.scores import dot
@@ -158,14 +157,17 @@ def multi_head_attention_pooling(
     *,
     lengths=None,
     query,
-    query_kernel,
+    query_kernel=None,
     key_kernel,
     value_kernel,
-    out_kernel,
+    out_kernel=None,
     query_bias=None,
     key_bias=None,
     value_bias=None,
     out_bias=None,
+    scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
@@ -174,9 +176,11 @@ def multi_head_attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), no token is ever projected.
 
-    The key kernel is folded into the queries, where the key bias cancels; the raw tokens are pooled for each head and
-    query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to. Where so
-    many queries meet that projecting the tokens takes fewer operations, they are projected; never with ``axis_name``.
+    The key kernel is folded into the queries, where the key bias is one number for each; the raw tokens are pooled for
+    each head and query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum
+    to. Where so many queries meet that projecting the tokens takes fewer operations, they are projected; never with
+    ``axis_name``, which takes the normalisers "softmax" and "sigmoid". With a bias, or another normaliser than the
+    softmax, products are whole ones ("einsum").
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(
@@ -191,49 +195,27 @@ def multi_head_attention_pooling(
     Array([[2., 3.]], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
-    if axis_name is not None or folding_pays(query, key_kernel, value_kernel):
-        queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
-        attended, weights = attended_by_heads(tokens, queries, value_kernel, value_bias, dropout_multiplier)
+    queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
+    if axis_name is not None or folding_pays(queries.shape[-2], x.shape[-1], key_kernel, value_kernel):
+        offsets = offsets_of(queries, key_bias, normalizer, precision)
+        queries = fold(queries, key_kernel, precision)
+        attended, weights = attended_by_heads(
+            tokens, queries, value_kernel, value_bias, dropout_multiplier, offsets, bias, normalizer
+        )
     else:
+        record("einsum")
         real = None if mask is None else mask[..., None, None, :]
         values = tokens.clean()
-        queries = to_heads(query, query_kernel, query_bias, precision) * query_kernel.shape[-1] ** -0.5
-        keys = to_heads(values, key_kernel, None, precision)
-        weights = softmax(dot(jnp.reshape(queries, (1,) * (x.ndim - 2) + queries.shape), keys, precision), real)
+        keys = to_heads(values, key_kernel, None if normalizer in SHIFTED else key_bias, precision)
+        queries = jnp.reshape(queries, (1,) * (keys.ndim - queries.ndim) + queries.shape)
+        scores = dot(queries, keys, precision)
+        if bias is not None:
+            scores = scores + (bias if real is None else jnp.where(real, bias, 0))
+        weights = normalize(scores, real, normalizer)
         applied = drop(weights, dropout_multiplier, real)
         attended = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
         if value_bias is not None:
-            bias = jnp.broadcast_to(value_bias[:, None], attended.shape)
-            attended = attended + jnp.sum(applied, -1, keepdims=True) * bias
+            shares = jnp.broadcast_to(value_bias[:, None], attended.shape)
+            attended = attended + jnp.sum(applied, -1, keepdims=True) * shares
     result = from_heads(attended, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
-
-
-def folding_pays(query, key_kernel, value_kernel):
-    """Whether pooling the raw tokens takes no more products a token than projecting them to keys and values."""
-    (queries, width), (heads, keys), values = query.shape, key_kernel.shape[1:], value_kernel.shape[-1]
-    folded = 2 * heads * queries * width
-    return folded <= heads * (width + queries) * (keys + values)
-
-
-def attended_by_heads(tokens, queries, value_kernel, value_bias, multiplier):
-    """(attended [..., H, n, c'], weights) of raw tokens in any layout under folded queries [H, n, d]."""
-    *heads, width = queries.shape
-    queries = jnp.reshape(queries, (1,) * (tokens.x.ndim - 2) + (math.prod(heads), width))
-    if multiplier is not None:
-        multiplier = jnp.reshape(multiplier, (*multiplier.shape[:-3], math.prod(heads), multiplier.shape[-1]))
-    pooled, weights, shares = tokens.softmax_with_shares(queries, multiplier)
-    pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in (pooled, weights))
-    attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=tokens.precision)
-    if value_bias is not None:
-        shares = jnp.reshape(shares, attended.shape[:-1])[..., None]
-        attended = attended + shares * jnp.broadcast_to(value_bias[:, None], attended.shape)
-    return attended, weights
-
-
-def fold_queries(query, query_kernel, key_kernel, query_bias, precision):
-    """Learned queries [n, d] as [H, n, d]: their products with raw tokens are the scaled scores."""
-    heads = jnp.einsum("nd,dhc->hnc", query, query_kernel, precision=precision)
-    if query_bias is not None:
-        heads = heads + jnp.broadcast_to(query_bias[:, None, :], heads.shape)
-    return jnp.einsum("hnc,dhc->hnd", heads * heads.shape[-1] ** -0.5, key_kernel, precision=precision)

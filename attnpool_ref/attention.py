@@ -300,9 +300,9 @@ def multi_head_attention(
     mask = np.broadcast_to(mask, (*mask.shape[:-3], query_kernel.shape[1], *mask.shape[-2:]))
     query, key = _only_seen(query, key, np.any(mask, -3))
     value = np.where(np.any(mask, (-3, -2))[..., None], value, 0)
-    queries = _project_to_heads(query, query_kernel, query_bias)
-    keys = _project_to_heads(key, key_kernel, key_bias)
-    values = _project_to_heads(value, value_kernel, value_bias)
+    queries = project_to_heads(query, query_kernel, query_bias)
+    keys = project_to_heads(key, key_kernel, key_bias)
+    values = project_to_heads(value, value_kernel, value_bias)
     attended, weights = attend(
         scaled_dot_score(queries, keys), values, mask, dropout_multiplier=dropout_multiplier, return_weights=True
     )
@@ -310,7 +310,7 @@ def multi_head_attention(
     return (result, weights) if return_weights else result
 
 
-def _project_to_heads(x, kernel, bias):
+def project_to_heads(x, kernel, bias):
     """[..., L, d] by a kernel [d, H, c] to [..., H, L, c]."""
     heads = np.einsum("...ld,dhc->...hlc", x, kernel)
     return heads if bias is None else heads + bias[:, None, :]

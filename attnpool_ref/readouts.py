@@ -218,8 +218,10 @@ def vlad_pooling(
 
 
 def residuals_of(x, mask, assign_kernel, centers, assign_bias):
-    """(top [..., K], the largest logarithm of a weight; the sums [..., K, d] of the residuals under weights relative to it;
-    weights [..., L, K]).
+    """The sums of residuals.
+
+    Returns:
+      (top [..., K], the largest logarithm of a weight; the sums [..., K, d] under weights relative to it; weights [..., L, K]).
     """
     x = np.where(mask[..., None], x, 0)
     scores = x @ assign_kernel + (0 if assign_bias is None else assign_bias)

@@ -244,11 +244,11 @@ REFUSED = {
         ValueError,
         lambda p: p.finalize_state(p.mean_state(X), out_kernel=VALUES["out_kernel"]),
     ),
-    "finalize_state: `value_kernel` is given without `out_kernel`, needs both kernels or none": (
+    "finalize_state: `out_kernel` is given without `value_kernel`, needs `value_kernel` as well": (
         ValueError,
-        lambda p: p.finalize_state(heads(p), value_kernel=VALUES["value_kernel"]),
+        lambda p: p.finalize_state(heads(p), out_kernel=VALUES["out_kernel"]),
     ),
-    "finalize_state: `out_bias` is given without the kernels, needs `value_kernel` and `out_kernel`": (
+    "finalize_state: `out_bias` is given without `out_kernel`, needs `out_kernel` as well": (
         ValueError,
         lambda p: p.finalize_state(heads(p), out_bias=VALUES["out_bias"]),
     ),

@@ -172,7 +172,7 @@ def _outer(x, segments, terms):
 # Softmax
 
 
-def plain_softmax(x, segments, scored, queries, multiplier, precision):
+def plain_softmax(x, segments, scored, queries, multiplier, precision, bias=None):
     """Scores and state of each segment, whole; differentiable in every mode.
 
     Args:
@@ -182,17 +182,24 @@ def plain_softmax(x, segments, scored, queries, multiplier, precision):
       queries: [1, h, d] or [count, h, d] in the computing dtype.
       multiplier: [N, h] of the weights that the sum takes, or None.
       precision: of the products.
+      bias: [N, h], added to the scores, or None.
 
     Returns:
       (scores [N, h], :class:`~attnpool_flax.reductions.softmax.SoftmaxState` of the segments).
     """
-    if queries.shape[0] == 1:
-        clean = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
-        scores = jnp.dot(clean, queries[0].T, precision=precision)
-    else:
-        scores = _reached_plain(x, segments, queries)
+    scores = plain_scores(x, segments, queries, precision)
+    if bias is not None:
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
     scores, top, heights, taken = _heights(scores, segments, scored, multiplier)
     return scores, SoftmaxState(top, segments.total(heights), plain_sums(x, segments, taken))
+
+
+def plain_scores(x, segments, queries, precision):
+    """[N, h]: the products of tokens [N, d] with queries [1, h, d], or [count, h, d] of the segments; 0 at padding."""
+    if queries.shape[0] != 1:
+        return _reached_plain(x, segments, queries)
+    clean = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
+    return jnp.dot(clean, queries[0].T, precision=precision)
 
 
 def _heights(scores, segments, scored, multiplier):

@@ -54,7 +54,7 @@ def exponential(scores, top):
     return jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
 
 
-def plain(x, mask, scored, queries, multiplier, precision):
+def plain(x, mask, scored, queries, multiplier, precision, bias=None):
     """Scores and state by whole products; differentiable in every mode.
 
     Args:
@@ -64,6 +64,7 @@ def plain(x, mask, scored, queries, multiplier, precision):
       queries: [B or 1, h, d] in the computing dtype.
       multiplier: [B, L, h] of the weights that the sum takes, or None.
       precision: of the products.
+      bias: [B, L, h], added to the scores, or None.
 
     Returns:
       (scores [B, L, h], :class:`SoftmaxState`).
@@ -72,6 +73,8 @@ def plain(x, mask, scored, queries, multiplier, precision):
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
     scores = small(_scored(products(x, queries, precision), scored))
+    if bias is not None:
+        scores = scores + _dropped(bias, mask)
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
     top = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))

@@ -2,7 +2,8 @@
 
 from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
-from attnpool_flax.pooling import attended_by_heads, attention, fold_queries, weighted_average
+from attnpool_flax.multi_head import attended_by_heads, fold, offsets_of, queries_of_heads
+from attnpool_flax.pooling import attention, weighted_average
 from attnpool_flax.reductions import Packed
 
 
@@ -108,14 +109,17 @@ def segment_multi_head_attention_pooling(
     mask=None,
     *,
     query,
-    query_kernel,
+    query_kernel=None,
     key_kernel,
     value_kernel,
-    out_kernel,
+    out_kernel=None,
     query_bias=None,
     key_bias=None,
     value_bias=None,
     out_bias=None,
+    scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     indices_are_sorted=False,
     return_weights=False,
@@ -124,7 +128,7 @@ def segment_multi_head_attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.segment_multi_head_attention_pooling`: no token is ever projected.
 
-    Numbers on a device that are out of range are padding.
+    Numbers on a device that are out of range are padding. With a bias, or sigmoid weights, products are whole ones.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> segment_multi_head_attention_pooling(
@@ -141,9 +145,12 @@ def segment_multi_head_attention_pooling(
     <BLANKLINE>
            [[9., 9.]]], dtype=float32)
     """
-    del key_bias  # it cancels
     tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation, precision)
-    queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
-    attended, weights = attended_by_heads(tokens, queries, value_kernel, value_bias, dropout_multiplier)
+    queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
+    offsets = offsets_of(queries, key_bias, normalizer, precision)
+    queries = fold(queries, key_kernel, precision)
+    attended, weights = attended_by_heads(
+        tokens, queries, value_kernel, value_bias, dropout_multiplier, offsets, bias, normalizer
+    )
     result = from_heads(attended, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result

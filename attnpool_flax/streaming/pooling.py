@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.implementation import implementation
-from attnpool_flax.pooling import fold_queries, fold_query
+from attnpool_flax.multi_head import fold, queries_of_heads
+from attnpool_flax.pooling import fold_query
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.sums import part_of
 from attnpool_flax.rounding import power_of_two
@@ -144,10 +145,12 @@ def multi_head_attention_state(
     *,
     lengths=None,
     query,
-    query_kernel,
+    query_kernel=None,
     key_kernel,
     query_bias=None,
     key_bias=None,
+    scale=None,
+    bias=None,
     implementation=None,
     precision=None,
 ):
@@ -161,10 +164,15 @@ def multi_head_attention_state(
     Array([[[2., 3.],
             [2., 3.]]], dtype=float32)
     """
-    queries = jnp.swapaxes(fold_queries(query, query_kernel, key_kernel, query_bias, precision), 0, 1)
-    *each, width = queries.shape
-    queries = jnp.reshape(queries, (1,) * (x.ndim - 2) + (math.prod(each), width))
-    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries)
+    queries = fold(queries_of_heads(query, query_kernel, query_bias, scale, precision), key_kernel, precision)
+    queries = jnp.swapaxes(queries, -3, -2)
+    *lead, count, heads, width = queries.shape
+    lead, each = lead or [1] * (x.ndim - 2), (count, heads)
+    queries = jnp.reshape(queries, (*lead, math.prod(each), width))
+    if bias is not None:
+        bias = jnp.swapaxes(bias, -3, -2)
+        bias = jnp.reshape(bias, (*bias.shape[:-3], math.prod(each), bias.shape[-1]))
+    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries, bias)
     top, total = (jnp.reshape(part, (*part.shape[:-1], *each)) for part in (state.top, state.total))
     pooled = jnp.reshape(state.sum, (*state.sum.shape[:-2], *each, width))
     return MultiHeadAttentionState(*_with_rests(top, total, pooled))

@@ -95,7 +95,7 @@ def oracle_of(name):
 
 def _by_head(dense, values):
     """[..., n, H, d]: what the dense function gives if no kernel turns the pooled tokens, and none adds up the heads."""
-    width, heads = values["query_kernel"].shape[:2]
+    width, heads = values["key_kernel"].shape[:2]
     each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
     apart = np.eye(heads * width).reshape(heads, width, heads * width)
     dtype = values["x"].dtype

@@ -231,12 +231,22 @@ def attention_state(
 
 @definition
 def multi_head_attention_state(
-    x, mask=None, *, lengths=None, query, query_kernel, key_kernel, query_bias=None, key_bias=None
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel=None,
+    key_kernel,
+    query_bias=None,
+    key_bias=None,
+    scale=None,
+    bias=None,
 ):
     r"""Keeps what multi-head attention pooling of the whole needs of one chunk: the raw tokens, by query and head.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
-              s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c}
+              s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c} + B_{hil}
 
     The value kernel meets the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
 
@@ -244,18 +254,20 @@ def multi_head_attention_state(
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
-      query: [n, d] learned queries.
-      query_kernel: [d, H, c], :math:`W_q`.
+      query: [n, q] learned queries, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
+      query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.
-      query_bias: [H, c], :math:`b_q`, or None.
+      query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
       key_bias: [H, c], or None.
+      scale: a number in place of :math:`1/\sqrt c`.
+      bias: broadcastable to [..., H, n, L] of the chunk, :math:`B`.
 
     Returns:
       A ``MultiHeadAttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state`
       gives [..., n, H, d], and with kernels [..., n, o].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: shapes disagree, a float mask, ``query_bias`` without its kernel.
 
     Source:
       Vaswani et al. 2017, section 3.2.2, with learned queries, as a monoid.
@@ -269,9 +281,14 @@ def multi_head_attention_state(
             [2., 3.]]])
     """
     x = _clean(x, mask)
-    queries = np.einsum("nd,dhc->nhc", query, query_kernel) + (0 if query_bias is None else query_bias)
+    queries = query
+    if query_kernel is not None:
+        queries = np.einsum("...nq,qhc->...nhc", query, query_kernel) + (0 if query_bias is None else query_bias)
     keys = np.einsum("...ld,dhc->...lhc", x, key_kernel)
-    scores = np.einsum("nhc,...lhc->...nhl", queries, keys) / np.sqrt(queries.shape[-1])
+    scores = np.einsum("...nhc,...lhc->...nhl", queries, keys)
+    scores = scores * (1 / np.sqrt(queries.shape[-1]) if scale is None else scale)
+    if bias is not None:
+        scores = scores + np.swapaxes(np.where(mask[..., None, None, :], bias, 0), -3, -2)
     return MultiHeadAttentionState(*_exponential_sums(scores, x[..., None, None, :, :], mask[..., None, None, :]))
 
 

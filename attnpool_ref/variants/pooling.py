@@ -1,6 +1,6 @@
 """The table's rows: pooling of one sequence."""
 
-from attnpool_ref.variants.row import LAYOUTS, Variant
+from attnpool_ref.variants.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
 
 ROWS = (
     Variant(
@@ -81,6 +81,8 @@ ROWS = (
             "query_bias needs query_kernel",
             "out_bias needs out_kernel",
         ),
+        options={"normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
         layouts=LAYOUTS,
         module="MultiHeadAttentionPool",
     ),

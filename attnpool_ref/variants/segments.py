@@ -5,6 +5,9 @@ import re
 from attnpool_ref.variants import pooling, readouts
 from attnpool_ref.variants.row import Variant
 
+_SORTS = "it compares the scores of a segment with each other, and sums do not tell it"
+_NOT_ALONE = tuple(("normalizer", name, _SORTS) for name in ("sparsemax", "entmax15", "hardmax"))
+
 OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
 """The options of every packed row."""
 
@@ -22,11 +25,17 @@ def packed(row):
         equation=f"o_s = {row.name} of the tokens of segment s",
         weights=re.sub(r"\[\.\.\.[^\]]*\]", _packed_argument, row.weights),
         rules=row.rules,
-        options=OPTIONS | row.options,
+        options=OPTIONS | row.options | _each_alone(row),
+        refused=_NOT_ALONE if "normalizer" in row.options else (),
         ordered=row.ordered,
         absolute=row.absolute,
         norms=row.norms,
     )
+
+
+def _each_alone(row):
+    """The normalisers that sums over the tokens of a segment make, if the row has any."""
+    return {"normalizer": ("softmax", "sigmoid")} if "normalizer" in row.options else {}
 
 
 def _packed_argument(match):

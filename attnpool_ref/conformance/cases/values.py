@@ -15,7 +15,7 @@ def extremes(main):
         data = main.given("data", "parameter")
         for size in (1e-30, 1e30):
             yield main.with_values(f"vectors of {size:g}", **{k: size * values[k] for k in data})
-        for key in data:
+        for key in (key for key in data if values[key].ndim > 1):
             some = values[key].copy()
             some[..., ::2, :] = 0
             yield main.with_values(f"zero vectors in `{key}`", **{key: some})

@@ -7,6 +7,7 @@ right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this
 from conformance.mutants import (
     attention,
     decomposition,
+    layers,
     masks,
     normalizers,
     pairs,
@@ -17,6 +18,6 @@ from conformance.mutants import (
     streaming,
 )
 
-FAMILIES = (masks, normalizers, scores, attention, pooling, segments, pairs, decomposition, relations, streaming)
+FAMILIES = (masks, normalizers, scores, attention, pooling, layers, segments, pairs, decomposition, relations, streaming)
 
 MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}

@@ -111,6 +111,11 @@ def dropout_ignored(a):
     return a.oracle(dropout_multiplier=None)
 
 
+@MUTANTS.of("segment_multi_head_attention_pooling", "packed heads: a softmax in place of the sigmoid")
+def softmax_for_the_sigmoid(a):
+    return a.oracle(normalizer="softmax")
+
+
 @MUTANTS.of("segment_multi_head_attention_pooling", "packed heads: the output's bias forgotten where nothing is real")
 def bias_forgotten_when_empty(a):
     pooled, weights = a.oracle(return_weights=True)

@@ -174,7 +174,11 @@ for _row in ("attention_state", "multi_head_attention_state"):
 
 
 @_giving("multi_head_attention_state", "multi head attention state: scaled by the width of all heads")
-def heads_state_scaled_by_all_heads(right, x, mask=None, *, query_kernel, query_bias=None, **parameters):
-    factor = np.asarray(query_kernel.shape[1] ** -0.5, query_kernel.dtype)
-    bias = None if query_bias is None else query_bias * factor
-    return right(x, mask, query_kernel=query_kernel * factor, query_bias=bias, **parameters)
+def heads_state_scaled_by_all_heads(right, x, mask=None, *, key_kernel, scale=None, **parameters):
+    scale = np.prod(key_kernel.shape[1:]) ** -0.5 if scale is None else scale
+    return right(x, mask, key_kernel=key_kernel, scale=scale, **parameters)
+
+
+@_giving("multi_head_attention_state", "multi head attention state: the bias left out")
+def heads_state_without_bias(right, x, mask=None, *, bias=None, **parameters):
+    return right(x, mask, **parameters)
