@@ -64,7 +64,9 @@ def attended_by_heads(
     queries = jnp.reshape(queries, (*lead, heads * count, width))
     offsets = None if offsets is None else jnp.reshape(offsets, (*lead, heads * count))
     multiplier, bias = (
-        None if array is None else jnp.reshape(array, (*array.shape[:-3], math.prod(array.shape[-3:-1]), array.shape[-1]))
+        None
+        if array is None
+        else jnp.reshape(array, (*array.shape[:-3], math.prod(array.shape[-3:-1]), array.shape[-1]))
         for array in (multiplier, bias)
     )
     if normalizer == "softmax":

@@ -12,12 +12,26 @@ from conformance.mutants import (
     normalizers,
     pairs,
     pooling,
+    readouts,
     relations,
     scores,
     segments,
     streaming,
 )
 
-FAMILIES = (masks, normalizers, scores, attention, pooling, layers, segments, pairs, decomposition, relations, streaming)
+FAMILIES = (
+    masks,
+    normalizers,
+    scores,
+    attention,
+    pooling,
+    readouts,
+    layers,
+    segments,
+    pairs,
+    decomposition,
+    relations,
+    streaming,
+)
 
 MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}

@@ -8,6 +8,7 @@ import attnpool_ref as ref
 MUTANTS = Mistakes()
 ONE_SIDE = [f"segment_{name}_pooling" for name in ("mean", "max", "first", "last", "weighted", "attention")]
 ONE_SIDE.append("segment_multi_head_attention_pooling")
+ONE_SIDE += [f"segment_{name}_pooling" for name in ("latent_attention", "set2set", "vlad")]
 
 
 def _one_off(name):
