@@ -6,6 +6,7 @@ Sizes that stand in the data are read off those of the first call, as Linen does
 from attnpool_flax.linen.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
 from attnpool_flax.linen.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.linen.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
+from attnpool_flax.linen.readouts import LatentAttentionPool, Set2SetPool, VLADPool
 from attnpool_flax.linen.relations import FieldAttentionPool, LabelAttention, RelationVector
 from attnpool_flax.linen.scores import (
     AdditiveScore,
@@ -30,6 +31,9 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "LatentAttentionPool",
+    "Set2SetPool",
+    "VLADPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

@@ -19,12 +19,12 @@ from attnpool_flax.parameters import (
 
 
 class TokenWalker(nn.Module):
-    """A module with the field ``implementation``, checked when the module is made, as in NNX, and so is ``axis_name``."""
+    """A module whose fields ``implementation`` and ``axis_name`` are checked when it is made, as in NNX."""
 
     def __post_init__(self):
         super().__post_init__()
         name = next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in OWNERS)  # a subclass: its parent's
-        check_implementation(name, _fields(self)["implementation"])
+        check_implementation(name, _fields(self).get("implementation"))
         check_axis_name(name, _fields(self).get("axis_name"))
 
 

@@ -7,6 +7,7 @@ Each module calls one function of this package and stands in the file of its fam
 from attnpool_flax.modules.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
 from attnpool_flax.modules.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
+from attnpool_flax.modules.readouts import LatentAttentionPool, Set2SetPool, VLADPool
 from attnpool_flax.modules.relations import FieldAttentionPool, LabelAttention, RelationVector
 from attnpool_flax.modules.scores import (
     AdditiveScore,
@@ -31,6 +32,9 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "LatentAttentionPool",
+    "Set2SetPool",
+    "VLADPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
