@@ -37,6 +37,9 @@ COLLECTIVES = {
     ("attention_pooling", "fullest"): (2, 3),
     ("multi_head_attention_pooling", "fullest"): (2, 3),
     ("cross_attention_pooling", "smallest"): (3, 4),
+    ("latent_attention_pooling", "smallest"): (1, 2),
+    ("set2set_pooling", "smallest"): (4, 6),  # of two steps
+    ("vlad_pooling", "fullest"): (2, 3),
 }
 """How many a program has, and one with gradients, whatever the length."""
 
