@@ -44,7 +44,6 @@ def latent_attention_pooling(
     mlp_norm_bias=None,
     epsilon=1e-5,
     axis_name=None,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.latent_attention_pooling`: keys and values once a call, blocks of tokens.
@@ -81,7 +80,6 @@ def latent_attention_pooling(
         mlp_norm_scale,
         mlp_norm_bias,
         epsilon,
-        implementation,
         precision,
     )
     return Dense(each, mask, "einsum", axis_name=axis_name).mean()
@@ -105,7 +103,6 @@ def asked_of_latents(
     mlp_norm_scale,
     mlp_norm_bias,
     epsilon,
-    implementation,
     precision,
 ):
     """[..., L, d]: what the map makes of each clean token; no other token is seen."""
@@ -137,7 +134,7 @@ def asked_of_latents(
 
     held = mlp_kernel.shape[-1] + math.prod(keys.shape[:2])
     keys_of_one = math.prod(x.shape[:-2]) * min(held, blocks.LARGEST // ROWS)
-    return over_queries(of_tokens, (x,), keys=keys_of_one, implementation=implementation)
+    return over_queries(of_tokens, (x,), keys=keys_of_one)
 
 
 @implementation(as_they_come=("x",))

@@ -74,7 +74,7 @@ class MeanState(Decided):
         count = self.count + other.count
         part = part_of(_real(count, self))
         shares = [(part_of(_real(state.count, self)) / part)[..., None] for state in (self, other)]
-        return MeanState(*added(*_scaled((self, other), shares)), count)
+        return type(self)(*added(*_scaled((self, other), shares)), count)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""

@@ -110,6 +110,7 @@ def test_every_recipe_has_its_section():
     assert first_words == [
         *("DVQA", "CTM", "MIAN", "MIAN", "NeurJudge"),
         *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l"),
+        *("ColBERT, ColPali, PyLate", "NetVLAD", "NV-Embed"),
     ]
 
 

@@ -32,7 +32,6 @@ class LatentAttentionPool(TokenWalker):
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
         by ``init``.
       kernel_init: initialiser of the kernels.
@@ -55,7 +54,6 @@ class LatentAttentionPool(TokenWalker):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
-    implementation: str | None = None
     axis_name: str | tuple[str, ...] | None = None
     kernel_init: Initializer = KERNEL_INIT
     bias_init: Initializer = BIAS_INIT
@@ -96,7 +94,6 @@ class LatentAttentionPool(TokenWalker):
             cast(x, self.dtype),
             mask=mask,
             epsilon=self.epsilon,
-            implementation=self.implementation,
             precision=self.precision,
             **parameters,
         )

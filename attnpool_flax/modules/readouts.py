@@ -33,7 +33,6 @@ class LatentAttentionPool(nnx.Module):
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases of the hidden layer and the result.
@@ -73,7 +72,6 @@ class LatentAttentionPool(nnx.Module):
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         precision: PrecisionLike = None,
-        implementation: str | None = None,
         axis_name: str | tuple[str, ...] | None = None,
         kernel_init: Initializer = KERNEL_INIT,
         bias_init: Initializer = BIAS_INIT,
@@ -90,7 +88,6 @@ class LatentAttentionPool(nnx.Module):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
-        self.implementation = implementation
         self.axis_name = axis_name
         create(self, "LatentAttentionPool", rngs, kernel=kernel_init, bias=bias_init, latents=latents_init)
 
@@ -120,7 +117,6 @@ class LatentAttentionPool(nnx.Module):
             cast(x, self.dtype),
             mask=mask,
             epsilon=self.epsilon,
-            implementation=self.implementation,
             precision=self.precision,
             **values(self, "LatentAttentionPool"),
         )

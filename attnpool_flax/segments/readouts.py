@@ -29,7 +29,6 @@ def segment_latent_attention_pooling(
     mlp_norm_bias=None,
     epsilon=1e-5,
     indices_are_sorted=False,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.segment_latent_attention_pooling`: keys and values once a call, blocks of tokens.
@@ -69,7 +68,6 @@ def segment_latent_attention_pooling(
         mlp_norm_scale,
         mlp_norm_bias,
         epsilon,
-        implementation,
         precision,
     )
     return Packed(each, segment_ids, num_segments, mask, indices_are_sorted, "einsum").mean()

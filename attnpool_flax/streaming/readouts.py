@@ -16,6 +16,15 @@ from attnpool_flax.reductions.sums import added
 from attnpool_flax.states import Decided, MeanState, kind
 
 
+@kind
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class LatentAttentionState(MeanState):
+    """Of :func:`~attnpool_flax.streaming.latent_attention_state`: as :class:`MeanState`, of what the map makes of the tokens."""
+
+    decided: str = field(default="", metadata={"static": True})
+
+
 @implementation
 def latent_attention_state(
     x,
@@ -38,7 +47,6 @@ def latent_attention_state(
     mlp_norm_scale=None,
     mlp_norm_bias=None,
     epsilon=1e-5,
-    implementation=None,
     precision=None,
 ):
     """Twin of :func:`attnpool_ref.latent_attention_state`; the sum keeps what rounding takes from it, and does not drift.
@@ -75,11 +83,10 @@ def latent_attention_state(
         mlp_norm_scale,
         mlp_norm_bias,
         epsilon,
-        implementation,
         precision,
     )
     total, count = Dense(each, mask, "einsum", recompute=True).counted()
-    return MeanState(total, jnp.zeros_like(total), count)
+    return LatentAttentionState(total, jnp.zeros_like(total), count)
 
 
 @kind

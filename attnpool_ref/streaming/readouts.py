@@ -9,6 +9,11 @@ from attnpool_ref.readouts import latent_attention_pooling, residuals_of, vlad_o
 from attnpool_ref.states import MeanState, kind
 
 
+@kind
+class LatentAttentionState(MeanState):
+    """Of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of what the map makes of the tokens."""
+
+
 @definition
 def latent_attention_state(
     x,
@@ -58,7 +63,8 @@ def latent_attention_state(
       epsilon: of the three normalisations, a number.
 
     Returns:
-      A ``MeanState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+      A ``LatentAttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      [..., d].
 
     Raises:
       ValueError: shapes disagree, a float mask, a norm's bias without its scale.
@@ -100,7 +106,7 @@ def latent_attention_state(
         mlp_norm_bias=mlp_norm_bias,
         epsilon=epsilon,
     )
-    return MeanState(pooled, np.sum(mask, -1))
+    return LatentAttentionState(pooled, np.sum(mask, -1))
 
 
 @kind
