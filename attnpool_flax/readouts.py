@@ -2,6 +2,7 @@
 
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -168,7 +169,9 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
     width = tokens.x.shape[-1]
     times = functools.partial(jnp.einsum, "...d,dc->...c", precision=tokens.precision)
     hidden = cell = jnp.zeros((1,) * (tokens.x.ndim - 2) + (width,), tokens.dtype)
-    read = pooled = weights = shares = None
+    read: Any = None
+    weights: Any = None
+    shares: Any = None
     for _ in range(num_steps):
         gates = jnp.reshape(bias, (1,) * (hidden.ndim - 1) + bias.shape)
         if read is not None:

@@ -92,7 +92,7 @@ def latent_attention_state(
 @kind
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
-class VLADState(Decided):
+class VladState(Decided):
     """Of :func:`~attnpool_flax.streaming.vlad_state`: sums of residuals before their weights are what they are.
 
     Attributes:
@@ -126,7 +126,7 @@ class VLADState(Decided):
         for state in (self, other):
             scale = exponential(lax.stop_gradient(state.top), top)[..., None]
             scaled.append((state.sum * scale, state.rest * scale))
-        return VLADState(top, *added(*scaled), self.normalize)
+        return VladState(top, *added(*scaled), self.normalize)
 
     def finalized(self):
         """[..., K, d]; 0 where nothing was real."""
@@ -144,4 +144,4 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
     """
     tokens = Dense(x, mask, "einsum", precision, recompute=True)
     top, residuals, _ = residuals_of(tokens, assign_kernel, centers, assign_bias)
-    return VLADState(top, residuals, jnp.zeros_like(residuals), normalize)
+    return VladState(top, residuals, jnp.zeros_like(residuals), normalize)

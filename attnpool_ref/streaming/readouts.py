@@ -110,7 +110,7 @@ def latent_attention_state(
 
 
 @kind
-class VLADState(NamedTuple):
+class VladState(NamedTuple):
     """Of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals before their weights are what they are.
 
     Attributes:
@@ -139,7 +139,7 @@ class VLADState(NamedTuple):
         """The state of both chunks: both in the measure of the larger top."""
         top = np.maximum(self.top, other.top)
         scales = [np.exp(state.top - np.where(top == -np.inf, 0, top))[..., None] for state in (self, other)]
-        return VLADState(top, self.sum * scales[0] + other.sum * scales[1], self.normalize)
+        return VladState(top, self.sum * scales[0] + other.sum * scales[1], self.normalize)
 
     def finalized(self):
         """[..., K, d]; 0 where nothing was real."""
@@ -162,7 +162,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
       normalize: divide the result by its norms; states merge with states that say the same.
 
     Returns:
-      A ``VLADState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., K, d].
+      A ``VladState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., K, d].
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -175,4 +175,4 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
     array([[1.]])
     """
     top, residuals, _ = residuals_of(x, mask, assign_kernel, centers, assign_bias)
-    return VLADState(top, residuals, normalize)
+    return VladState(top, residuals, normalize)
