@@ -1,6 +1,5 @@
 """Readouts. Twin of :mod:`attnpool_ref.readouts`."""
 
-import functools
 import math
 from typing import Any
 
@@ -167,7 +166,6 @@ def set2set_pooling(
 def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
     """(read [..., 2d], weights [..., L] of the last step) of tokens in any layout."""
     width = tokens.x.shape[-1]
-    times = functools.partial(jnp.einsum, "...d,dc->...c", precision=tokens.precision)
     hidden = cell = jnp.zeros((1,) * (tokens.x.ndim - 2) + (width,), tokens.dtype)
     read: Any = None
     weights: Any = None
@@ -175,7 +173,8 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
     for _ in range(num_steps):
         gates = jnp.reshape(bias, (1,) * (hidden.ndim - 1) + bias.shape)
         if read is not None:
-            gates = gates + times(read, input_kernel) + times(hidden, recurrent_kernel)
+            gates = gates + mapped(read, input_kernel, None, tokens.precision)
+            gates = gates + mapped(hidden, recurrent_kernel, None, tokens.precision)
         keep, forget, new, show = jnp.split(gates, 4, -1)
         cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(keep) * jnp.tanh(new)
         hidden = jax.nn.sigmoid(show) * jnp.tanh(cell)
