@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import jax.typing
@@ -19,6 +19,9 @@ from attnpool_flax.modules.pairs import MaskAttention as MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool as AttentionPool
 from attnpool_flax.modules.pooling import MultiHeadAttentionPool as MultiHeadAttentionPool
 from attnpool_flax.modules.pooling import WeightedPool as WeightedPool
+from attnpool_flax.modules.readouts import LatentAttentionPool as LatentAttentionPool
+from attnpool_flax.modules.readouts import Set2SetPool as Set2SetPool
+from attnpool_flax.modules.readouts import VLADPool as VLADPool
 from attnpool_flax.modules.relations import FieldAttentionPool as FieldAttentionPool
 from attnpool_flax.modules.relations import LabelAttention as LabelAttention
 from attnpool_flax.modules.relations import RelationVector as RelationVector
@@ -35,9 +38,20 @@ from attnpool_flax.states import MaxState as MaxState
 from attnpool_flax.states import MeanState as MeanState
 from attnpool_flax.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_flax.states import WeightedState as WeightedState
+from attnpool_flax.streaming.readouts import LatentAttentionState as LatentAttentionState
+from attnpool_flax.streaming.readouts import VladState as VladState
 
 _State = TypeVar(
-    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+    "_State",
+    MeanState,
+    MaxState,
+    FirstState,
+    LastState,
+    WeightedState,
+    AttentionState,
+    MultiHeadAttentionState,
+    LatentAttentionState,
+    VladState,
 )
 
 class HoldsArray(Protocol):  # what a module's parameter is
@@ -52,6 +66,8 @@ __all__ = [
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "masked_sigmoid",
+    "hardmax",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
@@ -77,6 +93,11 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "latent_attention_pooling",
+    "set2set_pooling",
+    "vlad_pooling",
+    "layer_norm",
+    "residual_feed_forward",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -84,12 +105,17 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_latent_attention_pooling",
+    "segment_set2set_pooling",
+    "segment_vlad_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
     "code_wise_attention",
     "mask_attention",
     "bidaf_attention",
+    "maxsim_score",
+    "maxsim_score_all_pairs",
     "orthogonal_decomposition",
     "linear_decomposition",
     "rigid_decomposition",
@@ -108,6 +134,8 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "latent_attention_state",
+    "vlad_state",
     "merge_states",
     "finalize_state",
     "BilinearScore",
@@ -123,6 +151,9 @@ __all__ = [
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "LatentAttentionPool",
+    "Set2SetPool",
+    "VLADPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -143,6 +174,10 @@ def masked_softmax(
 ) -> Array: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
+def masked_sigmoid(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
+) -> Array: ...
+def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> Array: ...
 def dot_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
 def scaled_dot_score(
@@ -207,7 +242,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -220,7 +256,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -233,7 +270,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -631,14 +669,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -652,14 +694,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -673,20 +719,152 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def latent_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
+) -> Array: ...
+def residual_feed_forward(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    *,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    activation: Literal["gelu", "gelu_tanh", "relu", "geglu"] = "gelu",
+    epsilon: ArrayLike = 1e-06,
+    precision: PrecisionLike = None,
+) -> Array: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -802,14 +980,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -824,14 +1005,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -846,18 +1030,139 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+def segment_latent_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    indices_are_sorted: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1145,6 +1450,28 @@ def bidaf_attention(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, tuple[Array, Array]]: ...
+def maxsim_score(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def maxsim_score_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
 def orthogonal_decomposition(
     x: ArrayLike, reference: ArrayLike, *, precision: PrecisionLike = None
 ) -> tuple[Array, Array]: ...
@@ -1328,16 +1655,60 @@ def multi_head_attention_state(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...
+def latent_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    precision: PrecisionLike = None,
+) -> LatentAttentionState: ...
+def vlad_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    precision: PrecisionLike = None,
+) -> VladState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(
-    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    state: MeanState
+    | MaxState
+    | FirstState
+    | LastState
+    | WeightedState
+    | AttentionState
+    | MultiHeadAttentionState
+    | LatentAttentionState
+    | VladState,
     *,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,

@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
@@ -13,9 +13,20 @@ from attnpool_ref.states import MaxState as MaxState
 from attnpool_ref.states import MeanState as MeanState
 from attnpool_ref.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_ref.states import WeightedState as WeightedState
+from attnpool_ref.streaming.readouts import LatentAttentionState as LatentAttentionState
+from attnpool_ref.streaming.readouts import VladState as VladState
 
 _State = TypeVar(
-    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+    "_State",
+    MeanState,
+    MaxState,
+    FirstState,
+    LastState,
+    WeightedState,
+    AttentionState,
+    MultiHeadAttentionState,
+    LatentAttentionState,
+    VladState,
 )
 
 __version__: Final[str]
@@ -24,6 +35,8 @@ __all__ = [
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "masked_sigmoid",
+    "hardmax",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
@@ -49,6 +62,11 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "latent_attention_pooling",
+    "set2set_pooling",
+    "vlad_pooling",
+    "layer_norm",
+    "residual_feed_forward",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -56,12 +74,17 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_latent_attention_pooling",
+    "segment_set2set_pooling",
+    "segment_vlad_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
     "code_wise_attention",
     "mask_attention",
     "bidaf_attention",
+    "maxsim_score",
+    "maxsim_score_all_pairs",
     "orthogonal_decomposition",
     "linear_decomposition",
     "rigid_decomposition",
@@ -80,6 +103,8 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "latent_attention_state",
+    "vlad_state",
     "merge_states",
     "finalize_state",
     "pad",
@@ -93,6 +118,10 @@ def masked_softmax(
 ) -> NDArray[Any]: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
+def masked_sigmoid(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
+) -> NDArray[Any]: ...
+def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> NDArray[Any]: ...
 def dot_score(query: ArrayLike, key: ArrayLike) -> NDArray[Any]: ...
 def scaled_dot_score(query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None) -> NDArray[Any]: ...
@@ -125,7 +154,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -136,7 +166,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -147,7 +178,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -468,14 +500,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -486,14 +522,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -504,17 +544,131 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def latent_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+) -> NDArray[Any]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
+) -> NDArray[Any]: ...
+def residual_feed_forward(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    *,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    activation: Literal["gelu", "gelu_tanh", "relu", "geglu"] = "gelu",
+    epsilon: ArrayLike = 1e-06,
+) -> NDArray[Any]: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -621,14 +775,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -641,14 +798,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -661,15 +821,126 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_latent_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -928,6 +1199,26 @@ def bidaf_attention(
     query_lengths: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]: ...
+def maxsim_score(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+) -> NDArray[Any]: ...
+def maxsim_score_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+) -> NDArray[Any]: ...
 def orthogonal_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def linear_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def rigid_decomposition(
@@ -1063,14 +1354,56 @@ def multi_head_attention_state(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
 ) -> MultiHeadAttentionState: ...
+def latent_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+) -> LatentAttentionState: ...
+def vlad_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+) -> VladState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(
-    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    state: MeanState
+    | MaxState
+    | FirstState
+    | LastState
+    | WeightedState
+    | AttentionState
+    | MultiHeadAttentionState
+    | LatentAttentionState
+    | VladState,
     *,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,
