@@ -120,16 +120,17 @@ def asked_of_latents(
         mlp_norm_scale,
         mlp_norm_bias,
     )
+    norm_scale, norm_bias, mlp_norm_scale, mlp_norm_bias = norms
     known = normalized(latents, latent_norm_scale, latent_norm_bias, epsilon)
     keys, values = (to_heads(known, kernel, None, precision) for kernel in (key_kernel, value_kernel))
     _, keys, values = alike(x, keys * query_kernel.shape[-1] ** -0.5, values)
 
     def of_tokens(x):
-        queries = to_heads(normalized(x, *norms[:2], epsilon), query_kernel, None, precision)
+        queries = to_heads(normalized(x, norm_scale, norm_bias, epsilon), query_kernel, None, precision)
         weights = softmax(jnp.einsum("...hlc,hrc->...hlr", queries, keys, precision=precision), None)
         attended = jnp.einsum("...hlr,hrc->...hlc", weights, values, precision=precision)
         x = x + from_heads(attended, out_kernel, None, precision)
-        hidden = geglu(mapped(normalized(x, *norms[2:], epsilon), mlp_kernel, mlp_bias, precision))
+        hidden = geglu(mapped(normalized(x, mlp_norm_scale, mlp_norm_bias, epsilon), mlp_kernel, mlp_bias, precision))
         return x + mapped(hidden, mlp_out_kernel, mlp_out_bias, precision)
 
     held = mlp_kernel.shape[-1] + math.prod(keys.shape[:2])
