@@ -243,4 +243,5 @@ def vlad_of(top, residuals, normalize):
     if not normalize:
         return jnp.exp(lax.stop_gradient(top))[..., None] * residuals
     each = unit(residuals)
-    return jnp.reshape(unit(jnp.reshape(each, (*each.shape[:-2], -1))), each.shape)
+    whole = jnp.reshape(each, (*each.shape[:-2], each.shape[-2] * each.shape[-1]))
+    return jnp.reshape(unit(whole), each.shape)

@@ -240,4 +240,5 @@ def vlad_of(top, residuals, normalize):
     if not normalize:
         return np.exp(top)[..., None] * residuals
     each = l2_normalize(residuals)
-    return l2_normalize(each.reshape(*each.shape[:-2], -1)).reshape(each.shape)
+    whole = each.reshape(*each.shape[:-2], each.shape[-2] * each.shape[-1])  # -1 is no size where nothing is
+    return l2_normalize(whole).reshape(each.shape)
