@@ -78,7 +78,7 @@ class MeanState(Decided):
         count = self.count + other.count
         part = part_of(_real(count, self))
         shares = [(part_of(_real(state.count, self)) / part)[..., None] for state in (self, other)]
-        return MeanState(*added(*_scaled((self, other), shares)), count)
+        return type(self)(*added(*_scaled((self, other), shares)), count)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
@@ -323,7 +323,7 @@ class MultiHeadAttentionState(AttentionState):
 
 
 @kind
-@_pytree("top", "total", "total_rest", "sum", "rest")
+@pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class AdditiveAttentionState(AttentionState):
     """Of :func:`~attnpool_flax.streaming.additive_attention_state`: as :class:`AttentionState`, of n hops for each of them.

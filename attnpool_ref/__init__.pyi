@@ -20,6 +20,8 @@ from attnpool_ref.streaming.means import NoisyOrState as NoisyOrState
 from attnpool_ref.streaming.means import PowerMeanState as PowerMeanState
 from attnpool_ref.streaming.means import SoftmaxState as SoftmaxState
 from attnpool_ref.streaming.means import SumState as SumState
+from attnpool_ref.streaming.readouts import LatentAttentionState as LatentAttentionState
+from attnpool_ref.streaming.readouts import VladState as VladState
 from attnpool_ref.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
 from attnpool_ref.streaming.statistics import StatisticsState as StatisticsState
 from attnpool_ref.streaming.statistics import StdState as StdState
@@ -34,6 +36,8 @@ _State = TypeVar(
     AttentionState,
     MultiHeadAttentionState,
     AdditiveAttentionState,
+    LatentAttentionState,
+    VladState,
     SumState,
     MinState,
     NoisyOrState,
@@ -96,6 +100,9 @@ __all__ = [
     "attentive_statistics_pooling",
     "additive_attention_pooling",
     "attention_penalty",
+    "latent_attention_pooling",
+    "set2set_pooling",
+    "vlad_pooling",
     "layer_norm",
     "residual_feed_forward",
     "segment_mean_pooling",
@@ -115,12 +122,17 @@ __all__ = [
     "segment_statistics_pooling",
     "segment_attentive_statistics_pooling",
     "segment_additive_attention_pooling",
+    "segment_latent_attention_pooling",
+    "segment_set2set_pooling",
+    "segment_vlad_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
     "code_wise_attention",
     "mask_attention",
     "bidaf_attention",
+    "maxsim_score",
+    "maxsim_score_all_pairs",
     "orthogonal_decomposition",
     "linear_decomposition",
     "rigid_decomposition",
@@ -140,6 +152,8 @@ __all__ = [
     "attention_state",
     "multi_head_attention_state",
     "additive_attention_state",
+    "latent_attention_state",
+    "vlad_state",
     "sum_state",
     "min_state",
     "noisy_or_state",
@@ -810,6 +824,100 @@ def additive_attention_pooling(
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def attention_penalty(weights: ArrayLike) -> NDArray[Any]: ...
+def latent_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+) -> NDArray[Any]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def layer_norm(
     x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
 ) -> NDArray[Any]: ...
@@ -1215,6 +1323,114 @@ def segment_additive_attention_pooling(
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_latent_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
 def segment_cross_attention_pooling(
     x: ArrayLike,
@@ -1470,6 +1686,26 @@ def bidaf_attention(
     query_lengths: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]: ...
+def maxsim_score(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+) -> NDArray[Any]: ...
+def maxsim_score_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+) -> NDArray[Any]: ...
 def orthogonal_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def linear_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def rigid_decomposition(
@@ -1627,6 +1863,38 @@ def additive_attention_state(
     value: ArrayLike | None = None,
     activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
 ) -> AdditiveAttentionState: ...
+def latent_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+) -> LatentAttentionState: ...
+def vlad_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+) -> VladState: ...
 def sum_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> SumState: ...
 def min_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MinState: ...
 def noisy_or_state(
@@ -1694,6 +1962,8 @@ def finalize_state(
     | AttentionState
     | MultiHeadAttentionState
     | AdditiveAttentionState
+    | LatentAttentionState
+    | VladState
     | SumState
     | MinState
     | NoisyOrState

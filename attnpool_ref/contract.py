@@ -30,7 +30,7 @@ from attnpool_ref.language import (
     terms,
 )
 
-FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
+FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
 
 COUNTS = ("num_segments",)
@@ -447,6 +447,10 @@ def _sizes(row, arguments, given, values, batch):
             else:
                 pending.append((key, argument, value, axis, size))
     for key, argument, value, axis, size in pending:
+        unknown = [symbol for _, symbol in terms(axis) if root(symbol) not in sizes]
+        if len(unknown) == 1:  # what the others leave of it
+            rest = size - size_of(axis, {symbol: sizes.get(root(symbol), 0) for _, symbol in terms(axis)})
+            settle(key, argument, value, unknown[0], max(rest, 0))
         total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in terms(axis)})
         if total != size:
             raise ValueError(

@@ -3,7 +3,8 @@
 ``shapes`` of a row, from left to right:
 
 * ``x[..., L, d]``: an array; ``...`` are its batch axes, which all data arguments share or do not have at all.
-* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``.
+* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``; one term
+  whose size no other array tells is what the others leave of a sum.
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.

@@ -45,7 +45,7 @@ class MeanState(NamedTuple):
         count = self.count + other.count
         whole = np.maximum(count, 1)
         parts = [state.mean * (state.count / whole)[..., None] for state in (self, other)]
-        return MeanState(parts[0] + parts[1], count)
+        return type(self)(parts[0] + parts[1], count)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""

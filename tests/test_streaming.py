@@ -46,6 +46,22 @@ MORE = {
         "gate_kernel": RNG.standard_normal((4, 5)).astype(np.float32),
         "out_kernel": RNG.standard_normal((5, 2)).astype(np.float32),
     },
+    "latent_attention_state": {
+        key: RNG.standard_normal(shape).astype(np.float32)
+        for key, shape in {
+            "latents": (5, 6),
+            "query_kernel": (4, 2, 3),
+            "key_kernel": (6, 2, 3),
+            "value_kernel": (6, 2, 7),
+            "out_kernel": (2, 7, 4),
+            "mlp_kernel": (4, 10),
+            "mlp_out_kernel": (5, 4),
+        }.items()
+    },
+    "vlad_state": {
+        "assign_kernel": RNG.standard_normal((4, 5)).astype(np.float32),
+        "centers": RNG.standard_normal((3, 4)).astype(np.float32),
+    },
 }
 NAMES = [row.name for row in variants.STATES]
 
@@ -88,7 +104,7 @@ def test_a_chunk_without_a_real_token_is_the_unit_to_the_last_bit(package, name)
         state_of(package, name, np.full_like(X, np.nan), MASK & False),
         state_of(package, name, X[:, :0], MASK[:, :0]),
     ]
-    for x in (X,) if "attent" in name else (X, low):  # whose scores would be NaN
+    for x in (X,) if "attent" in name or name == "vlad_state" else (X, low):  # whose scores would be NaN
         state = state_of(package, name, x)
         for unit in empty:
             assert_same(package.merge_states(state, unit), state)
@@ -245,6 +261,10 @@ REFUSED = {
     "merge_states: `a` has shape (1, 4) but `b` has (3, 4), needs states of equal widths and batch axes": (
         ValueError,
         lambda p: p.merge_states(p.mean_state(X[:1]), p.mean_state(X)),
+    ),
+    "merge_states: `a` has `normalize` True but `b` has False, needs states of equal options": (
+        ValueError,
+        lambda p: p.merge_states(state_of(p, "vlad_state"), state_of(p, "vlad_state", normalize=False)),
     ),
     "finalize_state: `state` is a ndarray, needs a state, such as `attention_state` gives": (
         TypeError,

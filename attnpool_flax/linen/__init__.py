@@ -10,6 +10,7 @@ from attnpool_flax.linen.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
 from attnpool_flax.linen.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.linen.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
 from attnpool_flax.linen.probes import PMA, AttentiveProbe
+from attnpool_flax.linen.readouts import LatentAttentionPool, Set2SetPool, VLADPool
 from attnpool_flax.linen.relations import FieldAttentionPool, LabelAttention, RelationVector
 from attnpool_flax.linen.scores import (
     AdditiveScore,
@@ -45,6 +46,9 @@ __all__ = [  # in the order of the table
     "PMA",
     "AttentiveProbe",
     "AdditiveAttentionPool",
+    "LatentAttentionPool",
+    "Set2SetPool",
+    "VLADPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

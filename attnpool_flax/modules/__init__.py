@@ -11,6 +11,7 @@ from attnpool_flax.modules.means import LogSumExpPool, PowerMeanPool, SoftmaxPoo
 from attnpool_flax.modules.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
 from attnpool_flax.modules.probes import PMA, AttentiveProbe
+from attnpool_flax.modules.readouts import LatentAttentionPool, Set2SetPool, VLADPool
 from attnpool_flax.modules.relations import FieldAttentionPool, LabelAttention, RelationVector
 from attnpool_flax.modules.scores import (
     AdditiveScore,
@@ -46,6 +47,9 @@ __all__ = [  # in the order of the table
     "PMA",
     "AttentiveProbe",
     "AdditiveAttentionPool",
+    "LatentAttentionPool",
+    "Set2SetPool",
+    "VLADPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

@@ -81,6 +81,27 @@ class Dense:
         x = self.x.astype(self.dtype)
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
 
+    def less(self, origin):
+        """The tokens as seen from an origin [d], in the computing dtype; padding holds anything."""
+        other = copy.copy(self)
+        other.x = self.x.astype(self.dtype) - jnp.reshape(origin, (1,) * (self.x.ndim - 1) + origin.shape)
+        return other
+
+    def heights(self, logs):
+        """(exp(log - top), 0 at padding, of logs [..., h, L]; top [..., h], the largest real one here, a constant)."""
+        if self.mask is not None:
+            logs = jnp.where(self.mask[..., None, :], logs, -jnp.inf)
+        top = lax.stop_gradient(jnp.max(logs, -1, initial=-jnp.inf))
+        return self.kept(softmax.exponential(logs, top[..., None])), top
+
+    def of_all(self, top, sums):
+        """(top [..., h], sums [..., h, d] of what has these tops) of this device as those of all."""
+        if self.axis_name is None:
+            return top, sums
+        state = softmax.SoftmaxState(self._flat(top, 1), self._flat(jnp.zeros_like(top), 1), self._flat(sums, 2))
+        (state,) = over_mesh([state], self.axis_name)
+        return self._spread(state.top, top.shape[:-1]), self._spread(state.sum, top.shape[:-1])
+
     def softmax(self, queries, multiplier=None, scored=None, bias=None):
         """Averages under the softmax of the products with queries [..., h, d].
 

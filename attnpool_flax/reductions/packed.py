@@ -5,6 +5,7 @@ import functools
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from attnpool_flax.reductions import hidden
 from attnpool_flax.reductions import packed_walks as walks
@@ -42,6 +43,26 @@ class Packed:
         count = jnp.maximum(self.sum_of(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
         part = 2 * power_of_two(count)
         return self._sums(self.each(1 / part), False) / (count / part)[:, None]
+
+    def clean(self):
+        """The tokens in the computing dtype, padding as 0."""
+        return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
+
+    def less(self, origin):
+        """The tokens as seen from an origin [d], in the computing dtype; padding holds anything."""
+        other = copy.copy(self)
+        other.x = self.x.astype(self.dtype) - origin[None]
+        return other
+
+    def heights(self, logs):
+        """(exp(log - top), 0 at padding, of logs [h, N]; top [S, h], the largest real one, a constant)."""
+        logs = jnp.where(self.segments.real, logs, -jnp.inf).T
+        top = lax.stop_gradient(self.segments.largest(logs))
+        return self.kept(walks.exponential(logs, self.segments.each(top)).T), top[: self.number]
+
+    def of_all(self, top, sums):
+        """What is given: packed tokens are not split."""
+        return top, sums
 
     def softmax(self, queries, multiplier=None, scored=None, bias=None):
         """Averages under the softmax of the products with queries [h, d], or [S, h, d].

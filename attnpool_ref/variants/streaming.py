@@ -2,6 +2,7 @@
 
 from attnpool_ref.variants import means
 from attnpool_ref.variants.additive import ACTIVATIONS
+from attnpool_ref.variants.readouts import LATENT
 from attnpool_ref.variants.row import Variant
 
 _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
@@ -112,6 +113,23 @@ ROWS = (
         rules=("v=d unless value", "gate_bias needs gate_kernel"),
         options={"activation": ACTIVATIONS},
         state="additive_attention_pooling",
+    ),
+    Variant(
+        "latent_attention_state",
+        family="streaming",
+        equation="the mean of h_l + MLP(LN(h_l)) over real l, and their number; h_l as in latent_attention_pooling",
+        state="latent_attention_pooling",
+        **LATENT,
+    ),
+    Variant(
+        "vlad_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] assign_kernel[d, K+G] centers[K, d] assign_bias?[K+G] "
+        "-> [..., K, d]",
+        source="arandjelovic2016",
+        equation="sum = sum over real l of exp(log a_lk - top_k) (x_l - c_k), top_k = max log a_lk",
+        options={"normalize": "flag"},
+        state="vlad_pooling",
     ),
     *(_chunked(row, _OF_MEANS[row.name]) for row in means.ROWS if "states" in row.layouts),
 )

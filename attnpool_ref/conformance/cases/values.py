@@ -131,6 +131,8 @@ TIED = frozenset(
         "cross_attention_pooling_all_pairs",
         "code_wise_attention",
         "bidaf_attention",
+        "maxsim_score",
+        "maxsim_score_all_pairs",
     }
 )
 """Rows with a maximum whose gradient ties share."""
