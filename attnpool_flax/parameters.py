@@ -284,7 +284,7 @@ OWNERS = {
             _kernel("kernel", "d", "h"),
             _bias("bias", "h"),
             _kernel("gate_kernel", "d", "h", when="gated"),
-            Parameter("gate_bias", ("h",), "bias", when="gate_has_bias"),
+            Parameter("gate_bias", ("h",), "bias", when=("gate_has_bias",)),
             _kernel("out_kernel", "h", "n?"),
         ),
     ),

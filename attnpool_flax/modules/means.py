@@ -34,9 +34,9 @@ class PowerMeanPool(nnx.Module):
 
     def __init__(
         self,
+        *,
         p: float = 3.0,
         num_features: int | None = None,
-        *,
         epsilon: float = 1e-6,
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
@@ -103,9 +103,9 @@ class LogSumExpPool(nnx.Module):
 
     def __init__(
         self,
+        *,
         scale: float = 10.0,
         num_features: int | None = None,
-        *,
         mean: bool = True,
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
@@ -171,9 +171,9 @@ class SoftmaxPool(nnx.Module):
 
     def __init__(
         self,
+        *,
         scale: float = 1.0,
         num_features: int | None = None,
-        *,
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
         axis_name: str | tuple[str, ...] | None = None,

@@ -49,8 +49,8 @@ class AttentiveStatisticsPool(nnx.Module):
     def __init__(
         self,
         in_features: int,
-        hidden_features: int = 128,
         *,
+        hidden_features: int = 128,
         per_channel: bool = True,
         global_context: bool = False,
         use_norm: bool = False,
