@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import jax.typing
@@ -12,6 +12,12 @@ from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttenti
 from attnpool_flax.modules.attention import LocationAttention as LocationAttention
 from attnpool_flax.modules.attention import MultiHeadAttention as MultiHeadAttention
 from attnpool_flax.modules.attention import TanhSumAttention as TanhSumAttention
+from attnpool_flax.modules.heads import AttentionalPooler as AttentionalPooler
+from attnpool_flax.modules.heads import AttentionPool2d as AttentionPool2d
+from attnpool_flax.modules.heads import MAPHead as MAPHead
+from attnpool_flax.modules.means import LogSumExpPool as LogSumExpPool
+from attnpool_flax.modules.means import PowerMeanPool as PowerMeanPool
+from attnpool_flax.modules.means import SoftmaxPool as SoftmaxPool
 from attnpool_flax.modules.pairs import BiDAFAttention as BiDAFAttention
 from attnpool_flax.modules.pairs import CodeWiseAttention as CodeWiseAttention
 from attnpool_flax.modules.pairs import CrossAttentionPool as CrossAttentionPool
@@ -19,6 +25,8 @@ from attnpool_flax.modules.pairs import MaskAttention as MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool as AttentionPool
 from attnpool_flax.modules.pooling import MultiHeadAttentionPool as MultiHeadAttentionPool
 from attnpool_flax.modules.pooling import WeightedPool as WeightedPool
+from attnpool_flax.modules.probes import PMA as PMA
+from attnpool_flax.modules.probes import AttentiveProbe as AttentiveProbe
 from attnpool_flax.modules.relations import FieldAttentionPool as FieldAttentionPool
 from attnpool_flax.modules.relations import LabelAttention as LabelAttention
 from attnpool_flax.modules.relations import RelationVector as RelationVector
@@ -28,6 +36,7 @@ from attnpool_flax.modules.scores import ConcatScore as ConcatScore
 from attnpool_flax.modules.scores import LocationScore as LocationScore
 from attnpool_flax.modules.scores import TanhSumScore as TanhSumScore
 from attnpool_flax.modules.scores import TrilinearScore as TrilinearScore
+from attnpool_flax.modules.statistics import AttentiveStatisticsPool as AttentiveStatisticsPool
 from attnpool_flax.states import AttentionState as AttentionState
 from attnpool_flax.states import FirstState as FirstState
 from attnpool_flax.states import LastState as LastState
@@ -35,9 +44,34 @@ from attnpool_flax.states import MaxState as MaxState
 from attnpool_flax.states import MeanState as MeanState
 from attnpool_flax.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_flax.states import WeightedState as WeightedState
+from attnpool_flax.streaming.means import LogsumexpState as LogsumexpState
+from attnpool_flax.streaming.means import MinState as MinState
+from attnpool_flax.streaming.means import NoisyOrState as NoisyOrState
+from attnpool_flax.streaming.means import PowerMeanState as PowerMeanState
+from attnpool_flax.streaming.means import SoftmaxState as SoftmaxState
+from attnpool_flax.streaming.means import SumState as SumState
+from attnpool_flax.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
+from attnpool_flax.streaming.statistics import StatisticsState as StatisticsState
+from attnpool_flax.streaming.statistics import StdState as StdState
 
 _State = TypeVar(
-    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+    "_State",
+    MeanState,
+    MaxState,
+    FirstState,
+    LastState,
+    WeightedState,
+    AttentionState,
+    MultiHeadAttentionState,
+    SumState,
+    MinState,
+    NoisyOrState,
+    PowerMeanState,
+    LogsumexpState,
+    SoftmaxState,
+    StdState,
+    StatisticsState,
+    AttentiveStatisticsState,
 )
 
 class HoldsArray(Protocol):  # what a module's parameter is
@@ -49,9 +83,16 @@ __version__: Final[str]
 __all__ = [
     "__version__",
     "lengths_to_mask",
+    "spans_to_mask",
+    "token_positions",
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "entmax",
+    "top_k_softmax",
+    "gumbel_softmax",
+    "masked_sigmoid",
+    "hardmax",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
@@ -77,6 +118,19 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "sum_pooling",
+    "min_pooling",
+    "quantile_pooling",
+    "top_k_pooling",
+    "noisy_or_pooling",
+    "power_mean_pooling",
+    "logsumexp_pooling",
+    "softmax_pooling",
+    "std_pooling",
+    "statistics_pooling",
+    "attentive_statistics_pooling",
+    "layer_norm",
+    "residual_feed_forward",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -84,6 +138,15 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_sum_pooling",
+    "segment_min_pooling",
+    "segment_noisy_or_pooling",
+    "segment_power_mean_pooling",
+    "segment_logsumexp_pooling",
+    "segment_softmax_pooling",
+    "segment_std_pooling",
+    "segment_statistics_pooling",
+    "segment_attentive_statistics_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -108,6 +171,15 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "sum_state",
+    "min_state",
+    "noisy_or_state",
+    "power_mean_state",
+    "logsumexp_state",
+    "softmax_state",
+    "std_state",
+    "statistics_state",
+    "attentive_statistics_state",
     "merge_states",
     "finalize_state",
     "BilinearScore",
@@ -123,6 +195,15 @@ __all__ = [
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "PowerMeanPool",
+    "LogSumExpPool",
+    "SoftmaxPool",
+    "AttentiveStatisticsPool",
+    "MAPHead",
+    "AttentionalPooler",
+    "AttentionPool2d",
+    "PMA",
+    "AttentiveProbe",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -138,11 +219,28 @@ __all__ = [
 ]
 
 def lengths_to_mask(lengths: ArrayLike, max_length: int, *, side: Literal["right", "left"] = "right") -> Array: ...
+def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> Array: ...
+def token_positions(mask: ArrayLike) -> Array: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> Array: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
+def entmax(scores: ArrayLike, mask: ArrayLike | None = None, *, alpha: ArrayLike = 1.5, axis: int = -1) -> Array: ...
+def top_k_softmax(scores: ArrayLike, mask: ArrayLike | None = None, *, k: int, axis: int = -1) -> Array: ...
+def gumbel_softmax(
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    *,
+    temperature: ArrayLike = 1.0,
+    hard: bool = False,
+    axis: int = -1,
+) -> Array: ...
+def masked_sigmoid(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
+) -> Array: ...
+def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> Array: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> Array: ...
 def dot_score(query: ArrayLike, key: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
 def scaled_dot_score(
@@ -207,7 +305,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -220,7 +319,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -233,7 +333,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
@@ -578,6 +679,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -598,6 +702,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -618,6 +725,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
@@ -631,14 +741,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
     axis_name: str | tuple[str, ...] | None = None,
@@ -652,14 +766,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
     axis_name: str | tuple[str, ...] | None = None,
@@ -673,20 +791,198 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
     axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def sum_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def min_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def quantile_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
+) -> Array: ...
+def top_k_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, k: int
+) -> Array: ...
+def noisy_or_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+def power_mean_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+def logsumexp_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array | tuple[Array, Array]: ...
+def std_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+def statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    axis_name: str | tuple[str, ...] | None = None,
+) -> Array: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
+) -> Array: ...
+def residual_feed_forward(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    *,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    activation: Literal["gelu", "gelu_tanh", "relu", "geglu"] = "gelu",
+    epsilon: ArrayLike = 1e-06,
+    precision: PrecisionLike = None,
+) -> Array: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -746,6 +1042,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -767,6 +1065,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -788,6 +1088,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -802,14 +1104,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -824,14 +1129,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -846,18 +1154,185 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
     implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+def segment_sum_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def segment_min_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def segment_noisy_or_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_power_mean_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    epsilon: ArrayLike = 1e-06,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_logsumexp_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    mean: bool = True,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> Array: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[Array, Array]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> Array | tuple[Array, Array]: ...
+def segment_std_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+def segment_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+) -> Array: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
@@ -1319,6 +1794,7 @@ def attention_state(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> AttentionState: ...
@@ -1328,16 +1804,103 @@ def multi_head_attention_state(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...
+def sum_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> SumState: ...
+def min_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> MinState: ...
+def noisy_or_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NoisyOrState: ...
+def power_mean_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+) -> PowerMeanState: ...
+def logsumexp_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+) -> LogsumexpState: ...
+def softmax_state(
+    x: ArrayLike, mask: ArrayLike | None = None, scale: ArrayLike = 1.0, *, lengths: ArrayLike | None = None
+) -> SoftmaxState: ...
+def std_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> StdState: ...
+def statistics_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> StatisticsState: ...
+def attentive_statistics_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    epsilon: ArrayLike = 0.0,
+    precision: PrecisionLike = None,
+) -> AttentiveStatisticsState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(
-    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    state: MeanState
+    | MaxState
+    | FirstState
+    | LastState
+    | WeightedState
+    | AttentionState
+    | MultiHeadAttentionState
+    | SumState
+    | MinState
+    | NoisyOrState
+    | PowerMeanState
+    | LogsumexpState
+    | SoftmaxState
+    | StdState
+    | StatisticsState
+    | AttentiveStatisticsState,
     *,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,

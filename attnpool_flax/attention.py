@@ -1,5 +1,6 @@
 """Attention. Twin of :mod:`attnpool_ref.attention`."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,18 +9,11 @@ import jax.numpy as jnp
 from attnpool_flax.blocks import over_queries, size_of
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
-from attnpool_flax.normalizers import entmax_15, exponentials, project_on_simplex, shares, softmax
+from attnpool_flax.normalizers import exponentials, heights_of, shares, softmax
 from attnpool_flax.recomputing import small
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.rounding import power_of_two
 from attnpool_flax.scores import additive, beside, dot, gaussian, scaled_dot, split, squared_distances
-
-NORMALIZERS = {
-    "softmax": exponentials,
-    "sparsemax": lambda scores, mask: (project_on_simplex(scores, mask), None),
-    "entmax15": lambda scores, mask: (entmax_15(scores, mask), None),
-}
-"""From scores and mask to (heights, total): weights before their division, and what divides them or None."""
 
 
 @implementation(as_they_come=("mask",), weights_apart=True)
@@ -37,12 +31,16 @@ def attend(
 ):
     """Twin of :func:`attnpool_ref.attend`: blocks of queries; all the weights [n, m] for the weights alone.
 
+    A function as normaliser gets all scores at once.
+
     >>> scores, value = jnp.array([[0.0, 0.0, 9.0]]), jnp.array([[1.0], [3.0], [99.0]])
     >>> attend(scores, value, jnp.array([True, True, False]), return_weights=True)
     (Array([[2.]], dtype=float32), Array([[0.5, 0.5, 0. ]], dtype=float32))
     """
     value = keep_real(value, seen_keys(mask))
-    normalize = NORMALIZERS[normalizer]
+    if not isinstance(normalizer, str):
+        implementation = "einsum"  # a function sees all scores at once
+    normalize = functools.partial(heights_of, normalizer=normalizer)
     rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, normalize)
     return rows.average(value, return_weights, implementation, precision)
 
@@ -55,7 +53,7 @@ class Rows(NamedTuple):
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
       scores: from a block of the parts to its scores [..., rows, m].
-      normalize: one of NORMALIZERS, or alike.
+      normalize: from scores and mask to (heights, total), as :func:`~attnpool_flax.normalizers.heights_of`.
     """
 
     parts: tuple[Any, ...]
@@ -277,7 +275,10 @@ def to_heads(x, kernel, bias, precision):
 
 
 def from_heads(heads, kernel, bias, precision):
-    """[..., H, n, c] by a kernel [H, c, o] to [..., n, o]; the bias [o] may be None."""
+    """[..., H, n, c] by a kernel [H, c, o] to [..., n, o], or side by side without one; the bias [o] may be None."""
+    if kernel is None:
+        heads = jnp.swapaxes(heads, -3, -2)
+        return jnp.reshape(heads, (*heads.shape[:-2], heads.shape[-2] * heads.shape[-1]))
     result = jnp.einsum("...hnc,hco->...no", heads, kernel, precision=precision)
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 

@@ -125,7 +125,7 @@ class _Frame:
         parameters = self.signature.parameters.values()
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
-        self.arrays = tuple((name, a.kind == "number") for name, a in self.row.arguments.items())
+        self.arrays = tuple((name, a.numeric) for name, a in self.row.arguments.items())
         self.statics = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
         # tokens that come as they are go through tiles, whose rule for gradients forward mode cannot pass
         self.has_rules = "implementation" in self.statics and "x" in as_they_come
@@ -232,7 +232,7 @@ class _Frame:
         """The compiled program; one for all values of a number, its default included."""
         static = static if weights is None else static | {"return_weights": weights}
         computing = _computing(dtype)
-        given = [values[name] for name in names if not self._is_number(name)]
+        given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
         shapes = tuple((array.shape, array.dtype if array.ndim else computing) for array in given)
         key = names, shapes, dtype, tuple((type(value), value) for value in static.values())
         if key not in self.programs:
@@ -247,13 +247,13 @@ class _Frame:
         return self.programs[key]
 
     def _is_number(self, name):
-        return self.row.arguments[name].kind == "number"
+        return self.row.arguments[name].numeric
 
     def run(self, given, call, dtype, static):
         """The body, between what all bodies have in common."""
         prepared = {
-            key: self._prepared(self._told(given, argument, call), argument, call, dtype)
-            for key, argument in self.row.arguments.items()
+            key: self._prepared(self._told(given, argument, call), argument, call, dtype, static)
+            for key, argument in call.arguments.items()
         }
         result = self.function(**prepared, **static)
         batch = call.batch if self.row.batched else ()
@@ -281,13 +281,15 @@ class _Frame:
         lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
         return prefix(lengths, call.targets[argument.name][-1])
 
-    def _prepared(self, value, argument, call, dtype):
+    def _prepared(self, value, argument, call, dtype, static):
         if value is None or argument.kind == "lengths":  # the mask says it
             return None
         if argument.kind in ("mask", "bool"):
             value = jnp.asarray(value).astype(bool)
         elif argument.kind == "segments":
             return _in_32_bits(jnp.asarray(value), call.sizes["num_segments"])
+        elif argument.kind == "index":
+            value = _in_32_bits(jnp.asarray(value), static["max_length"])
         elif not argument.integers:
             computing = _computing(dtype)
             own = argument.name in self.as_they_come and contract.kind_of(value.dtype) == "f"
@@ -298,7 +300,7 @@ class _Frame:
             if argument.name in self.as_they_come:
                 return jnp.reshape(value, (1,) * (len(target) - value.ndim) + value.shape)
             return jnp.broadcast_to(value, target)
-        if argument.kind == "data" and argument.batched:
+        if argument.kind in ("data", "index") and argument.batched:
             missing = len(call.targets[argument.name]) - value.ndim
             return jnp.reshape(value, (1,) * missing + value.shape)
         return value
@@ -383,7 +385,7 @@ def _for_jax(value, argument, computing):
 
 
 def _in_32_bits(numbers, count):
-    """Segment numbers as int32: what is out of range stays out of it, and the order what it is."""
+    """Segment numbers and indices as int32: what is out of range stays out of it, and the order what it is."""
     own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
     return jnp.clip(numbers, own(max(-1, info.min)), own(min(count, info.max))).astype(jnp.int32)
 

@@ -20,6 +20,29 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
     return real if side == "right" else jnp.flip(real, -1)
 
 
+@implementation
+def spans_to_mask(spans, max_length, span_mask=None):
+    """Twin of :func:`attnpool_ref.spans_to_mask`; ends on a device are not checked, and slots that are not there not marked.
+
+    >>> spans_to_mask(jnp.array([[0, 1], [2, 1]]), 3)
+    Array([[ True,  True, False],
+           [False, False, False]], dtype=bool)
+    """
+    slots = jnp.broadcast_to(jnp.arange(max_length, dtype=jnp.int32), (*spans.shape[:-1], max_length))
+    inside = (slots >= spans[..., :1]) & (slots <= spans[..., 1:])
+    return inside if span_mask is None else inside & span_mask[..., None]
+
+
+@implementation
+def token_positions(mask):
+    """Twin of :func:`attnpool_ref.token_positions`.
+
+    >>> token_positions(jnp.array([False, True, True, False, True]))
+    Array([-1,  0,  1, -1,  2], dtype=int32)
+    """
+    return jnp.where(mask, jnp.cumsum(mask, -1) - 1, -1)
+
+
 def pad(sequences, *, length=None, side="right"):
     """Twin of :func:`attnpool_ref.pad`.
 

@@ -27,7 +27,8 @@ def check_split(row, values):
     """Refuses a call that cannot be split over the axes that ``axis_name`` names, here and now.
 
     Raises:
-      ValueError: a name is no name, is not bound, or tokens are not split over it; lengths are given; the reduction is no sum.
+      ValueError: a name is no name, is not bound, or tokens are not split over it; lengths are given; the reduction or the normaliser
+        is no sum.
     """
     axis_name = values["axis_name"]
     if axis_name is None:
@@ -51,6 +52,11 @@ def check_split(row, values):
         raise ValueError(
             f"{row.name}: `reduction` is 'max', needs 'sum' or 'mean' with `axis_name`: the largest product of a token "
             "takes all tokens of the other side"
+        )
+    if values.get("normalizer") not in (None, "softmax", "sigmoid"):
+        raise ValueError(
+            f"{row.name}: `normalizer` is {values['normalizer']!r}, needs 'softmax' or 'sigmoid' with `axis_name`: others "
+            "compare the scores of all tokens with each other"
         )
     for key, argument in row.arguments.items():
         value: Any = values[key]
@@ -78,7 +84,7 @@ def over_explicit_axes(body, given, row, call, both, apart):
     mesh = next((own for own in meshes if own.explicit_axes), None)
     if mesh is None:
         return body(given)
-    places = _places(given, row, len(call.batch))
+    places = _places(given, call.arguments, len(call.batch))
     batch = range(len(call.batch))
     # the leaves of a state have their batch axes in common, and nothing else
     specs = _spec(batch, places) if row.state else _specs(row.results, places, len(call.batch))
@@ -89,11 +95,11 @@ def over_explicit_axes(body, given, row, call, both, apart):
         return jax.sharding.auto_axes(body, axes=mesh.explicit_axes, out_sharding=specs)(given)
 
 
-def _places(given, row, rank):
+def _places(given, arguments, rank):
     """Where each axis lies: names of mesh axes by the name of the axis, or by the number of a batch axis."""
     places = {}
     for key, array in given.items():
-        argument = row.arguments[key]
+        argument = arguments[key]
         if argument.kind not in ("data", "parameter", "mask", "stretch") or not array.ndim:
             continue
         axes = next((own for own in argument.shapes if len(own) - ("..." in own) <= array.ndim), ())

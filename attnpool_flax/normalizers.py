@@ -1,13 +1,16 @@
 """Normalisers. Twin of :mod:`attnpool_ref.normalizers`."""
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.bisection import alpha_entmax
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.recomputing import small
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.rounding import power_of_two
+from attnpool_ref import contract
 
 
 @implementation
@@ -123,6 +126,141 @@ def _at_least_last(scores, ordered, chosen, axis):
 def _where_real(weights, mask, empty):
     weights = jnp.where(empty, 0, weights)
     return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+@implementation
+def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
+    """Twin of :func:`attnpool_ref.entmax`; the gradient is made from the weights, not through the bisection.
+
+    >>> entmax(jnp.array([1.0, 2.0, 0.5, 9.0]), jnp.array([True, True, True, False]), alpha=2.0)
+    Array([0., 1., 0., 0.], dtype=float32)
+    """
+    if mask is not None:
+        scores = jnp.where(mask, scores, -jnp.inf)
+    weights = alpha_entmax(scores, alpha, axis)
+    return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+@implementation
+def top_k_softmax(scores, mask=None, *, k, axis=-1):
+    """Twin of :func:`attnpool_ref.top_k_softmax`.
+
+    >>> top_k_softmax(jnp.array([2.0, 2.0, 0.5, 9.0]), jnp.array([True, True, True, False]), k=1)
+    Array([0.5, 0.5, 0. , 0. ], dtype=float32)
+    """
+    rows = jnp.moveaxis(lax.stop_gradient(scores if mask is None else jnp.where(mask, scores, -jnp.inf)), axis, -1)
+    largest, _ = lax.top_k(rows, min(k, rows.shape[-1]))
+    least = jnp.min(largest, -1, keepdims=True, initial=jnp.inf)
+    top = jnp.max(rows, -1, keepdims=True, initial=-jnp.inf)
+    wild = jnp.moveaxis(jnp.isnan(top) | (top == jnp.inf), -1, axis)
+    kept = ~(scores < jnp.moveaxis(least, -1, axis)) | wild  # all of a row that is NaN
+    return softmax(scores, kept if mask is None else kept & mask, axis)
+
+
+@implementation
+def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False, axis=-1):
+    """Twin of :func:`attnpool_ref.gumbel_softmax`.
+
+    >>> noise = jnp.array([1.0, 0.0, 9.0])
+    >>> gumbel_softmax(jnp.array([1.0, 2.0, 0.5]), jnp.array([True, True, False]), noise)
+    Array([0.5, 0.5, 0. ], dtype=float32)
+    """
+    if noise is not None:
+        scores = scores + (noise if mask is None else jnp.where(mask, noise, 0))
+    if mask is not None:
+        scores = jnp.where(mask, scores, 0)
+    nothing = scores == -jnp.inf  # the quotient of an infinity has no slope
+    scaled = jnp.where(nothing, -jnp.inf, jnp.where(nothing, 0, scores) / temperature)
+    weights = softmax(scaled, mask, axis)
+    if not hard:
+        return weights
+    return first_largest(scores, mask, axis) + (weights - lax.stop_gradient(weights))
+
+
+@implementation
+def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
+    """Twin of :func:`attnpool_ref.masked_sigmoid`; with ``normalize`` a softmax of the sigmoid's logarithm.
+
+    >>> masked_sigmoid(jnp.array([0.0, 0.0, 9.0]), jnp.array([True, True, False]))
+    Array([0.5, 0.5, 0. ], dtype=float32)
+    """
+    return sigmoid_shares(scores, mask, axis) if normalize else sigmoid(scores, mask)
+
+
+def sigmoid(scores, mask):
+    """The masked sigmoid of checked arguments."""
+    weights = jax.nn.sigmoid(_finite(scores, mask))
+    return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+def sigmoid_shares(scores, mask, axis=-1):
+    """The masked sigmoid of checked arguments, divided by its sum."""
+    return softmax(jax.nn.log_sigmoid(_finite(scores, mask)), mask, axis)
+
+
+def _finite(scores, mask):
+    """Scores that are 0 at padding, and NaN for +inf."""
+    if mask is not None:
+        scores = jnp.where(mask, scores, 0)
+    return jnp.where(scores == jnp.inf, jnp.nan, scores)
+
+
+@implementation
+def hardmax(scores, mask=None, *, axis=-1):
+    """Twin of :func:`attnpool_ref.hardmax`; the gradient is 0.
+
+    >>> hardmax(jnp.array([1.0, 3.0, 3.0, 9.0]), jnp.array([True, True, True, False]))
+    Array([0., 1., 0., 0.], dtype=float32)
+    """
+    return first_largest(scores, mask, axis)
+
+
+def first_largest(scores, mask, axis=-1):
+    """The hardmax of checked arguments."""
+    if mask is not None:
+        scores = jnp.where(mask, scores, -jnp.inf)
+    scores = lax.stop_gradient(scores)
+    top = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)
+    place = lax.broadcasted_iota(jnp.int32, scores.shape, axis % scores.ndim)
+    count = jnp.int32(scores.shape[axis])
+    first = jnp.min(jnp.where(scores == top, place, count), axis, keepdims=True, initial=count)
+    weights = ((place == first) & (top > -jnp.inf)).astype(scores.dtype)
+    weights = jnp.where(jnp.isnan(top) | (top == jnp.inf), jnp.nan, weights)
+    return weights if mask is None else jnp.where(mask, weights, 0)
+
+
+NORMALIZERS = {
+    "softmax": softmax,
+    "sparsemax": project_on_simplex,
+    "entmax15": entmax_15,
+    "sigmoid": sigmoid,
+    "hardmax": first_largest,
+}
+
+
+def normalize(scores, mask, normalizer):
+    """Weights [..., m] over the last axis, 0 at padding.
+
+    Args:
+      scores: [..., m] in the computing dtype.
+      mask: bool, of as many axes; 1 where it is shared, and None where all are real.
+      normalizer: a name, or the caller's function, which gets both in one shape and scores that are 0 at padding.
+    """
+    if isinstance(normalizer, str):
+        return NORMALIZERS[normalizer](scores, mask)
+    if mask is None:
+        mask = jnp.ones_like(scores, bool)
+    scores, mask = jnp.broadcast_arrays(scores, mask)
+    weights = normalizer(jnp.where(mask, scores, 0), mask)
+    contract.check_weights(normalizer, weights, scores.shape)
+    return jnp.where(mask, jnp.asarray(weights).astype(scores.dtype), 0)
+
+
+def heights_of(scores, mask, normalizer):
+    """(heights, total): weights before their division, and what divides them, or None where nothing does."""
+    if isinstance(normalizer, str) and normalizer == "softmax":
+        return exponentials(scores, mask)
+    return normalize(scores, mask, normalizer), None
 
 
 @implementation

@@ -7,7 +7,7 @@ checkpoint of an NNX module loads into the Linen module of the same name, and th
 import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +28,14 @@ QUERY_INIT = nnx.initializers.lecun_normal()
 BIAS_INIT = nnx.initializers.zeros
 """Biases, by default."""
 
+Normalizer = str | Callable[[Any, Any], Any]
+"""A name, or a function of scores and mask."""
+
 FIXED = {"ones": nnx.initializers.ones, "zeros": nnx.initializers.zeros}
 """Initialisers that no constructor offers to change."""
+
+UNDRAWN = (*FIXED, "start")
+"""Kinds of initialisers that need no key: "start" is a number that the constructor is given."""
 
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 
@@ -41,17 +47,32 @@ class Parameter:
     Attributes:
       name: the function's argument that it becomes.
       axes: its shape in the row's symbols; an axis with ``?`` is there if its size is given.
-      init: "kernel", "bias" or "query", which the constructor can replace, or a key of :data:`FIXED`.
+      init: "kernel", "bias" or "query", which the constructor can replace, or one of :data:`UNDRAWN`.
       over: the axes that are contracted with data: the initialiser's fan-in. All others are its fan-out, which is 1
         for a vector. Empty where the initialiser sees the shape as it is.
-      when: the constructor argument without which the module has no such parameter.
+      when: the constructor arguments without which the module has no such parameter; ``variant=pyg`` asks for a value.
+      instead: (a constructor argument, the axes that the parameter has where that is true), if there is one.
+      frozen: whether it is a statistic of batches, which no optimiser moves.
     """
 
     name: str
     axes: tuple[str, ...]
     init: str
     over: tuple[str, ...] = ()
-    when: str = ""
+    when: tuple[str, ...] = ()
+    instead: tuple[str, tuple[str, ...]] | None = None
+
+    frozen: bool = False
+
+    def settled(self, given: Mapping[str, Any]):
+        """The parameter with the axes that it has among these arguments of the constructor."""
+        if self.instead is None or not given[self.instead[0]]:
+            return self
+        return replace(self, axes=self.instead[1], over=self.instead[1][:1], instead=None)
+
+    def contracted(self, axes):
+        """The places among its axes of those that are contracted with data."""
+        return [axes.index(axis) for axis in self.over]
 
 
 @dataclass(frozen=True)
@@ -69,13 +90,25 @@ class Owner:
     parameters: tuple[Parameter, ...]
 
 
-def _kernel(name, *axes, over=None, when=""):
+def _kernel(name, *axes, over=None, when=()):
     """A kernel (in, out), whose first axis is contracted unless ``over`` says otherwise."""
-    return Parameter(name, axes, "kernel", over or axes[:1], when)
+    return Parameter(name, axes, "kernel", over or axes[:1], _names(when))
 
 
-def _bias(name, *axes):
-    return Parameter(name, axes, "bias", when="use_bias")
+def _bias(name, *axes, when=()):
+    return Parameter(name, axes, "bias", when=("use_bias", *_names(when)))
+
+
+def _norm(name, axis, when=()):
+    """Scale and bias of a layer normalisation."""
+    when = _names(when)
+    return Parameter(f"{name}_scale", (axis,), "ones", when=when), Parameter(
+        f"{name}_bias", (axis,), "zeros", when=when
+    )
+
+
+def _names(when):
+    return (when,) if isinstance(when, str) else tuple(when)
 
 
 _HIDDEN = {"d": "query_features", "e": "key_features", "h": "hidden_features"}
@@ -89,19 +122,40 @@ _TANH_SUM = (_kernel("kernel", "d+e", "h"), _bias("bias", "h"))
 _HEADS = {"H": "num_heads", "c": "head_features", "c'": "head_features", "o": "out_features"}
 
 
-def _multi_head(query, key, value):
+def _multi_head(query, key, value, out="o"):
     """The kernels and biases of heads over inputs of these widths."""
+    query_kernel, *kernels, query_bias, key_bias, value_bias = _inner_heads(query, key, value)
+    out_kernel, out_bias = _out_map(out)
+    return query_kernel, *kernels, out_kernel, query_bias, key_bias, value_bias, out_bias
+
+
+def _inner_heads(query, key, value, when=()):
+    """The same without an output map; ``when`` there are maps of the query, and biases."""
     return (
-        _kernel("query_kernel", query, "H", "c"),
+        _kernel("query_kernel", query, "H", "c", when=when),
         _kernel("key_kernel", key, "H", "c"),
         _kernel("value_kernel", value, "H", "c'"),
-        _kernel("out_kernel", "H", "c'", "o", over=("H", "c'")),
-        _bias("query_bias", "H", "c"),
-        _bias("key_bias", "H", "c"),
-        _bias("value_bias", "H", "c'"),
-        _bias("out_bias", "o"),
+        _bias("query_bias", "H", "c", when=when),
+        _bias("key_bias", "H", "c", when=when),
+        _bias("value_bias", "H", "c'", when=when),
     )
 
+
+def _out_map(out, when=()):
+    return _kernel("out_kernel", "H", "c'", out, over=("H", "c'"), when=when), _bias("out_bias", out, when=when)
+
+
+def _perceptron(hidden, out=True, when=()):
+    """The kernels and biases of a hidden layer, and of an output layer."""
+    first = _kernel("mlp_kernel", "d", hidden, when=when), Parameter("mlp_bias", (hidden,), "bias", when=_names(when))
+    if not out:
+        return first
+    last = Parameter("mlp_out_bias", ("d",), "bias", when=_names(when))
+    return *first, _kernel("mlp_out_kernel", hidden, "d", when=when), last
+
+
+_QUERY = Parameter("query", ("n", "d"), "query", over=("d",))
+_OF_HEAD = {"d": "in_features", "n": "num_queries", "H": "num_heads", "c": "head_features", "c'": "head_features"}
 
 OWNERS = {
     "BilinearScore": Owner(
@@ -153,14 +207,75 @@ OWNERS = {
             Parameter("query", ("d",), "query", over=("d",)),
             _kernel("query_kernel", "d", "c", when="qk_features"),
             _kernel("key_kernel", "d", "c", when="qk_features"),
-            Parameter("query_norm_scale", ("d",), "ones", when="normalize_query"),
-            Parameter("query_norm_bias", ("d",), "zeros", when="normalize_query"),
+            *_norm("query_norm", "d", when="normalize_query"),
         ),
     ),
     "MultiHeadAttentionPool": Owner(
         "multi_head_attention_pooling",
         {"d": "in_features", "n": "num_queries"} | _HEADS,
-        (Parameter("query", ("n", "d"), "query", over=("d",)), *_multi_head("d", "d", "d")),
+        (_QUERY, *_multi_head("d", "d", "d")),
+    ),
+    "MAPHead": Owner(
+        "map_head",
+        _OF_HEAD | {"f": "hidden_features"},
+        (_QUERY, *_multi_head("d", "d", "d", "d"), *_norm("norm", "d"), *_perceptron("f")),
+    ),
+    "AttentionalPooler": Owner(
+        "attentional_pooler",
+        _OF_HEAD | {"q": "query_features", "o": "out_features"},
+        (
+            Parameter("query", ("n", "q"), "query", over=("q",)),
+            *_multi_head("q", "d", "d"),
+            *_norm("norm", "d"),
+            *_norm("query_norm", "q"),
+        ),
+    ),
+    "AttentionPool2d": Owner(
+        "attention_pool_2d",
+        _OF_HEAD | {"p": "num_positions", "o": "out_features"},
+        (Parameter("position", ("p", "d"), "query", over=("d",)), *_multi_head("d", "d", "d")),
+    ),
+    "PMA": Owner(
+        "pma",
+        _OF_HEAD,
+        (
+            _QUERY,
+            *_inner_heads("d", "d", "d"),
+            *_out_map("d", when="variant=pyg"),
+            _kernel("input_kernel", "d", "d", over=("d",), when="variant=pyg"),
+            Parameter("input_bias", ("d",), "bias", when=("variant=pyg",)),
+            *_perceptron("d", out=False),
+            *_norm("norm", "d", when="normalize"),
+            *_norm("mlp_norm", "d", when="normalize"),
+        ),
+    ),
+    "AttentiveProbe": Owner(
+        "attentive_probe",
+        _OF_HEAD | {"f": "hidden_features"},
+        (
+            Parameter("query", ("n", "d"), "query", over=("d",), when=("variant=vjepa",)),
+            Parameter("query", ("n", "H", "c"), "query", over=("c",), when=("variant=aim",)),
+            *_inner_heads("d", "d", "d", when="variant=vjepa"),
+            *_norm("norm", "d", when="variant=vjepa"),
+            *_norm("mlp_norm", "d", when="variant=vjepa"),
+            *_perceptron("f", when="variant=vjepa"),
+            Parameter("mean", ("d",), "zeros", when=("variant=aim",), frozen=True),
+            Parameter("variance", ("d",), "ones", when=("variant=aim",), frozen=True),
+        ),
+    ),
+    "PowerMeanPool": Owner("power_mean_pooling", {"d": "num_features"}, (Parameter("p", ("d?",), "start"),)),
+    "LogSumExpPool": Owner("logsumexp_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
+    "SoftmaxPool": Owner("softmax_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
+    "AttentiveStatisticsPool": Owner(
+        "attentive_statistics_pooling",
+        {"d": "in_features", "h": "hidden_features"},
+        (
+            Parameter("kernel", ("d", "h"), "kernel", ("d",), instead=("global_context", ("3d", "h"))),
+            Parameter("out_kernel", ("h",), "kernel", ("h",), instead=("per_channel", ("h", "d"))),
+            Parameter("bias", ("h",), "bias"),
+            Parameter("norm_scale", ("h",), "ones", when=("use_norm",)),
+            Parameter("norm_bias", ("h",), "zeros", when=("use_norm",)),
+        ),
     ),
     "CrossAttentionPool": Owner(
         "cross_attention_pooling",
@@ -221,11 +336,14 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
     Raises:
       ValueError: a size that a parameter needs is None or no integer of at least 1.
     """
+    _check_biases(module, given)
     owner, shaped = OWNERS[module], {}
     arguments = variants.get(owner.function).arguments
-    for parameter in owner.parameters:
-        wanted = given[parameter.when] if parameter.when else True
-        owned = wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)
+    for parameter in (own.settled(given) for own in owner.parameters):
+        if not _has(parameter, given):
+            shaped.setdefault(parameter.name, None)
+            continue
+        owned = all(_is_wanted(parameter, given[name]) for name in parameter.when if "=" not in name)
         if not owned and arguments[parameter.name].optional:
             shaped[parameter.name] = None
             continue
@@ -234,6 +352,29 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
         shape = tuple(_size(module, parameter, axis, given) for axis in axes)
         shaped[parameter.name] = Shaped(parameter, axes, shape, owned)
     return shaped
+
+
+def _has(parameter, given):
+    """Whether the module is of a variant that has the parameter."""
+    asked = (condition.partition("=") for condition in parameter.when if "=" in condition)
+    return all(given[name] == value for name, _, value in asked)
+
+
+def _is_wanted(parameter, wanted):
+    """Whether an option asks for a parameter: a flag, a size, or the names of those that there are."""
+    if isinstance(wanted, (tuple, frozenset)):
+        return parameter.name in wanted
+    return wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)
+
+
+def _check_biases(module, given):
+    """Refuses names of biases that the module does not have."""
+    use_bias = given.get("use_bias", True)
+    if isinstance(use_bias, (bool, np.bool_)):
+        return
+    there = [p.name for p in OWNERS[module].parameters if "use_bias" in p.when and _has(p, given)]
+    if not isinstance(use_bias, (tuple, frozenset)) or not set(use_bias) <= set(there):
+        raise ValueError(f"{module}: `use_bias` is {use_bias!r}, needs True, False or a tuple of {', '.join(there)}")
 
 
 def _size(module, parameter, axis, given):
@@ -324,21 +465,25 @@ def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
 
     What partitioning wraps around a value (a Linen box, an NNX variable's metadata) stays around it.
     """
-    axes, over = shaped.axes, shaped.parameter.over
-    if not over:
-        return init(key, shaped.shape, dtype)
-    sizes = dict(zip(axes, shaped.shape, strict=True))
-    order = [*over, *(axis for axis in axes if axis not in over)]
-    fan_in, fan_out = (math.prod(sizes[axis] for axis in part) for part in (over, order[len(over) :]))
+    shape, first = shaped.shape, shaped.parameter.contracted(shaped.axes)
+    if not first:
+        return init(key, shape, dtype)
+    order = [*first, *(place for place in range(len(shape)) if place not in first)]
+    fan_in, fan_out = (math.prod(shape[place] for place in part) for part in (first, order[len(first) :]))
 
     def lay_out(flat):
-        value = jnp.reshape(flat, [sizes[axis] for axis in order])
-        return jnp.transpose(value, [order.index(axis) for axis in axes])
+        value = jnp.reshape(flat, [shape[place] for place in order])
+        return jnp.transpose(value, [order.index(place) for place in range(len(shape))])
 
     flat = init(key, (fan_in, fan_out), dtype)
     if isinstance(flat, nnx.VariableMetadata):
         return replace(flat, raw_value=lay_out(flat.raw_value))
     return jax.tree.map(lay_out, flat)
+
+
+def checked_variant(module: str, variant: str) -> str:
+    """``variant``; refuses one that the module does not have."""
+    return contract.checked_static(module, "variant", variant, variants.get(OWNERS[module].function).options["variant"])
 
 
 def check_rate(module: str, rate: float):

@@ -1,17 +1,15 @@
 """Pooling. Twin of :mod:`attnpool_ref.pooling`: an absent mask costs nothing, and keys are hardly ever projected."""
 
-import math
-
 import jax.numpy as jnp
-from jax import lax
 
-from attnpool_flax.attention import drop, from_heads, to_heads
+from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
-from attnpool_flax.normalizers import softmax
+from attnpool_flax.layers import normalized
+from attnpool_flax.multi_head import attended, queries_of_heads
+from attnpool_flax.normalizers import normalize
 from attnpool_flax.reductions import Dense
-from attnpool_flax.reductions.sums import weighted
+from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.rounding import power_of_two
-from attnpool_flax.scores import dot
 
 
 @implementation(as_they_come=("x",))
@@ -78,6 +76,8 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
     Array([2.], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
+    if weights is not None and weights.ndim == x.ndim:
+        return channel_average(DenseChannels(tokens), weights)
     if axis_name is not None and weights is not None:
         return tokens.average(tokens.kept(weights))
     return weighted_average(tokens, weights)
@@ -91,6 +91,20 @@ def weighted_average(tokens, weights):
     weights = weights / tokens.each(power_of_two(tokens.most_of(jnp.abs(weights))))  # the sum may overflow
     total = tokens.each(tokens.sum_of(weights))
     return tokens.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
+
+
+def channel_average(channels, weights):
+    """Averages under given weights of each channel, of tokens in any layout."""
+    x, weights = channels.kept(channels.x), channels.kept(weights)
+    if channels.axis_name is not None:  # no device knows the largest weight of all: products with x must not overflow
+        total, pooled = channels.sums(weights, weights * x)
+        return jnp.where(total == 0, 0, pooled / jnp.where(total == 0, 1, total))
+    largest = jnp.maximum(channels.largest(jnp.abs(weights)), 0)
+    weights = weights / channels.each(power_of_two(largest))  # the sum may overflow
+    (total,) = channels.sums(weights)
+    total = channels.each(total)
+    (pooled,) = channels.sums(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * x)
+    return channels.done(pooled)
 
 
 @implementation(as_they_come=("x",))
@@ -107,6 +121,8 @@ def attention_pooling(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
@@ -115,53 +131,51 @@ def attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys.
 
+    With another normaliser than the softmax, products are whole ones ("einsum").
+
     >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Dense(x, mask, implementation, precision, axis_name)
-    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier)
+    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
     return (pooled, weights) if return_weights else pooled
 
 
-def attention(tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier):
+def attention(
+    tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier, bias=None, normalizer="softmax"
+):
     """(pooled [..., d], weights) of tokens in any layout; the mean is the query if None.
 
-    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None.
+    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None; ``bias`` [..., L] is of the scores.
     """
     precision = tokens.precision
     if query is None:
         query = tokens.mean()
     query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
-    multiplier = None if dropout_multiplier is None else dropout_multiplier[..., None, :]
-    pooled, weights = tokens.softmax(query[..., None, :], multiplier)
+    multiplier, bias = (None if array is None else array[..., None, :] for array in (dropout_multiplier, bias))
+    if not isinstance(normalizer, str) or normalizer != "softmax":
+
+        def weigh(scores, mask):  # the caller's function sees no axis of queries
+            return normalize(scores[..., 0, :], None if mask is None else mask[..., 0, :], normalizer)[..., None, :]
+
+        pooled, weights, _ = tokens.weighed(query[..., None, :], weigh, None, bias, multiplier)
+    else:
+        pooled, weights = tokens.softmax(query[..., None, :], multiplier, bias=bias)
     return pooled[..., 0, :], weights[..., 0, :]
 
 
 def fold_query(query, query_kernel, key_kernel, norm, scale, precision):
     """The vector whose products with raw tokens are the scaled scores; ``norm`` as in :func:`attention`."""
     if norm is not None:
-        query = _layer_norm(query, *norm)
+        query = normalized(query, *norm)
     if query_kernel is not None:
         query = jnp.einsum("...d,dc->...c", query, query_kernel, precision=precision)
     query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
     if key_kernel is not None:
         query = jnp.einsum("...c,dc->...d", query, key_kernel, precision=precision)
     return query
-
-
-def _layer_norm(query, scale, bias, epsilon):
-    size = jnp.maximum(power_of_two(jnp.max(jnp.abs(query), -1, keepdims=True)), 1)  # squares of 1e20 overflow
-    centered = query / size - jnp.mean(query / size, -1, keepdims=True)
-    variance = jnp.mean(centered * centered, -1, keepdims=True)
-    constant = variance == 0  # epsilon / size**2 may be 0 as well
-    rest = lax.rsqrt(jnp.where(constant, 1, variance + epsilon / size / size))
-    query = centered * jnp.where(constant, size * lax.rsqrt(epsilon), rest)
-    lift = (1,) * (query.ndim - 1) + (-1,)
-    if scale is not None:
-        query = query * scale.reshape(lift)
-    return query if bias is None else query + bias.reshape(lift)
 
 
 @implementation(as_they_come=("x",))
@@ -171,14 +185,17 @@ def multi_head_attention_pooling(
     *,
     lengths=None,
     query,
-    query_kernel,
+    query_kernel=None,
     key_kernel,
     value_kernel,
-    out_kernel,
+    out_kernel=None,
     query_bias=None,
     key_bias=None,
     value_bias=None,
     out_bias=None,
+    scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
     axis_name=None,
@@ -187,9 +204,11 @@ def multi_head_attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), no token is ever projected.
 
-    The key kernel is folded into the queries, where the key bias cancels; the raw tokens are pooled for each head and
-    query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum to. Where so
-    many queries meet that projecting the tokens takes fewer operations, they are projected; never with ``axis_name``.
+    The key kernel is folded into the queries, where the key bias is one number for each; the raw tokens are pooled for
+    each head and query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum
+    to. Where so many queries meet that projecting the tokens takes fewer operations, they are projected; never with
+    ``axis_name``, which takes the normalisers "softmax" and "sigmoid". With another normaliser than the
+    softmax, products are whole ones ("einsum").
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention_pooling(
@@ -204,49 +223,8 @@ def multi_head_attention_pooling(
     Array([[2., 3.]], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
-    if axis_name is not None or folding_pays(query, key_kernel, value_kernel):
-        queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
-        attended, weights = attended_by_heads(tokens, queries, value_kernel, value_bias, dropout_multiplier)
-    else:
-        real = None if mask is None else mask[..., None, None, :]
-        values = tokens.clean()
-        queries = to_heads(query, query_kernel, query_bias, precision) * query_kernel.shape[-1] ** -0.5
-        keys = to_heads(values, key_kernel, None, precision)
-        weights = softmax(dot(jnp.reshape(queries, (1,) * (x.ndim - 2) + queries.shape), keys, precision), real)
-        applied = drop(weights, dropout_multiplier, real)
-        attended = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
-        if value_bias is not None:
-            bias = jnp.broadcast_to(value_bias[:, None], attended.shape)
-            attended = attended + jnp.sum(applied, -1, keepdims=True) * bias
-    result = from_heads(attended, out_kernel, out_bias, precision)
+    queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
+    kernels, biases = (key_kernel, value_kernel), (key_bias, value_bias)
+    found, weights = attended(tokens, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
+    result = from_heads(found, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
-
-
-def folding_pays(query, key_kernel, value_kernel):
-    """Whether pooling the raw tokens takes no more products a token than projecting them to keys and values."""
-    (queries, width), (heads, keys), values = query.shape, key_kernel.shape[1:], value_kernel.shape[-1]
-    folded = 2 * heads * queries * width
-    return folded <= heads * (width + queries) * (keys + values)
-
-
-def attended_by_heads(tokens, queries, value_kernel, value_bias, multiplier):
-    """(attended [..., H, n, c'], weights) of raw tokens in any layout under folded queries [H, n, d]."""
-    *heads, width = queries.shape
-    queries = jnp.reshape(queries, (1,) * (tokens.x.ndim - 2) + (math.prod(heads), width))
-    if multiplier is not None:
-        multiplier = jnp.reshape(multiplier, (*multiplier.shape[:-3], math.prod(heads), multiplier.shape[-1]))
-    pooled, weights, shares = tokens.softmax_with_shares(queries, multiplier)
-    pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *heads, a.shape[-1])) for a in (pooled, weights))
-    attended = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=tokens.precision)
-    if value_bias is not None:
-        shares = jnp.reshape(shares, attended.shape[:-1])[..., None]
-        attended = attended + shares * jnp.broadcast_to(value_bias[:, None], attended.shape)
-    return attended, weights
-
-
-def fold_queries(query, query_kernel, key_kernel, query_bias, precision):
-    """Learned queries [n, d] as [H, n, d]: their products with raw tokens are the scaled scores."""
-    heads = jnp.einsum("nd,dhc->hnc", query, query_kernel, precision=precision)
-    if query_bias is not None:
-        heads = heads + jnp.broadcast_to(query_bias[:, None, :], heads.shape)
-    return jnp.einsum("hnc,dhc->hnd", heads * heads.shape[-1] ** -0.5, key_kernel, precision=precision)

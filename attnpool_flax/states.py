@@ -16,12 +16,16 @@ from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import added, part_of
 
 
-def _pytree(*leaves):
-    """Makes a dataclass a pytree of these leaves; the name of its dtype is static (as a dtype, float64 would equal None)."""
-    return functools.partial(jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=["decided"])
+def pytree(*leaves, settings=()):
+    """Makes a dataclass a pytree of these leaves; its settings are static.
+
+    So is the name of its dtype (as a dtype, float64 would equal None).
+    """
+    static = [*settings, "decided"]
+    return functools.partial(jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=static)
 
 
-class _Decided:
+class Decided:
     """What all kinds have."""
 
     decided: str
@@ -47,9 +51,9 @@ def kinds():
 
 
 @kind
-@_pytree("sum", "rest", "count")
+@pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
-class MeanState(_Decided):
+class MeanState(Decided):
     """Of :func:`~attnpool_flax.streaming.mean_state`.
 
     Attributes:
@@ -83,9 +87,9 @@ class MeanState(_Decided):
 
 
 @kind
-@_pytree("extreme", "count", "real")
+@pytree("extreme", "count", "real")
 @dataclass(frozen=True, eq=False)
-class MaxState(_Decided):
+class MaxState(Decided):
     """Of :func:`~attnpool_flax.streaming.max_state`.
 
     Attributes:
@@ -133,9 +137,9 @@ def _larger_jvp(primals, tangents):
 
 
 @kind
-@_pytree("position", "token")
+@pytree("position", "token")
 @dataclass(frozen=True, eq=False)
-class FirstState(_Decided):
+class FirstState(Decided):
     """Of :func:`~attnpool_flax.streaming.first_state`.
 
     Attributes:
@@ -164,9 +168,9 @@ class FirstState(_Decided):
 
 
 @kind
-@_pytree("position", "token")
+@pytree("position", "token")
 @dataclass(frozen=True, eq=False)
-class LastState(_Decided):
+class LastState(Decided):
     """Of :func:`~attnpool_flax.streaming.last_state`.
 
     Attributes:
@@ -195,9 +199,9 @@ class LastState(_Decided):
 
 
 @kind
-@_pytree("size", "mass", "total", "total_rest", "sum", "rest")
+@pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class WeightedState(_Decided):
+class WeightedState(Decided):
     """Of :func:`~attnpool_flax.streaming.weighted_state`: sums in a unit that is a power of two.
 
     The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
@@ -232,19 +236,44 @@ class WeightedState(_Decided):
         ratios = [state.size / jnp.where(size == 0, 1, size) for state in both]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
         shares = [ratio * (part_of(s.mass) / part_of(mass)) for ratio, s in zip(ratios, both, strict=True)]
-        sums = added(*_scaled(both, [share[..., None] for share in shares]))
-        return WeightedState(size, mass, *added(*_totals(both, shares)), *sums)
+        sums = added(*_scaled(both, [self.beside(share) for share in shares]))
+        return type(self)(size, mass, *added(*_totals(both, shares)), *sums)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real or the weights cancel."""
-        total, pooled = (self.total + self.total_rest)[..., None], self.sum + self.rest
+        total, pooled = self.beside(self.total + self.total_rest), self.sum + self.rest
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
+
+    def beside(self, values):
+        """What the weights have, beside what the tokens have."""
+        return values[..., None]
 
 
 @kind
-@_pytree("top", "total", "total_rest", "sum", "rest")
+@pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class AttentionState(_Decided):
+class ChannelState(WeightedState):
+    """Of :func:`~attnpool_flax.streaming.weighted_state` with weights for each channel: as :class:`WeightedState`, [..., d] all.
+
+    Attributes:
+      size: [..., d].
+      mass: [..., d].
+      total: [..., d].
+      total_rest: [..., d].
+      sum: [..., d].
+      rest: [..., d].
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    def beside(self, values):
+        """What the weights have, beside what the tokens have."""
+        return values
+
+
+@kind
+@pytree("top", "total", "total_rest", "sum", "rest")
+@dataclass(frozen=True, eq=False)
+class AttentionState(Decided):
     """Of :func:`~attnpool_flax.streaming.attention_state`: an exponential average before its division.
 
     Attributes:
@@ -278,7 +307,7 @@ class AttentionState(_Decided):
 
 
 @kind
-@_pytree("top", "total", "total_rest", "sum", "rest")
+@pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class MultiHeadAttentionState(AttentionState):
     """Of :func:`~attnpool_flax.streaming.multi_head_attention_state`: as :class:`AttentionState`, for each query and head.

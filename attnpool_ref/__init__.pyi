@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeVar, overload
 
 import numpy as np
@@ -13,17 +13,49 @@ from attnpool_ref.states import MaxState as MaxState
 from attnpool_ref.states import MeanState as MeanState
 from attnpool_ref.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_ref.states import WeightedState as WeightedState
+from attnpool_ref.streaming.means import LogsumexpState as LogsumexpState
+from attnpool_ref.streaming.means import MinState as MinState
+from attnpool_ref.streaming.means import NoisyOrState as NoisyOrState
+from attnpool_ref.streaming.means import PowerMeanState as PowerMeanState
+from attnpool_ref.streaming.means import SoftmaxState as SoftmaxState
+from attnpool_ref.streaming.means import SumState as SumState
+from attnpool_ref.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
+from attnpool_ref.streaming.statistics import StatisticsState as StatisticsState
+from attnpool_ref.streaming.statistics import StdState as StdState
 
 _State = TypeVar(
-    "_State", MeanState, MaxState, FirstState, LastState, WeightedState, AttentionState, MultiHeadAttentionState
+    "_State",
+    MeanState,
+    MaxState,
+    FirstState,
+    LastState,
+    WeightedState,
+    AttentionState,
+    MultiHeadAttentionState,
+    SumState,
+    MinState,
+    NoisyOrState,
+    PowerMeanState,
+    LogsumexpState,
+    SoftmaxState,
+    StdState,
+    StatisticsState,
+    AttentiveStatisticsState,
 )
 
 __version__: Final[str]
 __all__ = [
     "lengths_to_mask",
+    "spans_to_mask",
+    "token_positions",
     "masked_softmax",
     "sparsemax",
     "entmax15",
+    "entmax",
+    "top_k_softmax",
+    "gumbel_softmax",
+    "masked_sigmoid",
+    "hardmax",
     "l2_normalize",
     "dot_score",
     "scaled_dot_score",
@@ -49,6 +81,19 @@ __all__ = [
     "weighted_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
+    "sum_pooling",
+    "min_pooling",
+    "quantile_pooling",
+    "top_k_pooling",
+    "noisy_or_pooling",
+    "power_mean_pooling",
+    "logsumexp_pooling",
+    "softmax_pooling",
+    "std_pooling",
+    "statistics_pooling",
+    "attentive_statistics_pooling",
+    "layer_norm",
+    "residual_feed_forward",
     "segment_mean_pooling",
     "segment_max_pooling",
     "segment_first_pooling",
@@ -56,6 +101,15 @@ __all__ = [
     "segment_weighted_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
+    "segment_sum_pooling",
+    "segment_min_pooling",
+    "segment_noisy_or_pooling",
+    "segment_power_mean_pooling",
+    "segment_logsumexp_pooling",
+    "segment_softmax_pooling",
+    "segment_std_pooling",
+    "segment_statistics_pooling",
+    "segment_attentive_statistics_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -80,6 +134,15 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "sum_state",
+    "min_state",
+    "noisy_or_state",
+    "power_mean_state",
+    "logsumexp_state",
+    "softmax_state",
+    "std_state",
+    "statistics_state",
+    "attentive_statistics_state",
     "merge_states",
     "finalize_state",
     "pad",
@@ -90,11 +153,30 @@ __all__ = [
 def lengths_to_mask(
     lengths: ArrayLike, max_length: int, *, side: Literal["right", "left"] = "right"
 ) -> NDArray[np.bool_]: ...
+def spans_to_mask(spans: ArrayLike, max_length: int, span_mask: ArrayLike | None = None) -> NDArray[np.bool_]: ...
+def token_positions(mask: ArrayLike) -> NDArray[Any]: ...
 def masked_softmax(
     scores: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, axis: int = -1
 ) -> NDArray[Any]: ...
 def sparsemax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def entmax15(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
+def entmax(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, alpha: ArrayLike = 1.5, axis: int = -1
+) -> NDArray[Any]: ...
+def top_k_softmax(scores: ArrayLike, mask: ArrayLike | None = None, *, k: int, axis: int = -1) -> NDArray[Any]: ...
+def gumbel_softmax(
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    *,
+    temperature: ArrayLike = 1.0,
+    hard: bool = False,
+    axis: int = -1,
+) -> NDArray[Any]: ...
+def masked_sigmoid(
+    scores: ArrayLike, mask: ArrayLike | None = None, *, normalize: bool = False, axis: int = -1
+) -> NDArray[Any]: ...
+def hardmax(scores: ArrayLike, mask: ArrayLike | None = None, *, axis: int = -1) -> NDArray[Any]: ...
 def l2_normalize(x: ArrayLike, *, axis: int = -1) -> NDArray[Any]: ...
 def dot_score(query: ArrayLike, key: ArrayLike) -> NDArray[Any]: ...
 def scaled_dot_score(query: ArrayLike, key: ArrayLike, *, scale: ArrayLike | None = None) -> NDArray[Any]: ...
@@ -127,7 +209,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -138,7 +221,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -149,7 +233,8 @@ def attend(
     mask: ArrayLike | None = None,
     *,
     lengths: ArrayLike | None = None,
-    normalizer: Literal["softmax", "sparsemax", "entmax15"] = "softmax",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -426,6 +511,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -443,6 +531,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -460,6 +551,9 @@ def attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -470,14 +564,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[False] = False,
 ) -> NDArray[Any]: ...
@@ -488,14 +586,18 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
@@ -506,17 +608,163 @@ def multi_head_attention_pooling(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def sum_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def min_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
+def quantile_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, q: ArrayLike = 0.5, *, lengths: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def top_k_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, k: int
+) -> NDArray[Any]: ...
+def noisy_or_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def power_mean_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+) -> NDArray[Any]: ...
+def logsumexp_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+) -> NDArray[Any]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def softmax_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def std_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> NDArray[Any]: ...
+def statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> NDArray[Any]: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def attentive_statistics_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def layer_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
+) -> NDArray[Any]: ...
+def residual_feed_forward(
+    x: ArrayLike,
+    kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_kernel: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    *,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    activation: Literal["gelu", "gelu_tanh", "relu", "geglu"] = "gelu",
+    epsilon: ArrayLike = 1e-06,
+) -> NDArray[Any]: ...
 def segment_mean_pooling(
     x: ArrayLike,
     segment_ids: ArrayLike,
@@ -573,6 +821,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -592,6 +842,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -611,6 +863,8 @@ def segment_attention_pooling(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: bool,
@@ -623,14 +877,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[False] = False,
@@ -643,14 +900,17 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
     indices_are_sorted: bool = False,
     return_weights: Literal[True],
@@ -663,15 +923,177 @@ def segment_multi_head_attention_pooling(
     mask: ArrayLike | None = None,
     *,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     value_kernel: ArrayLike,
-    out_kernel: ArrayLike,
+    out_kernel: ArrayLike | None = None,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
     value_bias: ArrayLike | None = None,
     out_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
     dropout_multiplier: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_sum_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_min_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_noisy_or_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_power_mean_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    epsilon: ArrayLike = 1e-06,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_logsumexp_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    mean: bool = True,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_softmax_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_std_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_attentive_statistics_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    context_ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
@@ -1058,6 +1480,7 @@ def attention_state(
     query_norm_bias: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-06,
     scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
 ) -> AttentionState: ...
 def multi_head_attention_state(
     x: ArrayLike,
@@ -1065,14 +1488,88 @@ def multi_head_attention_state(
     *,
     lengths: ArrayLike | None = None,
     query: ArrayLike,
-    query_kernel: ArrayLike,
+    query_kernel: ArrayLike | None = None,
     key_kernel: ArrayLike,
     query_bias: ArrayLike | None = None,
     key_bias: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
 ) -> MultiHeadAttentionState: ...
+def sum_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> SumState: ...
+def min_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MinState: ...
+def noisy_or_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NoisyOrState: ...
+def power_mean_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    p: ArrayLike = 3.0,
+    *,
+    lengths: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-06,
+) -> PowerMeanState: ...
+def logsumexp_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: ArrayLike = 1.0,
+    *,
+    lengths: ArrayLike | None = None,
+    mean: bool = True,
+) -> LogsumexpState: ...
+def softmax_state(
+    x: ArrayLike, mask: ArrayLike | None = None, scale: ArrayLike = 1.0, *, lengths: ArrayLike | None = None
+) -> SoftmaxState: ...
+def std_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> StdState: ...
+def statistics_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    ddof: ArrayLike = 0,
+    epsilon: ArrayLike = 0.0,
+) -> StatisticsState: ...
+def attentive_statistics_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    global_context: bool = False,
+    epsilon: ArrayLike = 0.0,
+) -> AttentiveStatisticsState: ...
 def merge_states(a: _State, b: _State) -> _State: ...
 def finalize_state(
-    state: MeanState | MaxState | FirstState | LastState | WeightedState | AttentionState | MultiHeadAttentionState,
+    state: MeanState
+    | MaxState
+    | FirstState
+    | LastState
+    | WeightedState
+    | AttentionState
+    | MultiHeadAttentionState
+    | SumState
+    | MinState
+    | NoisyOrState
+    | PowerMeanState
+    | LogsumexpState
+    | SoftmaxState
+    | StdState
+    | StatisticsState
+    | AttentiveStatisticsState,
     *,
     value_kernel: ArrayLike | None = None,
     out_kernel: ArrayLike | None = None,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.definition import definition
-from attnpool_ref.normalizers import entmax15, masked_softmax, sparsemax
+from attnpool_ref.normalizers import normalize
 from attnpool_ref.rounding import power_of_two
 from attnpool_ref.scores import (
     additive_score,
@@ -12,8 +12,6 @@ from attnpool_ref.scores import (
     scaled_dot_score,
     tanh_sum_score,
 )
-
-NORMALIZERS = {"softmax": masked_softmax, "sparsemax": sparsemax, "entmax15": entmax15}
 
 
 @definition
@@ -31,7 +29,10 @@ def attend(
       value: [..., m, v] values.
       mask: bool, broadcastable to [..., n, m], True = this query sees this value.
       lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
-      normalizer: "softmax", "sparsemax" or "entmax15".
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
+        (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. It gets the mask as a boolean array of the
+        scores' shape, and scores that are 0 at padding; what it returns there is dropped. JAX compiles once for each
+        function: keep one object.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights, which then no longer sum to 1.
       return_weights: also return the weights, as they are before dropout.
 
@@ -39,7 +40,8 @@ def attend(
       [..., n, v], and with ``return_weights`` the weights [..., n, m].
 
     Raises:
-      ValueError: shapes disagree, a float mask, an unknown normaliser.
+      ValueError: shapes disagree, a float mask, an unknown normaliser, a function whose weights have another shape
+        than its scores.
 
     Source:
       Vaswani et al. 2017, equation 1, for any scores.
@@ -48,7 +50,7 @@ def attend(
     array([[2.]])
     """
     value = np.where(np.any(mask, -2)[..., None], value, 0)
-    weights = NORMALIZERS[normalizer](scores, mask)
+    weights = normalize(scores, mask, normalizer)
     applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
     pooled = applied @ value
     return (pooled, weights) if return_weights else pooled
@@ -298,9 +300,9 @@ def multi_head_attention(
     mask = np.broadcast_to(mask, (*mask.shape[:-3], query_kernel.shape[1], *mask.shape[-2:]))
     query, key = _only_seen(query, key, np.any(mask, -3))
     value = np.where(np.any(mask, (-3, -2))[..., None], value, 0)
-    queries = _project_to_heads(query, query_kernel, query_bias)
-    keys = _project_to_heads(key, key_kernel, key_bias)
-    values = _project_to_heads(value, value_kernel, value_bias)
+    queries = project_to_heads(query, query_kernel, query_bias)
+    keys = project_to_heads(key, key_kernel, key_bias)
+    values = project_to_heads(value, value_kernel, value_bias)
     attended, weights = attend(
         scaled_dot_score(queries, keys), values, mask, dropout_multiplier=dropout_multiplier, return_weights=True
     )
@@ -308,7 +310,7 @@ def multi_head_attention(
     return (result, weights) if return_weights else result
 
 
-def _project_to_heads(x, kernel, bias):
+def project_to_heads(x, kernel, bias):
     """[..., L, d] by a kernel [d, H, c] to [..., H, L, c]."""
     heads = np.einsum("...ld,dhc->...hlc", x, kernel)
     return heads if bias is None else heads + bias[:, None, :]

@@ -11,13 +11,24 @@ import math
 import operator
 import re
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from attnpool_ref import arrays
-from attnpool_ref.language import INTEGERS, Equal, Excludes, MayBeEmpty, Needs, terms
+from attnpool_ref.language import (
+    INTEGERS,
+    Argument,
+    Equal,
+    Excludes,
+    MayBeEmpty,
+    Needs,
+    NotZero,
+    OrFunction,
+    arguments_of,
+    terms,
+)
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
@@ -42,6 +53,7 @@ class Call:
       dtype: the result's dtype, or None where integers alone decide nothing.
       targets: for each data array with batch axes, mask and stretched array the shape to which it broadcasts.
       limits: the largest length, for each argument that holds lengths.
+      arguments: the row's arguments, with the shapes that they may have in this call.
     """
 
     batch: tuple[int, ...]
@@ -49,6 +61,7 @@ class Call:
     dtype: np.dtype | None
     targets: dict[str, tuple[int, ...]]
     limits: dict[str, int]
+    arguments: dict[str, Argument] = field(default_factory=dict)
 
 
 @functools.cache
@@ -134,7 +147,7 @@ def resolve(row, values):
       TypeError: an argument is no numeric array, or is None and required.
       ValueError: any other disagreement with the row.
     """
-    name, arguments, given = row.name, row.arguments, {}
+    name, arguments, given = row.name, arguments_of(row, values), {}
     for key, argument in arguments.items():
         value = values[key]
         if value is None and argument.optional:
@@ -152,13 +165,13 @@ def resolve(row, values):
             normalize_axis(name, values[key], first.ndim)
     _check_company(row, values)
     batch = _batch(name, arguments, given)
-    sizes = _sizes(row, given, values)
+    sizes = _sizes(row, arguments, given, values, batch)
     targets, limits = {}, {}
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind == "data" and argument.batched:
-            own = value.shape[value.ndim - len(argument.own) :] if value.ndim else ()
-            targets[key] = batch + tuple(own)
+        if argument.kind in ("data", "index") and argument.batched:
+            rank = len(_own(_alternative(name, argument, value, batch)))
+            targets[key] = batch + tuple(value.shape[value.ndim - rank :] if value.ndim else ())
         elif argument.kind in ("mask", "stretch"):
             targets[key] = _check_broadcast(name, argument, value, batch, sizes)
         elif argument.kind == "int":
@@ -168,7 +181,7 @@ def resolve(row, values):
             targets[argument.mask] = full_shape(mask, batch, sizes)
             targets[key] = _check_counts(name, argument, value, batch, sizes)
             limits[key] = sizes[mask[-1]]
-    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits)
+    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits, arguments)
 
 
 def _refuse_floats(row, key, values):
@@ -221,6 +234,8 @@ def check_values(row, values, call):
                 raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
         elif argument.kind == "position" and _on_host(value) and int(value) < 0:
             raise ValueError(f"{row.name}: `{key}` has the value {int(value)}, needs at least 0")
+        elif argument.kind == "index" and _on_host(value):
+            _check_index(row, key, values, call)
         elif argument.kind == "segments" and _on_host(value) and np.size(value):
             low, high, count = int(np.min(value)), int(np.max(value)), call.sizes["num_segments"]
             if low < 0 or high >= count:
@@ -228,16 +243,28 @@ def check_values(row, values, call):
                 raise ValueError(
                     f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
                 )
+    for rule in row.relations:
+        if isinstance(rule, NotZero) and not values[rule.option]:
+            value = values[rule.argument]
+            if (_on_host(value) or isinstance(value, (int, float))) and np.any(np.equal(value, 0)):
+                raise ValueError(f"{row.name}: `{rule.argument}` has the value 0, needs `{rule.option}=True` there")
 
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
     """A static argument as a Python value, refused if it is not what the row allows, with the reason if there is one."""
+    if isinstance(allowed, OrFunction) and callable(value):
+        if getattr(type(value), "__hash__", None) is None:
+            raise ValueError(
+                f"{name}: `{key}` is a {type(value).__name__} without a hash, needs a function that has one"
+            )
+        return value
     if isinstance(allowed, tuple):
         if not isinstance(value, str) or value not in allowed:
-            reasons = [f": {reason}" for option, unlike, reason in refused if (option, unlike) == (key, value)]
-            raise ValueError(
-                f"{name}: `{key}` is {value!r}, needs one of {', '.join(map(repr, allowed))}{''.join(reasons)}"
-            )
+            kind = "a function" if callable(value) else value
+            reasons = [f": {reason}" for option, unlike, reason in refused if (option, unlike) == (key, kind)]
+            or_function = ", or a function (scores, mask) -> weights" if isinstance(allowed, OrFunction) else ""
+            names = ", ".join(map(repr, allowed))
+            raise ValueError(f"{name}: `{key}` is {value!r}, needs one of {names}{or_function}{''.join(reasons)}")
         return value
     needs = "True or False" if allowed == "flag" else "an integer"
     if getattr(value, "shape", None) == () and kind_of(getattr(value, "dtype", None)):
@@ -251,18 +278,35 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
     if allowed == "flag":
         if not isinstance(value, bool):
             raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}")
+        for option, unlike, reason in refused:
+            if (option, unlike) == (key, value):
+                raise ValueError(f"{name}: `{key}` is {value!r}, needs {not value!r}: {reason}")
         return value
     try:
         number = operator.index(value)
     except TypeError:
         raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}") from None
-    if isinstance(value, bool) or (allowed in ("size", "count") and number < 0):
-        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least 0")
+    least = {"size": 0, "count": 0, "positive": 1}.get(allowed)
+    if isinstance(value, bool) or (least is not None and number < least):
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least {least or 0}")
     return number
+
+
+def check_weights(normalizer, weights, shape):
+    """Refuses what a function in a normaliser's place returned, if it is no array of numbers of the scores' shape."""
+    name = getattr(normalizer, "__name__", type(normalizer).__name__)
+    refuse_non_numeric(name, "weights", weights)
+    if kind_of(weights.dtype) == "c":
+        raise ValueError(f"{name}: `weights` has dtype {weights.dtype}, needs real numbers")
+    if tuple(weights.shape) != tuple(shape):
+        raise ValueError(
+            f"{name}: `weights` has shape {axes_text(weights.shape)}, needs that of the scores, {axes_text(shape)}"
+        )
 
 
 def check_dtype(name, key, value, role="data"):
     """Raises a ValueError if an argument of this kind cannot have the dtype of ``value``."""
+    role = "mask" if role == "bool" and key not in _MEANING else role
     dtype, kind = value.dtype, kind_of(value.dtype)
     if role in ("mask", "bool") and kind in "fc":
         repair = f"; did you mean `{key} != 0`?" if role == "bool" else ""
@@ -287,6 +331,23 @@ def check_dtype(name, key, value, role="data"):
         raise ValueError(f"{name}: `weights` has dtype bool, needs numbers; did you mean `mask=`?")
 
 
+def _check_index(row, key, values, call):
+    """Refuses an index beyond `max_length`; what a mask on the host calls padding may hold anything, one elsewhere all."""
+    value, limit = values[key], values["max_length"]
+    for argument in row.arguments.values():
+        mask = values[argument.name]
+        if argument.kind == "mask" and mask is not None:
+            if not _on_host(mask):
+                return
+            real = np.broadcast_to(mask, call.targets[argument.name]).astype(bool)
+            value = np.broadcast_to(value, call.targets[key])[real]
+    if np.size(value):
+        low, high = int(np.min(value)), int(np.max(value))
+        if low < 0 or high >= limit:
+            wrong = low if low < 0 else high
+            raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to `max_length` - 1 = {limit - 1}")
+
+
 def _on_host(value):
     return isinstance(value, (np.ndarray, np.generic))
 
@@ -308,10 +369,12 @@ def _check_company(row, values):
             a, b = rule.first, rule.second
             if values[a] is not None and values[b] is not None:
                 raise ValueError(f"{row.name}: `{a}` and `{b}` are both given, needs at most one of them")
-        elif isinstance(rule, Needs):
+        elif isinstance(rule, Needs) and values[rule.argument] is not None and not rule.met(values):
             a, b = rule.argument, rule.option
-            if values[a] is not None and not values[b]:
-                raise ValueError(f"{row.name}: `{a}` is given without `{b}`; did you mean `{b}=True`?")
+            if rule.value:
+                raise ValueError(f"{row.name}: `{a}` is given with `{b}` {values[b]!r}, needs {rule.value!r}")
+            repair = f"; did you mean `{b}=True`?" if b in row.options else f", needs `{b}` as well"
+            raise ValueError(f"{row.name}: `{a}` is given without `{b}`{repair}")
 
 
 def _batch(name, arguments, given):
@@ -319,9 +382,11 @@ def _batch(name, arguments, given):
     batch, donor = (), None
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind != "data" or not argument.batched:
+        if argument.kind not in ("data", "index") or not argument.batched:
             continue
         rank = len(argument.own)
+        if len(argument.shapes) > 1:  # the data before it say how many batch axes there are
+            rank = len(_own(_alternative(name, argument, value, batch)))
         if value.ndim < max(rank, 1):
             raise ValueError(f"{name}: `{key}` has shape {axes_text(value.shape)}, needs {argument}")
         own = tuple(value.shape[: value.ndim - rank])
@@ -341,9 +406,9 @@ def _batch(name, arguments, given):
     return batch
 
 
-def _sizes(row, given, values):
+def _sizes(row, arguments, given, values, batch):
     """The size of each named axis, from the data and the parameters; disagreements are refused."""
-    sizes, owners, arguments = {key: values[key] for key in COUNTS if key in row.options}, {}, row.arguments
+    sizes, owners = {key: values[key] for key in COUNTS if key in row.options} | row.sizes, {}
     same = unions(row, values)
     may_be_0 = {rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)}
 
@@ -365,10 +430,9 @@ def _sizes(row, given, values):
     pending = []
     for key, value in given.items():
         argument = arguments[key]
-        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments"):
+        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index"):
             continue
-        axes = _alternative(row.name, argument, value)
-        own = [a for a in axes if a != "..."]
+        own = _own(_alternative(row.name, argument, value, batch))
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
                 settle(key, argument, value, axis, size)
@@ -414,13 +478,23 @@ def unions(row, values):
     return {axis: find(axis) for axis in same}
 
 
-def _alternative(name, argument, value):
-    """The alternative of the argument's shapes that fits the value's rank."""
-    for axes in argument.shapes:
-        own = len([a for a in axes if a != "..."])
-        if value.ndim == own or ("..." in axes and value.ndim >= max(own, 1)):
-            return axes
-    raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+def _alternative(name, argument, value, batch):
+    """The alternative of the argument's shapes that fits the value's rank beside the batch axes."""
+    shapes = argument.shapes
+    if argument.batched and len(shapes) > 1:
+        fitting = [axes for axes in shapes if value.ndim == len(_own(axes)) + len(batch)]
+        fitting += [axes for axes in shapes[:1] if value.ndim == len(_own(axes))]
+    else:
+        fitting = [axes for axes in shapes if value.ndim == len(_own(axes))]
+        fitting += [axes for axes in shapes if "..." in axes and value.ndim >= max(len(_own(axes)), 1)]
+    if not fitting:
+        raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+    return fitting[0]
+
+
+def _own(axes):
+    """The axes that are no batch axes."""
+    return [axis for axis in axes if axis != "..."]
 
 
 def _check_broadcast(name, argument, value, batch, sizes):

@@ -41,6 +41,8 @@ def definition(function=None, *, as_they_come=()) -> Any:  # the public types st
                 values[key] = value.astype(bool)
             elif argument.kind == "segments":
                 values[key] = value.astype(np.int64)
+            elif argument.kind == "index":
+                values[key] = np.broadcast_to(value.astype(np.int64), call.targets[key])
             elif not argument.integers:
                 value = value if key in as_they_come else value.astype(np.float64)
                 values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value

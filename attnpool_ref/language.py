@@ -7,9 +7,12 @@
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
+* ``weights?[..., L]|[..., L, d]``: the rank beside that of the other data says which; only the first may be shared.
+* ``p[]|[d]``: a number, which never widens the result, or a parameter of that shape, which may.
 * ``lengths:int[...]``: integers on some leading axes.
 * ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
   left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
+* ``spans:index[..., S, ends]``: integers below the option ``max_length``, with batch axes as data have them.
 * ``start:position[]``: an integer, traced, of at least 0.
 * ``segment_ids:segments[N]``: to which segment each token belongs, integers of exactly this shape, below the option
   ``num_segments``. Arrays with that axis, or with ``num_segments``, are data.
@@ -19,8 +22,12 @@
 
 * ``c=d unless x_kernel``, ``q=d if query_kernel``: two axes are one while an argument is absent, or present.
 * ``not mask with lengths``: two arguments exclude each other.
-* ``epsilon needs normalize_query``: an argument asks for an option.
+* ``epsilon needs normalize_query``: an argument asks for an option, or for another argument.
+* ``norm_scale needs activation=tanh``: an argument asks for one value of an option.
+* ``query[n, H, c] unless query_kernel``, ``kernel[d, 2f] if activation=geglu``: which of its shapes an argument has depends on
+  another argument, on an option or on its value; it has the others where the rule does not hold.
 * ``d may be 0``: a feature axis may be empty.
+* ``scale is not 0 unless mean``: a number that is 0 asks for an option; judged where its value is at hand, on the host.
 """
 
 import re
@@ -30,7 +37,7 @@ _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
-INTEGERS = ("int", "lengths", "position", "segments")
+INTEGERS = ("int", "lengths", "position", "segments", "index")
 KINDS = (*INTEGERS, "bool")
 """What may be written behind a colon."""
 
@@ -64,6 +71,11 @@ class Argument:
         return "..." in self.shapes[0]
 
     @property
+    def numeric(self):
+        """Whether it is a number, or one unless it is given as an array."""
+        return self.kind == "number" or (self.kind == "parameter" and self.shapes[0] == ())
+
+    @property
     def integers(self):
         """Whether it holds integers, whatever they count."""
         return self.kind in INTEGERS
@@ -82,6 +94,12 @@ class Argument:
     def own(self):
         """The axes of its first shape that are no batch axes."""
         return tuple(axis for axis in self.shapes[0] if axis != "...")
+
+
+class OrFunction(tuple):
+    """Names of which an option takes one; or a function, in the place of a name."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -104,10 +122,33 @@ class Excludes:
 
 @dataclass(frozen=True)
 class Needs:
-    """An argument is given only with an option."""
+    """An argument is given only with an option, with another argument, or with one value of an option."""
 
     argument: str
     option: str
+    value: str = ""
+
+    def met(self, values):
+        """Whether what it asks for is among the values, by name."""
+        found = values.get(self.option)
+        return found == self.value if self.value else found is not None and found is not False
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """An argument has one of its shapes if ``name`` is given, or has ``value`` (``present``), or if not; else the others."""
+
+    argument: str
+    axes: tuple[str, ...]
+    present: bool
+    name: str
+    value: str | None
+
+    def holds(self, values):
+        """Whether the argument has the shape in a call of these values, options among them."""
+        found = values.get(self.name)
+        there = found is not None and found is not False if self.value is None else found == self.value
+        return self.present == there
 
 
 @dataclass(frozen=True)
@@ -115,6 +156,14 @@ class MayBeEmpty:
     """A feature axis of size 0 is legal."""
 
     axis: str
+
+
+@dataclass(frozen=True)
+class NotZero:
+    """A number is 0 only with an option."""
+
+    argument: str
+    option: str
 
 
 def terms(axis):
@@ -174,16 +223,33 @@ def parse_rule(text):
         return Equal(match[1], match[2], match[3] == "if", tuple(match[4].split(" or ")))
     if match := re.fullmatch(r"not (\w+) with (\w+)", text):
         return Excludes(*match.groups())
-    if match := re.fullmatch(r"(\w+) needs (\w+)", text):
-        return Needs(*match.groups())
+    if match := re.fullmatch(r"(\w+) needs (\w+)(?:=(\w+))?", text):
+        return Needs(match[1], match[2], match[3] or "")
+    if match := re.fullmatch(r"(\w+)(\[[^\[\]]*\]) (if|unless) (\w+)(?:=(\w+))?", text):
+        return Shaped(match[1], _axes(match[2]), match[3] == "if", match[4], match[5])
     if match := re.fullmatch(r"(\w+'?) may be 0", text):
         return MayBeEmpty(match[1])
+    if match := re.fullmatch(r"(\w+) is not 0 unless (\w+)", text):
+        return NotZero(*match.groups())
     raise ValueError(f"the rule {text!r} is not understood")
 
 
 def exclusions(arguments):
     """The rules that need not be written: a mask and its lengths exclude each other."""
     return tuple(Excludes(a.mask, a.name) for a in arguments.values() if a.kind == "lengths")
+
+
+def arguments_of(row, values):
+    """The row's arguments with those of their shapes that they may have in a call of these values, options among them."""
+    found = row.arguments
+    for rule in row.relations:
+        if isinstance(rule, Shaped):
+            argument, holds = found[rule.argument], rule.holds(values)
+            shapes = tuple(axes for axes in argument.shapes if (axes == rule.axes) == holds)
+            shared = argument.batched and not any("..." in axes for axes in shapes)
+            kind = "parameter" if shared else argument.kind
+            found = found | {rule.argument: replace(argument, shapes=shapes, kind=kind)}
+    return found
 
 
 def check_names(rules, arguments, options):
@@ -195,7 +261,15 @@ def check_names(rules, arguments, options):
         elif isinstance(rule, Excludes):
             unknown = {rule.first, rule.second} - set(arguments)
         elif isinstance(rule, Needs):
+            unknown = {rule.argument} - set(arguments) | {rule.option} - set(options) - set(arguments)
+        elif isinstance(rule, NotZero):
             unknown = {rule.argument} - set(arguments) | {rule.option} - set(options)
+        elif isinstance(rule, Shaped):
+            unknown = {rule.argument, rule.name} - set(arguments) - set(options)
+            if not unknown and rule.axes not in arguments[rule.argument].shapes:
+                unknown = {f"[{', '.join(rule.axes)}]"}
+            if rule.value is not None and rule.value not in options.get(rule.name, ()):
+                unknown = unknown | {rule.value}
         else:
             unknown = {rule.axis} - axes
         if unknown:

@@ -38,6 +38,62 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
     return position < np.expand_dims(lengths, -1)
 
 
+@definition
+def spans_to_mask(spans, max_length, span_mask=None):
+    r"""Marks the slots of spans: one mask for each span, both ends in it.
+
+    .. math:: k_{sl} = [a_s \le l \le b_s]
+
+    A span that ends before it begins is empty. Slots are counted as indices are, padding too.
+
+    Args:
+      spans: integer [..., S, 2], first and last slot :math:`a, b` of each span, from 0 to ``max_length`` - 1.
+      max_length: size of the new axis, a Python integer.
+      span_mask: bool, broadcastable to [..., S], True = real; the others are empty, whatever their ends are.
+
+    Returns:
+      bool [..., S, max_length].
+
+    Raises:
+      ValueError: an end of a real span is negative, beyond the last slot or no integer.
+
+    Source:
+      Gardner et al. 2018 (AllenNLP), ``batched_span_select``, whose ends are inclusive.
+
+    >>> spans_to_mask([[0, 1], [2, 1]], 3)
+    array([[ True,  True, False],
+           [False, False, False]])
+    """
+    first, last, places = spans[..., :1], spans[..., 1:], np.arange(max_length)
+    return (first <= places) & (places <= last) & span_mask[..., None]
+
+
+@definition
+def token_positions(mask):
+    r"""Counts the real tokens: the rank of each among them, from 0, and -1 at padding.
+
+    .. math:: p_l = \sum_{i < l} k_i \text{ where } k_l, \text{ else } -1
+
+    Deleting a padded token changes no rank, on whichever side it is.
+
+    Args:
+      mask: bool [..., L], True = real.
+
+    Returns:
+      integer [..., L]; in JAX of its default integers.
+
+    Raises:
+      ValueError: a float mask.
+
+    Source:
+      Muennighoff 2022 (SGPT), section 3.2, whose position weights are these ranks and 1.
+
+    >>> token_positions([False, True, True, False, True])
+    array([-1,  0,  1, -1,  2])
+    """
+    return np.where(mask, np.cumsum(mask, -1) - 1, -1)
+
+
 def pad(sequences, *, length=None, side="right"):
     """Brings sequences of any lengths to one length, with a mask of what is real.
 

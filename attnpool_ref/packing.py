@@ -7,6 +7,7 @@ import numpy as np
 
 from attnpool_ref import variants
 from attnpool_ref.definition import definition
+from attnpool_ref.language import arguments_of
 
 _NEW = [
     inspect.Parameter("segment_ids", inspect.Parameter.POSITIONAL_OR_KEYWORD),
@@ -58,11 +59,11 @@ def each_segment(dense, example):
 
 def _of(row, values, own, s):
     """What one segment has of the arguments; ``own`` says which tokens are its."""
-    values = dict(values)
+    values, arguments = dict(values), arguments_of(row, values)
     for key, value in values.items():
-        if value is None or key not in row.arguments:
+        if value is None or key not in arguments:
             continue
-        (axes,) = (shape for shape in row.arguments[key].shapes if len(shape) == value.ndim)
+        axes = next(shape for shape in arguments[key].shapes if len(shape) == value.ndim)
         if "N" in axes:
             values[key] = np.compress(own, value, axes.index("N"))
         elif "num_segments" in axes:

@@ -4,11 +4,13 @@ import functools
 
 import numpy as np
 
-from attnpool_ref.attention import multi_head_attention
+from attnpool_ref.attention import attend, project_to_heads
 from attnpool_ref.blocks import over_tokens
 from attnpool_ref.definition import definition
-from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.layers import layer_norm
+from attnpool_ref.normalizers import normalize
 from attnpool_ref.rounding import power_of_two
+from attnpool_ref.scores import scaled_dot_score
 
 
 @definition(as_they_come=["x"])
@@ -140,13 +142,15 @@ def _token_at(x, mask, position):
 def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     r"""Averages the real tokens under given weights.
 
-    .. math:: o = \frac{\sum_{l : k_l} w_l x_l}{\sum_{l : k_l} w_l}
+    .. math:: o_c = \frac{\sum_{l : k_l} w_{lc} x_{lc}}{\sum_{l : k_l} w_{lc}}
 
-    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty.
+    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty, or
+    that channel of it where each has its own weights. What weights hold at padding is never read.
 
     Args:
       x: [..., L, d] tokens.
-      weights: [L] for all examples or [..., L]; None is uniform.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank beside that of x
+        says which. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 
@@ -162,11 +166,13 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     >>> weighted_pooling([[1.0], [4.0], [99.0]], [2.0, 1.0, 5.0], [True, True, False])
     array([2.])
     """
-    weights = np.where(mask, 1.0 if weights is None else weights, 0)
-    weights = weights / power_of_two(np.max(np.abs(weights), -1, keepdims=True, initial=0))  # the sum may overflow
-    total = np.sum(weights, -1, keepdims=True)
+    if weights is None or weights.ndim < x.ndim:
+        weights = np.where(mask, 1.0 if weights is None else weights, 0)[..., None]
+    weights = np.where(mask[..., None], weights, 0)
+    weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # the sum may overflow
+    total = np.sum(weights, -2, keepdims=True)
     weights = np.where(total == 0, 0, weights / np.where(total == 0, 1, total))
-    return _average(weights, x, mask)
+    return np.sum(weights * np.where(mask[..., None], x, 0), -2)
 
 
 def _average(weights, x, mask):
@@ -192,13 +198,15 @@ def attention_pooling(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
 ):
     r"""Averages the real tokens by how well they suit a query; without ``query`` nothing is learned.
 
     .. math:: o = \sum_l w_l x_l, \qquad
-              w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c}\Big)
+              w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l\Big)
 
     :math:`\hat q` is the query, or with ``normalize_query`` its layer normalisation
     :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens.
@@ -216,6 +224,9 @@ def attention_pooling(
       query_norm_bias: [d], :math:`\beta`, 0 if None.
       epsilon: :math:`\epsilon`, a number.
       scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      bias: broadcastable to [..., L], :math:`b`; does not decide the result's dtype, and may hold anything at padding.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
+        (scores, mask) -> weights, as in :func:`attend`. Packed tokens take "softmax" and "sigmoid" alone.
       dropout_multiplier: broadcastable to [..., L]; multiplies the weights.
       return_weights: also return the weights, as they are before dropout.
 
@@ -235,7 +246,10 @@ def attention_pooling(
     if query is None:
         query = mean_pooling(x, mask)
     normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
-    weights = masked_softmax(attention_scores(x, query, query_kernel, key_kernel, normalization, scale), mask)
+    scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
+    if bias is not None:
+        scores = scores + np.where(mask, bias, 0)
+    weights = normalize(scores, mask, normalizer)
     applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
     pooled = _average(applied, x, mask)
     return (pooled, weights) if return_weights else pooled
@@ -245,12 +259,7 @@ def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
     """The scores [..., L] of clean tokens under a query, in its normalisation (flag, scale, bias, epsilon)."""
     normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
     if normalize_query:
-        size = np.maximum(power_of_two(np.max(np.abs(query), -1, keepdims=True)), 1)  # squares of 1e200 overflow
-        centered = query / size - np.mean(query / size, -1, keepdims=True)
-        deviation = np.hypot(np.sqrt(np.mean(centered**2, -1, keepdims=True)), np.sqrt(epsilon) / size)
-        query = centered / deviation
-        query = query * (1 if query_norm_scale is None else query_norm_scale)
-        query = query + (0 if query_norm_bias is None else query_norm_bias)
+        query = layer_norm(query, query_norm_scale, query_norm_bias, epsilon=epsilon)
     if query_kernel is not None:
         query = query @ query_kernel
     key = x if key_kernel is None else x @ key_kernel
@@ -266,46 +275,54 @@ def multi_head_attention_pooling(
     *,
     lengths=None,
     query,
-    query_kernel,
+    query_kernel=None,
     key_kernel,
     value_kernel,
-    out_kernel,
+    out_kernel=None,
     query_bias=None,
     key_bias=None,
     value_bias=None,
     out_bias=None,
+    scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     return_weights=False,
 ):
     r"""Pools the real tokens by learned queries in several heads: one vector for each query.
 
-    .. math:: O = \sum_h \mathrm{softmax}_{l : k_l}\Big(\frac{Q_h K_h^\top}{\sqrt c}\Big) V_h W_o^h + b_o, \qquad
+    .. math:: O = \sum_h \mathrm{softmax}_{l : k_l}\Big(\frac{Q_h K_h^\top}{\sqrt c} + B_h\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = X W_k^h + b_k^h, \quad V_h = X W_v^h + b_v^h
 
-    The same numbers as :func:`multi_head_attention` with that query. The key bias adds the same to every score of a
-    head and query: it cancels and is not read. Where nothing is real the result is :math:`b_o`.
+    The same numbers as :func:`multi_head_attention` with that query. Without ``query_kernel`` the queries are given as
+    the heads take them; without ``out_kernel`` the result is what the heads attend to, side by side. The key bias adds
+    the same to every score of a head and query: where such a constant cancels ("softmax", "sparsemax", "entmax15",
+    "hardmax") it is not read. Where nothing is real the result is :math:`b_o`, or 0.
 
     Args:
       x: [..., L, d] tokens, :math:`X`.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
-      query: [n, d] learned queries, :math:`Q`.
-      query_kernel: [d, H, c], :math:`W_q`.
+      query: [n, q] learned queries, :math:`Q`, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
+      query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.
       value_kernel: [d, H, c'], :math:`W_v`.
-      out_kernel: [H, c', o], :math:`W_o`.
-      query_bias: [H, c], :math:`b_q`, or None.
+      out_kernel: [H, c', o], :math:`W_o`, or None.
+      query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
       key_bias: [H, c], :math:`b_k`, or None.
       value_bias: [H, c'], :math:`b_v`, or None.
-      out_bias: [o], :math:`b_o`, or None.
+      out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
+      scale: a number in place of :math:`1/\sqrt c`.
+      bias: broadcastable to [..., H, n, L], :math:`B`; does not decide the result's dtype.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attend` takes it.
       dropout_multiplier: broadcastable to [..., H, n, L]; multiplies the weights.
       return_weights: also return the weights, as they are before dropout.
 
     Returns:
-      [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+      [..., n, o], where o = Hc' without ``out_kernel``; and with ``return_weights`` the weights [..., H, n, L].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: shapes disagree, a float mask, an unknown normaliser, ``query_bias`` or ``out_bias`` without its kernel.
 
     Source:
       Vaswani et al. 2017, section 3.2.2, with learned queries.
@@ -322,18 +339,25 @@ def multi_head_attention_pooling(
     ... )
     array([[2., 3.]])
     """
-    return multi_head_attention(
-        query,
-        x,
-        x,
-        mask[..., None, :],
-        query_kernel=query_kernel,
-        key_kernel=key_kernel,
-        value_kernel=value_kernel,
-        out_kernel=out_kernel,
-        query_bias=query_bias,
-        value_bias=value_bias,
-        out_bias=out_bias,
+    x = np.where(mask[..., None], x, 0)
+    cancels = normalizer in ("softmax", "sparsemax", "entmax15", "hardmax")
+    queries = np.swapaxes(query, 0, 1) if query_kernel is None else project_to_heads(query, query_kernel, query_bias)
+    keys = project_to_heads(x, key_kernel, None if cancels else key_bias)
+    values = project_to_heads(x, value_kernel, value_bias)
+    scores = scaled_dot_score(np.broadcast_to(queries, (*keys.shape[:-2], *queries.shape[-2:])), keys, scale=scale)
+    if bias is not None:
+        scores = scores + np.where(mask[..., None, None, :], bias, 0)
+    attended, weights = attend(
+        scores,
+        values,
+        mask[..., None, None, :],
+        normalizer=normalizer,
         dropout_multiplier=dropout_multiplier,
-        return_weights=return_weights,
+        return_weights=True,
     )
+    if out_kernel is None:
+        attended = np.swapaxes(attended, -3, -2)
+        result = attended.reshape(*attended.shape[:-2], attended.shape[-2] * attended.shape[-1])
+    else:
+        result = np.einsum("...hnc,hco->...no", attended, out_kernel) + (0 if out_bias is None else out_bias)
+    return (result, weights) if return_weights else result

@@ -5,7 +5,7 @@ Each function is the dense one, segment by segment, and is made from it.
 
 import numpy as np
 
-from attnpool_ref import pairs, pooling
+from attnpool_ref import means, pairs, pooling, statistics
 from attnpool_ref.definition import as_array, definition
 from attnpool_ref.packing import each_segment
 from attnpool_ref.sequences import checked_packed, checked_sequences, sequence_arrays
@@ -81,6 +81,89 @@ segment_multi_head_attention_pooling = each_segment(
     array([[[2., 3.]],
     <BLANKLINE>
            [[9., 9.]]])
+    """,
+)
+
+segment_std_pooling = each_segment(
+    statistics.std_pooling,
+    """
+    >>> segment_std_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[1.],
+           [0.]])
+    """,
+)
+
+segment_statistics_pooling = each_segment(
+    statistics.statistics_pooling,
+    """
+    >>> segment_statistics_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[2., 1.],
+           [5., 0.]])
+    """,
+)
+
+segment_attentive_statistics_pooling = each_segment(
+    statistics.attentive_statistics_pooling,
+    """
+    >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
+    >>> segment_attentive_statistics_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, **kernels)
+    array([[2., 1.],
+           [5., 0.]])
+    """,
+)
+
+
+segment_sum_pooling = each_segment(
+    means.sum_pooling,
+    """
+    >>> segment_sum_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[4.],
+           [5.]])
+    """,
+)
+
+segment_min_pooling = each_segment(
+    means.min_pooling,
+    """
+    >>> segment_min_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[1.],
+           [5.]])
+    """,
+)
+
+segment_noisy_or_pooling = each_segment(
+    means.noisy_or_pooling,
+    """
+    >>> segment_noisy_or_pooling([[0.5], [0.25], [0.5]], [0, 1, 0], 2)
+    array([[0.75],
+           [0.25]])
+    """,
+)
+
+segment_power_mean_pooling = each_segment(
+    means.power_mean_pooling,
+    """
+    >>> segment_power_mean_pooling([[1.0], [5.0], [7.0]], [0, 1, 0], 2, p=2.0)
+    array([[5.],
+           [5.]])
+    """,
+)
+
+segment_logsumexp_pooling = each_segment(
+    means.logsumexp_pooling,
+    """
+    >>> segment_logsumexp_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
+    array([[2.],
+           [5.]])
+    """,
+)
+
+segment_softmax_pooling = each_segment(
+    means.softmax_pooling,
+    """
+    >>> segment_softmax_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
+    array([[2.],
+           [5.]])
     """,
 )
 

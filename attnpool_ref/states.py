@@ -152,12 +152,26 @@ class WeightedState(NamedTuple):
         mass = self.mass * ratios[0] + other.mass * ratios[1]
         shares = [r * (part_of(s.mass) / part_of(mass)) for r, s in zip(ratios, (self, other), strict=True)]
         total = self.total * shares[0] + other.total * shares[1]
-        return WeightedState(size, mass, total, self.sum * shares[0][..., None] + other.sum * shares[1][..., None])
+        pooled = self.sum * self.beside(shares[0]) + other.sum * self.beside(shares[1])
+        return type(self)(size, mass, total, pooled)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real or the weights cancel."""
-        total = self.total[..., None]
+        total = self.beside(self.total)
         return np.where(total == 0, 0 * self.sum, self.sum / np.where(total == 0, 1, total))
+
+    def beside(self, values):
+        """What the weights have, beside what the tokens have."""
+        return values[..., None]
+
+
+@kind
+class ChannelState(WeightedState):
+    """Of :func:`~attnpool_ref.streaming.weighted_state` with weights for each channel: ``size``, ``mass`` and ``total`` too are [..., d]."""
+
+    def beside(self, values):
+        """What the weights have, beside what the tokens have."""
+        return values
 
 
 def part_of(mass):

@@ -60,9 +60,15 @@ def test_shapes_that_are_not_understood_are_refused(shapes):
         ("c=z unless x_kernel", "z"),
         ("not mask with length", "length"),
         ("mask needs flags", "flags"),
+        ("x_kernel[d, c] if masks", "masks"),
+        ("x_kernel[c, d] if mask", r"\[c, d\]"),
+        ("x_kernel[d, c] if flag=yes", "yes"),
+        ("x_kernel[d c] if mask", "not understood"),
         ("scale needs flag", "scale"),
         ("z may be 0", "z"),
         ("d may be zero", "not understood"),
+        ("x_kernel needs kind=best", "kind"),
+        ("x_kernel[3d, c] if flags", "flags"),
     ],
 )
 def test_rules_that_are_not_understood_are_refused(rule, says):
@@ -73,12 +79,17 @@ def test_rules_that_are_not_understood_are_refused(rule, says):
 def test_rules_that_are_understood_are_objects():
     shapes = "x[..., L, d] mask?[..., L] lengths?:int[...] x_kernel?[d, c] -> [..., d]"
     rules = ["c=d unless x_kernel or mask", "d=c if x_kernel", "not mask with lengths", "mask needs flag", "d may be 0"]
+    rules += ["x_kernel needs flag=best", "mask needs x_kernel", "x_kernel[d, c] if flag", "x_kernel[d, c] unless mask"]
     assert row(shapes, *rules).relations == (
         language.Equal("c", "d", False, ("x_kernel", "mask")),
         language.Equal("d", "c", True, ("x_kernel",)),
         language.Excludes("mask", "lengths"),
         language.Needs("mask", "flag"),
         language.MayBeEmpty("d"),
+        language.Needs("mask", "x_kernel"),
+        language.Needs("x_kernel", "flag", "best"),
+        language.Shaped("x_kernel", ("d", "c"), True, "flag", None),
+        language.Shaped("x_kernel", ("d", "c"), False, "mask", None),
     )
 
 

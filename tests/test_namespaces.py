@@ -14,7 +14,8 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax import reductions
 from attnpool_ref import variants
-from attnpool_ref.language import Excludes, terms
+from attnpool_ref.conformance import cases
+from attnpool_ref.language import Excludes, arguments_of, terms
 
 NAMES = [row.name for row in variants.BY_NAME.values()]
 OWN = ["merge_states", "finalize_state", "pad", "pack", "unpack"]
@@ -121,8 +122,7 @@ def test_the_poolings_that_merge_states_take_an_axis_name_before_how_to_compute(
             taking[row.name] = parameters["axis_name"]
             rest = list(parameters)[list(parameters).index("axis_name") + 1 :]
             assert set(rest) <= {"implementation", "precision"}
-    kinds = "mean", "max", "first", "last", "weighted", "attention", "multi_head_attention", "cross_attention"
-    assert set(taking) == {f"{kind}_pooling" for kind in kinds}
+    assert set(taking) == {row.name for row in variants.VARIANTS if "mesh" in row.layouts}
     assert {(p.kind, p.default) for p in taking.values()} == {(inspect.Parameter.KEYWORD_ONLY, None)}
 
 
@@ -137,20 +137,30 @@ def heard_from(function, row, size):
 def calls_of(function, row, size=2):
     """Calls with every argument that goes together, all axes of one size or sums of it; one call for each name of each option."""
     excluded = {rule.second for rule in row.relations if isinstance(rule, Excludes)}
-    given = {}
-    for name, argument in row.arguments.items():
-        if name not in excluded:
-            shape = [
-                size if axis in ("...", "num_segments") else sum(size * number for number, _ in terms(axis))
-                for axis in argument.shapes[0]
-            ]
-            dtype = int if argument.integers else {"mask": bool, "bool": bool}.get(argument.kind, np.float32)
-            given[name] = jnp.ones(shape, dtype)
     choices = [{}]
     for name, allowed in row.options.items():
-        values = allowed if isinstance(allowed, tuple) else {"flag": (True,), "axis": (-1,)}.get(allowed, (size,))
+        values = (
+            {"flag": (row.takes(name, True),), "axis": (-1,)}.get(allowed, (size,))
+            if isinstance(allowed, str)
+            else allowed
+        )
         choices = [choice | {name: value} for choice in choices for value in values]
-    return [lambda choice=choice: function(**given, **choice) for choice in choices]
+    for choice in choices:
+        names = cases.legal(row, [name for name in row.arguments if name not in excluded], choice)
+        arguments = arguments_of(row, dict.fromkeys(names, True) | choice)
+        given = {name: ones(arguments[name], row.sizes, size) for name in names}
+        yield lambda given=given, choice=choice: function(**given, **choice)
+
+
+def ones(argument, sizes, size):
+    """An array for an argument, each of whose axes is of one size, or of a sum of it, or what the row says."""
+    shape = [
+        size
+        if axis in ("...", "num_segments")
+        else sum(sizes.get(symbol, size) * number for number, symbol in terms(axis))
+        for axis in argument.shapes[0]
+    ]
+    return jnp.ones(shape, int if argument.integers else {"mask": bool, "bool": bool}.get(argument.kind, np.float32))
 
 
 @every_row

@@ -111,7 +111,9 @@ def test_every_recipe_has_its_section():
     first_words = [recipe.split(":")[0] for recipe in RECIPES]
     assert first_words == [
         *("DVQA", "CTM", "MIAN", "MIAN", "NeurJudge"),
-        *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l"),
+        *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l", "Sums and means"),
+        *("x-vector", "Attentive statistics", "MHASTP"),
+        *("MAPHead", "timm", "CoCa", "CLIP", "PMA", "PMA", "V-JEPA", "AIM and CAPI", "SimPool, without its power"),
     ]
 
 

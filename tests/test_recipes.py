@@ -1,6 +1,7 @@
 """Systems that are one call: each recipe against the system as its source writes it, by loops over real tokens."""
 
 import chex
+import head_formulas
 import numpy as np
 import pytest
 from rounding import rounded
@@ -236,3 +237,172 @@ def test_d2ls_masked_softmax_and_sequence_mask(package, rng):
     assert_same(actual, expected)
     mask = package.lengths_to_mask(valid, LENGTH)
     assert np.array_equal(mask, [[True, True, False, False, False], [False] * 5])
+
+
+@PACKAGES
+def test_x_vectors_statistics(package, rng):
+    """Kaldi's deviation is biased, that of the torch ports is not; both of the real frames alone."""
+    x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
+    mask[0] = [True, True, False, True, False]
+    for ddof in (0, 1):
+        mask[1] = [True, True, True, True, False]
+        expected = [np.concatenate([t[m].mean(0), t[m].std(0, ddof=ddof)]) for t, m in zip(x, mask, strict=True)]
+        assert_same(package.statistics_pooling(x, mask, ddof=ddof), expected)
+
+
+def attentive_statistics(x, weights):
+    """Mean and deviation of one sequence under weights that sum to 1 for each feature."""
+    mean = (weights * x).sum(0)
+    return np.concatenate([mean, np.sqrt((weights * (x - mean) ** 2).sum(0))])
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+SPEAKERS = {
+    "Okabe": {},
+    "ECAPA as WeSpeaker": {"context_ddof": 1},
+    "ECAPA as SpeechBrain": {"context_ddof": 0},
+    "voxceleb_trainer": {},
+    "MHASTP": {},
+}
+
+
+@PACKAGES
+@pytest.mark.parametrize("system", SPEAKERS)
+def test_attentive_statistics_of_speaker_embedders(package, rng, system):
+    """Scores by the source's layers, batch normalisations with their statistics, as they are after training."""
+    x, mask, options = draw(rng, BATCH, LENGTH, 4), np.ones((BATCH, LENGTH), bool), SPEAKERS[system]
+    mask[1, [0, 3]] = False
+    kernel, bias = draw(rng, 12 if "ECAPA" in system else 4, HIDDEN), draw(rng, HIDDEN)
+    out, out_bias = draw(rng, HIDDEN, 4), draw(rng, 4)
+    gamma, beta, mean, variance = draw(rng, HIDDEN), draw(rng, HIDDEN), draw(rng, HIDDEN), 1 + draw(rng, HIDDEN) ** 2
+    norm_scale = np.float32(gamma / np.sqrt(variance)).astype(np.float64)
+    norm_bias = np.float32(beta - mean * norm_scale).astype(np.float64)
+    parameters = {"kernel": kernel, "bias": bias, "out_kernel": out, "out_bias": out_bias} | options
+    if "ECAPA" in system:
+        parameters["global_context"] = True
+    if "SpeechBrain" in system:
+        parameters |= {"norm_scale": norm_scale, "norm_bias": norm_bias, "epsilon": 1e-12}
+    if "vox" in system:
+        parameters |= {"activation": "relu", "out_kernel": norm_scale[:, None] * out}
+    if "Okabe" in system:
+        parameters |= {"out_kernel": out[:, 0], "out_bias": out_bias[0]}
+    expected = []
+    for t in (tokens[m] for tokens, m in zip(x, mask, strict=True)):
+        if "ECAPA" in system:
+            whole = [t.mean(0), t.std(0, ddof=options["context_ddof"])]
+            t_or_context = np.concatenate([t, *(np.broadcast_to(s, t.shape) for s in whole)], -1)
+        else:
+            t_or_context = t
+        hidden = t_or_context @ kernel + bias
+        if "SpeechBrain" in system:
+            hidden = np.tanh(norm_scale * relu(hidden) + norm_bias)
+        elif "vox" in system:
+            hidden = norm_scale * relu(hidden) + norm_bias
+        else:
+            hidden = np.tanh(hidden)
+        scores = hidden @ out + out_bias
+        weights = softmax((scores[:, :1] if "Okabe" in system else scores).T).T
+        expected.append(attentive_statistics(t, weights))
+    if system != "MHASTP":
+        assert_same(package.attentive_statistics_pooling(x, mask, **parameters), expected, 256)
+        return
+    expected = []
+    for t in (tokens[m] for tokens, m in zip(x, mask, strict=True)):
+        heads = []
+        for own in (slice(0, 2), slice(2, 4)):
+            weights = softmax((np.tanh(t[:, own] @ kernel[own] + bias) @ out[:, own]).T).T
+            heads.append(attentive_statistics(t[:, own], weights))
+        expected.append(np.concatenate(heads))
+    found = [
+        package.attentive_statistics_pooling(
+            x[..., own], mask, kernel=kernel[own], bias=bias, out_kernel=np.ascontiguousarray(out[:, own])
+        )
+        for own in (slice(0, 2), slice(2, 4))
+    ]
+    assert_same(np.concatenate(found, -1), expected, 256)
+
+
+SUMS = {
+    "mean_sqrt_len_tokens": (
+        lambda p, x, m: np.asarray(p.sum_pooling(x, m)) / np.sqrt(m.sum(-1))[:, None],
+        lambda x: x.sum(0) / np.sqrt(len(x)),
+    ),
+    "SPLADE": (
+        lambda p, x, m: p.max_pooling(np.log1p(np.maximum(x, 0)), m),
+        lambda x: np.log1p(np.maximum(x, 0)).max(0),
+    ),
+    "WELDON": (
+        lambda p, x, m: np.asarray(p.top_k_pooling(x, m, k=2)) - np.asarray(p.top_k_pooling(-x, m, k=1)),
+        lambda x: np.sort(x, 0)[-2:].mean(0) + x.min(0),
+    ),
+    "GGNN": (
+        lambda p, x, m: p.sum_pooling(np.tanh(x) / (1 + np.exp(-x)), m),
+        lambda x: (np.tanh(x) / (1 + np.exp(-x))).sum(0),
+    ),
+    "AutoPool": (
+        lambda p, x, m: p.softmax_pooling(x, m, np.float64([0, 1.5, -0.5])),
+        lambda x: (x * (e := np.exp(x * [0, 1.5, -0.5])) / e.sum(0)).sum(0),
+    ),
+    "DeeperGCN": (
+        lambda p, x, m: p.power_mean_pooling(x, m, 2.0, epsilon=1e-7),
+        lambda x: (np.clip(x, 1e-7, 100) ** 2).mean(0) ** 0.5,
+    ),
+    "PNA": (
+        lambda p, x, m: np.concatenate([getattr(p, f"{n}_pooling")(x, m) for n in ("mean", "max", "min")], -1),
+        lambda x: np.concatenate([x.mean(0), x.max(0), x.min(0)]),
+    ),
+    "p-norm": (
+        lambda p, x, m: m.sum(-1)[:, None] ** (1 / 3) * np.asarray(p.power_mean_pooling(np.abs(x), m, 3.0)),
+        lambda x: np.linalg.norm(x, 3, 0),
+    ),
+    "SimPool": (
+        lambda p, x, m: p.power_mean_pooling(x - np.asarray(p.min_pooling(x, m))[:, None], m, 1.25, epsilon=0),
+        lambda x: ((x - x.min(0)) ** 1.25).mean(0) ** (1 / 1.25),
+    ),
+}
+
+
+@PACKAGES
+def test_sums_means_and_maxima_under_other_names(package, rng):
+    """Each system by its source's formula; and the linear softmax, of one channel."""
+    x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
+    mask[:, 2:4] = True
+    for call, formula in SUMS.values():
+        assert_same(call(package, x, mask), [formula(own[real]) for own, real in zip(x, mask, strict=True)])
+    chances = np.abs(x[0, :, :1])
+    expected = (chances[mask[0]] ** 2).sum(0) / chances[mask[0]].sum(0)
+    assert_same(package.weighted_pooling(chances, chances[:, 0], mask[0]), expected)
+
+
+@PACKAGES
+def test_capis_probe(package, rng):
+    """Queries given to the heads, biases of keys and values, no output map, the mean over the queries."""
+    x, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
+    query, kernels = draw(rng, OTHER, HEADS, HEAD_WIDTH), [draw(rng, WIDTH, HEADS, HEAD_WIDTH) for _ in range(2)]
+    biases = [draw(rng, HEADS, HEAD_WIDTH) for _ in range(2)]
+    names = {"query": query, "key_kernel": kernels[0], "value_kernel": kernels[1]}
+    actual = head_formulas.capi(package, x, mask, **names, key_bias=biases[0], value_bias=biases[1])
+    expected = np.zeros((BATCH, HEADS, HEAD_WIDTH))
+    for b, h in np.ndindex(BATCH, HEADS):
+        keys, values = (x[b][mask[b]] @ k[:, h] + bias[h] for k, bias in zip(kernels, biases, strict=True))
+        expected[b, h] = np.mean(softmax(query[:, h] @ keys.T / np.sqrt(HEAD_WIDTH)) @ values, 0)
+    assert_same(actual, expected.reshape(BATCH, -1), 128)
+
+
+@PACKAGES
+def test_simpool_without_its_power(package, rng):
+    """The mean of the raw tokens asks the normalised ones, each head for its own columns of them."""
+    x, mask = draw(rng, BATCH, LENGTH, 2 * WIDTH), lengths(rng, BATCH, LENGTH)
+    kernels = {f"{part}_kernel": draw(rng, 2 * WIDTH, HEADS, WIDTH) for part in ("query", "key")}
+    actual = head_formulas.simpool(package, x, mask, **kernels)
+    expected = np.zeros((BATCH, HEADS, WIDTH))
+    for b, h in np.ndindex(BATCH, HEADS):
+        raw = x[b][mask[b]]
+        tokens = (raw - np.mean(raw, -1, keepdims=True)) / np.sqrt(np.var(raw, -1, keepdims=True) + 1e-6)
+        query = np.mean(raw, 0) @ kernels["query_kernel"][:, h]
+        weights = softmax((tokens @ kernels["key_kernel"][:, h]) @ query / np.sqrt(WIDTH))
+        expected[b, h] = weights @ tokens[:, h * WIDTH : (h + 1) * WIDTH]
+    assert_same(actual, expected.reshape(BATCH, -1), 128)

@@ -31,7 +31,12 @@ VALUES = {
     "value_bias": RNG.standard_normal((3, 2)).astype(np.float32),
     "out_bias": RNG.standard_normal(6).astype(np.float32),
 }
+NETWORK = {
+    "kernel": np.float32([[0.5, -1, 2], [1, 0.25, -0.5], [-2, 1, 1], [0.5, 1.5, -1]]),
+    "out_kernel": np.float32([[1, -2, 0.5, 1], [0.5, 1, -1, 2], [-1, 0.25, 1, -0.5]]),
+}
 MORE = {
+    "attentive_statistics_state": NETWORK,
     "first_state": {"start": 0},
     "last_state": {"start": 0},
     "attention_state": {"query": RNG.standard_normal(4).astype(np.float32)},
@@ -78,7 +83,7 @@ def test_a_chunk_without_a_real_token_is_the_unit_to_the_last_bit(package, name)
         state_of(package, name, np.full_like(X, np.nan), MASK & False),
         state_of(package, name, X[:, :0], MASK[:, :0]),
     ]
-    for x in (X,) if "attention" in name else (X, low):  # whose scores would be NaN
+    for x in (X,) if "attent" in name else (X, low):  # whose scores would be NaN
         state = state_of(package, name, x)
         for unit in empty:
             assert_same(package.merge_states(state, unit), state)
@@ -244,11 +249,11 @@ REFUSED = {
         ValueError,
         lambda p: p.finalize_state(p.mean_state(X), out_kernel=VALUES["out_kernel"]),
     ),
-    "finalize_state: `value_kernel` is given without `out_kernel`, needs both kernels or none": (
+    "finalize_state: `out_kernel` is given without `value_kernel`, needs `value_kernel` as well": (
         ValueError,
-        lambda p: p.finalize_state(heads(p), value_kernel=VALUES["value_kernel"]),
+        lambda p: p.finalize_state(heads(p), out_kernel=VALUES["out_kernel"]),
     ),
-    "finalize_state: `out_bias` is given without the kernels, needs `value_kernel` and `out_kernel`": (
+    "finalize_state: `out_bias` is given without `out_kernel`, needs `out_kernel` as well": (
         ValueError,
         lambda p: p.finalize_state(heads(p), out_bias=VALUES["out_bias"]),
     ),

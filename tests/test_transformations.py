@@ -32,7 +32,8 @@ class Example:
         self.row = row
         named = {title: (names, options) for title, names, options in cases.configurations(row)}
         names, options = named.get("fullest", named["smallest"])
-        self.case = cases.draw(row, "transformations", names, options | changed, (BATCH,), {"B": BATCH})
+        names, options = cases.legal(row, names, options | changed), options | changed
+        self.case = cases.draw(row, "transformations", names, options, (BATCH,), {"B": BATCH})
         self.arrays, self.call = arguments_of(self.case, getattr(attnpool_flax, row.name))
         self.split = [key for key, own in self.case.axes.items() if own and own[0] in ("...", "B")]
         self.has_batch = bool(self.split)

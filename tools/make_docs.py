@@ -13,6 +13,7 @@ from bugs.table import ERROR, NOTE, WRONG
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import names, variants
+from attnpool_ref.language import OrFunction
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
@@ -126,7 +127,7 @@ def _variant(row):
     facts = [f"* shapes: `{_plain(row.shapes)}`" + (", when it is finalized" if row.state else "")]
     if row.weights:
         facts.append(f"* `return_weights=True` adds: `{row.weights}`")
-    facts += [f"* `{key}`: {', '.join(f'`{v!r}`' for v in names)}" for key, names in _named_options(row)]
+    facts += [f"* `{key}`: {_choices(names)}" for key, names in _named_options(row)]
     facts.append(_in_jax(row.name))
     if row.module:
         facts.append(f"* Flax module: `{row.module}`")
@@ -163,6 +164,11 @@ def _section(name, facts):
             f"```pycon\n{example}\n```",
         ]
     )
+
+
+def _choices(names):
+    or_function = ["a function"] if isinstance(names, OrFunction) else []
+    return ", ".join([f"`{name!r}`" for name in names] + or_function)
 
 
 def _named_options(row):

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnpool_ref import variants
+from attnpool_ref.language import OrFunction
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_LINE = "# Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand."
-STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int"}
+STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int"}
 OF_JAX = {
     "axis_name": "str | tuple[str, ...] | None",
     "implementation": 'Literal["einsum", "tiles"] | None',
@@ -35,13 +36,13 @@ class Language:
 
 LANGUAGES = {
     "attnpool_ref": Language(
-        header="from collections.abc import Iterable\nfrom typing import Any, Final, Literal, TypeVar, overload\n\n"
+        header="from collections.abc import Callable, Iterable\nfrom typing import Any, Final, Literal, TypeVar, overload\n\n"
         "import numpy as np\nfrom numpy.typing import ArrayLike, NDArray",
         result="NDArray[Any]",
         mask_result="NDArray[np.bool_]",
     ),
     "attnpool_flax": Language(
-        header="from collections.abc import Iterable\nfrom typing import Any, Final, Literal, Protocol, TypeVar, overload\n\n"
+        header="from collections.abc import Callable, Iterable\nfrom typing import Any, Final, Literal, Protocol, TypeVar, overload\n\n"
         "import jax.typing\nfrom jax import Array\nfrom jax.lax import PrecisionLike",
         result="Array",
         mask_result="Array",
@@ -118,7 +119,7 @@ def _finalize(function, language):
 def _function(row, signature, language):
     if row.state:
         return _definition(row, signature, _kind(row))
-    pooled = _result(row.results, language.mask_result if row.family == "masks" else language.result)
+    pooled = _result(row.results, language.mask_result if row.name.endswith("_to_mask") else language.result)
     if not row.weights:
         return _definition(row, signature, pooled)
     both = f"tuple[{pooled}, {_result(row.weight_results, language.result)}]"
@@ -151,7 +152,10 @@ def _annotation(row, parameter, weights_annotation):
         return OF_JAX[parameter.name]
     if parameter.name in row.options:
         allowed = row.options[parameter.name]
-        return STATIC[allowed] if isinstance(allowed, str) else f"Literal[{', '.join(map(repr, allowed))}]"
+        if isinstance(allowed, str):
+            return STATIC[allowed]
+        or_function = " | Callable[[Any, Any], Any]" if isinstance(allowed, OrFunction) else ""
+        return f"Literal[{', '.join(map(repr, allowed))}]{or_function}"
     argument = row.arguments[parameter.name]
     return "ArrayLike | None" if argument.optional or parameter.default is None else "ArrayLike"
 

@@ -4,8 +4,11 @@ Sizes that stand in the data are read off those of the first call, as Linen does
 """
 
 from attnpool_flax.linen.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
+from attnpool_flax.linen.heads import AttentionalPooler, AttentionPool2d, MAPHead
+from attnpool_flax.linen.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
 from attnpool_flax.linen.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.linen.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
+from attnpool_flax.linen.probes import PMA, AttentiveProbe
 from attnpool_flax.linen.relations import FieldAttentionPool, LabelAttention, RelationVector
 from attnpool_flax.linen.scores import (
     AdditiveScore,
@@ -15,6 +18,7 @@ from attnpool_flax.linen.scores import (
     TanhSumScore,
     TrilinearScore,
 )
+from attnpool_flax.linen.statistics import AttentiveStatisticsPool
 
 __all__ = [  # in the order of the table
     "BilinearScore",
@@ -30,6 +34,15 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "PowerMeanPool",
+    "LogSumExpPool",
+    "SoftmaxPool",
+    "AttentiveStatisticsPool",
+    "MAPHead",
+    "AttentionalPooler",
+    "AttentionPool2d",
+    "PMA",
+    "AttentiveProbe",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

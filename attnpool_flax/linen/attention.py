@@ -204,14 +204,14 @@ class MultiHeadAttention(TokenWalker):
     """Parameters of :func:`attnpool_flax.multi_head_attention`.
 
     Owns ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c], ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o]
-    and, unless ``use_bias`` is False, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias``
+    and, as far as ``use_bias`` says, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias``
     [o]: the layouts of Flax's own attention.
 
     Attributes:
       num_heads: H, the number of heads.
       qkv_features: H·c, the width of all heads together; None is that of the queries.
       out_features: o, the width of the result; None is that of the queries.
-      use_bias: whether there are biases.
+      use_bias: whether there are biases; or a tuple of the names of those that there are.
       dropout_rate: of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
@@ -233,7 +233,7 @@ class MultiHeadAttention(TokenWalker):
     _: KW_ONLY
     qkv_features: int | None = None
     out_features: int | None = None
-    use_bias: bool = True
+    use_bias: bool | tuple[str, ...] = True
     dropout_rate: float = 0.0
     deterministic: bool | None = None
     dtype: Dtype | None = None

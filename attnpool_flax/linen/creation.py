@@ -1,6 +1,7 @@
 """How a Linen module comes by what the table says that it owns, and passes it on."""
 
 import dataclasses
+import functools
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -20,12 +21,12 @@ from attnpool_flax.parameters import (
 
 
 class TokenWalker(nn.Module):
-    """A module with the field ``implementation``, checked when the module is made, as in NNX; so are its options."""
+    """A module whose fields ``implementation`` and ``axis_name``, and its options, are checked when it is made, as in NNX."""
 
     def __post_init__(self):
         super().__post_init__()
         name = next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in OWNERS)  # a subclass: its parent's
-        check_implementation(name, _fields(self)["implementation"])
+        check_implementation(name, _fields(self).get("implementation"))
         check_axis_name(name, _fields(self).get("axis_name"))
         check_options(name, _fields(self))
 
@@ -45,7 +46,12 @@ def values(module, name, sizes, **initializers):
             passed[key] = None
         elif shaped.owned:
             init = (FIXED | initializers)[shaped.parameter.init]
-            passed[key] = cast(module.param(key, initialize, shaped, init, module.param_dtype), module.dtype)
+            if shaped.parameter.frozen:
+                made = functools.partial(initialize, None, shaped, init, module.param_dtype)
+                value = module.variable("batch_stats", key, made).value
+            else:
+                value = module.param(key, initialize, shaped, init, module.param_dtype)
+            passed[key] = cast(value, module.dtype)
         else:  # the function needs one, and gets zeros
             passed[key] = jnp.zeros(shaped.shape, module.dtype or module.param_dtype)
     return passed

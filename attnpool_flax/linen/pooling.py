@@ -1,6 +1,8 @@
 """Pooling with parameters of its own. For Linen models."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY
+from typing import Any
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.layouts import in_layout
 from attnpool_flax.linen.creation import TokenWalker, multiplier, values
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features, read_sizes
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast, head_features, read_sizes
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
@@ -71,6 +73,7 @@ class AttentionPool(TokenWalker, kw_only=True):
       normalize_query: apply layer normalisation to the query, before its kernel.
       epsilon: of the layer normalisation.
       scale: a number in place of 1/sqrt(c); c is d without kernels.
+      normalizer: a name, or a function (scores, mask) -> weights, as the function takes it.
       dropout_rate: of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
@@ -94,6 +97,7 @@ class AttentionPool(TokenWalker, kw_only=True):
     normalize_query: bool = False
     epsilon: float = 1e-6
     scale: float | None = None
+    normalizer: str | Callable[[Any, Any], Any] = "softmax"
     dropout_rate: float = 0.0
     deterministic: bool | None = None
     dtype: Dtype | None = None
@@ -148,6 +152,7 @@ class AttentionPool(TokenWalker, kw_only=True):
             normalize_query=self.normalize_query,
             epsilon=self.epsilon,
             scale=self.scale,
+            normalizer=self.normalizer,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, x=x),
             return_weights=return_weights,
             implementation=self.implementation,
@@ -160,7 +165,7 @@ class MultiHeadAttentionPool(TokenWalker):
     """Parameters of :func:`attnpool_flax.multi_head_attention_pooling`.
 
     Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    ``out_kernel`` [H, c, o] and, unless ``use_bias`` is False, ``query_bias`` [H, c], ``key_bias`` [H, c],
+    ``out_kernel`` [H, c, o] and, as far as ``use_bias`` says, ``query_bias`` [H, c], ``key_bias`` [H, c],
     ``value_bias`` [H, c], ``out_bias`` [o].
 
     Attributes:
@@ -168,7 +173,10 @@ class MultiHeadAttentionPool(TokenWalker):
       num_queries: n, the number of learned queries.
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
-      use_bias: whether there are biases.
+      use_bias: whether there are biases; or a tuple of the names of those that there are.
+      scale: a number in place of 1/sqrt(c).
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attnpool_flax.attend`
+        takes it.
       dropout_rate: of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
@@ -194,7 +202,9 @@ class MultiHeadAttentionPool(TokenWalker):
     num_queries: int = 1
     qkv_features: int | None = None
     out_features: int | None = None
-    use_bias: bool = True
+    use_bias: bool | tuple[str, ...] = True
+    scale: float | None = None
+    normalizer: Normalizer = "softmax"
     dropout_rate: float = 0.0
     deterministic: bool | None = None
     dtype: Dtype | None = None
@@ -253,6 +263,8 @@ class MultiHeadAttentionPool(TokenWalker):
         return pool(
             cast(x, self.dtype),
             mask=mask,
+            scale=self.scale,
+            normalizer=self.normalizer,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, x=x),
             return_weights=return_weights,
             implementation=self.implementation,

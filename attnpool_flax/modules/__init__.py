@@ -5,8 +5,11 @@ Each module calls one function of this package and stands in the file of its fam
 """
 
 from attnpool_flax.modules.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
+from attnpool_flax.modules.heads import AttentionalPooler, AttentionPool2d, MAPHead
+from attnpool_flax.modules.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
 from attnpool_flax.modules.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
+from attnpool_flax.modules.probes import PMA, AttentiveProbe
 from attnpool_flax.modules.relations import FieldAttentionPool, LabelAttention, RelationVector
 from attnpool_flax.modules.scores import (
     AdditiveScore,
@@ -16,6 +19,7 @@ from attnpool_flax.modules.scores import (
     TanhSumScore,
     TrilinearScore,
 )
+from attnpool_flax.modules.statistics import AttentiveStatisticsPool
 
 __all__ = [  # in the order of the table
     "BilinearScore",
@@ -31,6 +35,15 @@ __all__ = [  # in the order of the table
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
+    "PowerMeanPool",
+    "LogSumExpPool",
+    "SoftmaxPool",
+    "AttentiveStatisticsPool",
+    "MAPHead",
+    "AttentionalPooler",
+    "AttentionPool2d",
+    "PMA",
+    "AttentiveProbe",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

@@ -267,7 +267,7 @@ class MultiHeadAttention(nnx.Module):
     """Parameters of :func:`attnpool_flax.multi_head_attention`.
 
     Owns ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c], ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o]
-    and, unless ``use_bias`` is False, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias``
+    and, as far as ``use_bias`` says, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias``
     [o]: the layouts of Flax's own attention.
 
     Args:
@@ -277,7 +277,7 @@ class MultiHeadAttention(nnx.Module):
       value_features: v, the width of the values; None is that of the keys.
       qkv_features: H·c, the width of all heads together; None is that of the queries.
       out_features: o, the width of the result; None is that of the queries.
-      use_bias: whether there are biases.
+      use_bias: whether there are biases; or a tuple of the names of those that there are.
       dropout_rate: of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
@@ -312,7 +312,7 @@ class MultiHeadAttention(nnx.Module):
         value_features: int | None = None,
         qkv_features: int | None = None,
         out_features: int | None = None,
-        use_bias: bool = True,
+        use_bias: bool | tuple[str, ...] = True,
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,

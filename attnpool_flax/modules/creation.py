@@ -7,6 +7,7 @@ from attnpool_flax.implementation import check_implementation
 from attnpool_flax.meshes import check_axis_name
 from attnpool_flax.parameters import (
     FIXED,
+    UNDRAWN,
     cast,
     check_options,
     check_rate,
@@ -36,11 +37,12 @@ def create(module, name, rngs, **initializers):
         if shaped is None or not shaped.owned:
             continue
         kind, random = shaped.parameter.init, None
-        if kind not in FIXED:
+        if kind not in UNDRAWN:
             if rngs is None:
                 raise ValueError(f"{name}: `{key}` needs `rngs`")
             random = rngs.params()
-        setattr(module, key, nnx.Param(initialize(random, shaped, (FIXED | initializers)[kind], module.param_dtype)))
+        value = initialize(random, shaped, (FIXED | initializers)[kind], module.param_dtype)
+        setattr(module, key, (nnx.BatchStat if shaped.parameter.frozen else nnx.Param)(value))
 
 
 def values(module, name, **data):

@@ -1,12 +1,15 @@
 """Pooling with parameters of its own."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.layouts import in_layout
 from attnpool_flax.modules.creation import create, create_dropout, multiplier, values
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast, head_features
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
@@ -81,6 +84,7 @@ class AttentionPool(nnx.Module):
       normalize_query: apply layer normalisation to the query, before its kernel.
       epsilon: of the layer normalisation.
       scale: a number in place of 1/sqrt(c); c is d without kernels.
+      normalizer: a name, or a function (scores, mask) -> weights, as the function takes it.
       dropout_rate: of the attention weights, in [0, 1].
       dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
@@ -112,6 +116,7 @@ class AttentionPool(nnx.Module):
         normalize_query: bool = False,
         epsilon: float = 1e-6,
         scale: float | None = None,
+        normalizer: str | Callable[[Any, Any], Any] = "softmax",
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
@@ -127,6 +132,7 @@ class AttentionPool(nnx.Module):
         self.normalize_query = normalize_query
         self.epsilon = epsilon
         self.scale = scale
+        self.normalizer = normalizer
         self.dropout_rate = dropout_rate
         self.dtype = dtype
         self.param_dtype = param_dtype
@@ -178,6 +184,7 @@ class AttentionPool(nnx.Module):
             normalize_query=self.normalize_query,
             epsilon=self.epsilon,
             scale=self.scale,
+            normalizer=self.normalizer,
             dropout_multiplier=multiplier(self, "AttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
             implementation=self.implementation,
@@ -190,7 +197,7 @@ class MultiHeadAttentionPool(nnx.Module):
     """Parameters of :func:`attnpool_flax.multi_head_attention_pooling`.
 
     Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    ``out_kernel`` [H, c, o] and, unless ``use_bias`` is False, ``query_bias`` [H, c], ``key_bias`` [H, c],
+    ``out_kernel`` [H, c, o] and, as far as ``use_bias`` says, ``query_bias`` [H, c], ``key_bias`` [H, c],
     ``value_bias`` [H, c], ``out_bias`` [o].
 
     Args:
@@ -199,7 +206,10 @@ class MultiHeadAttentionPool(nnx.Module):
       num_queries: n, the number of learned queries.
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
-      use_bias: whether there are biases.
+      use_bias: whether there are biases; or a tuple of the names of those that there are.
+      scale: a number in place of 1/sqrt(c).
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attnpool_flax.attend`
+        takes it.
       dropout_rate: of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
@@ -235,7 +245,9 @@ class MultiHeadAttentionPool(nnx.Module):
         num_queries: int = 1,
         qkv_features: int | None = None,
         out_features: int | None = None,
-        use_bias: bool = True,
+        use_bias: bool | tuple[str, ...] = True,
+        scale: float | None = None,
+        normalizer: Normalizer = "softmax",
         dropout_rate: float = 0.0,
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
@@ -254,6 +266,8 @@ class MultiHeadAttentionPool(nnx.Module):
         self.out_features = in_features if out_features is None else out_features
         self.head_features = head_features("MultiHeadAttentionPool", num_heads, self.qkv_features)
         self.use_bias = use_bias
+        self.scale = scale
+        self.normalizer = normalizer
         self.dropout_rate = dropout_rate
         self.dtype = dtype
         self.param_dtype = param_dtype
@@ -302,6 +316,8 @@ class MultiHeadAttentionPool(nnx.Module):
         return pool(
             cast(x, self.dtype),
             mask=mask,
+            scale=self.scale,
+            normalizer=self.normalizer,
             dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, rngs, x=x),
             return_weights=return_weights,
             implementation=self.implementation,

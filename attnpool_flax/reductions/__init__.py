@@ -4,6 +4,7 @@ A pooling says which score and which reduction, :class:`Dense` which tokens belo
 are walked. Each reduction is a commutative monoid with a state, so that parts can be walked apart and merged.
 """
 
+from attnpool_flax.reductions.columns import DenseColumns, PackedColumns, exponentials
 from attnpool_flax.reductions.dense import Dense
 from attnpool_flax.reductions.implementations import (
     IMPLEMENTATIONS,
@@ -15,17 +16,22 @@ from attnpool_flax.reductions.implementations import (
     varies,
 )
 from attnpool_flax.reductions.mesh import names_of
+from attnpool_flax.reductions.moments import moments
 from attnpool_flax.reductions.packed import Packed
 from attnpool_flax.reductions.together import softmax_together, summed_together
 
 __all__ = [
     "IMPLEMENTATIONS",
     "Dense",
+    "DenseColumns",
     "Packed",
+    "PackedColumns",
     "chosen",
     "chosen_for_units",
+    "exponentials",
     "in_forward_mode",
     "listening",
+    "moments",
     "names_of",
     "record",
     "softmax_together",

@@ -9,7 +9,7 @@ from jax import lax
 
 from attnpool_flax.recomputing import recomputed
 from attnpool_flax.reductions import extreme, mutual, softmax, sums
-from attnpool_flax.reductions.implementations import alike, chosen
+from attnpool_flax.reductions.implementations import alike, chosen, record
 from attnpool_flax.reductions.mesh import PositionState, SumState, names_of, over_mesh
 
 
@@ -74,29 +74,54 @@ class Dense:
         x = self.x.astype(self.dtype)
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
 
-    def softmax(self, queries, multiplier=None, scored=None):
+    def softmax(self, queries, multiplier=None, scored=None, bias=None):
         """Averages under the softmax of the products with queries [..., h, d].
 
         Args:
           queries: in the computing dtype, scaled.
           multiplier: [..., h, L] of the weights that are averaged under, or None.
           scored: bool [...], or None: where it is False, all scores are 0, whatever the tokens hold.
+          bias: [..., h, L], added to the products, or None.
 
         Returns:
           (pooled [..., h, d], weights [..., h, L]).
         """
-        scores, state, batch = self.scored(queries, multiplier, scored)
+        scores, state, batch = self.scored(queries, multiplier, scored, bias)
         (state,) = over_mesh([state], self.axis_name)
         return self.averages(scores, state, batch)[:2]
 
-    def softmax_with_shares(self, queries, multiplier=None):
+    def softmax_with_shares(self, queries, multiplier=None, bias=None):
         """As :meth:`softmax`, with [..., h]: what the weights that are averaged under sum to."""
-        scores, state, batch = self.scored(queries, multiplier)
+        scores, state, batch = self.scored(queries, multiplier, None, bias)
         (state,) = over_mesh([state], self.axis_name)
         pooled, weights, shares = self.averages(scores, state, batch)
         if shares is None:
             shares = self.sum_of(weights if multiplier is None else weights * self.kept(multiplier))
         return pooled, weights, shares
+
+    def weighed(self, queries, normalize, offsets=None, bias=None, multiplier=None):
+        """Sums under other weights than a softmax's, by whole products.
+
+        Args:
+          queries: [..., h, d], in the computing dtype, scaled.
+          normalize: from scores [..., h, L] and their mask to weights; over a mesh one that looks at each score by itself.
+          offsets: [..., h], added to their products with the tokens, or None.
+          bias: [..., h, L], added as well, or None.
+          multiplier: [..., h, L] of the weights, or None.
+
+        Returns:
+          (pooled [..., h, d], weights [..., h, L], what the weights that are summed under add up to [..., h]).
+        """
+        record("einsum")
+        x, mask = self.clean(), None if self.mask is None else self.mask[..., None, :]
+        scores = jnp.einsum("...ld,...hd->...hl", x, queries, precision=self.precision)
+        for more in (None if offsets is None else offsets[..., None], None if bias is None else self.kept(bias)):
+            scores = scores if more is None else scores + more
+        weights = normalize(scores, mask)
+        taken = weights if multiplier is None else weights * self.kept(multiplier)
+        local = SumState(sums.weighted(taken, x, self.precision), jnp.sum(taken, -1))
+        (state,) = over_mesh([local], self.axis_name)
+        return state.sum, weights, state.weight
 
     def averages(self, scores, state, batch):
         """(pooled, weights, shares) of what :meth:`scored` gave, of all devices; no shares where the weights say it."""
@@ -104,26 +129,28 @@ class Dense:
         pooled = self._spread(softmax.finalize(state), batch)
         return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
 
-    def softmax_state(self, queries):
+    def softmax_state(self, queries, bias=None):
         """The :class:`~softmax.SoftmaxState` with the batch axes, of the products with queries [..., h, d], scaled."""
-        _, state, batch = self.scored(queries)
+        _, state, batch = self.scored(queries, bias=bias)
         return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
 
-    def scored(self, queries, multiplier=None, scored=None):
+    def scored(self, queries, multiplier=None, scored=None, bias=None):
         """(scores, state of this device, batch axes) of all examples after each other; with a mesh axis the shares as well."""
-        batch = self._batch((queries, 2), (multiplier, 2))
-        if multiplier is not None:
-            multiplier = self._flat(jnp.swapaxes(multiplier, -1, -2), 2, batch)
+        batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
+        multiplier, bias = (
+            None if array is None else self._flat(jnp.swapaxes(array, -1, -2), 2, batch) for array in (multiplier, bias)
+        )
         arrays = alike(
             self.x,
             self._flat(self.mask, 1, batch),
             self._flat(scored, 0),
             self._flat(queries, 2),
             multiplier,
+            bias,
         )
         walk: Any = softmax.tiled
         if not self._tiles(arrays[0], arrays[3]):
-            walk = self._whole(softmax.plain, 5)
+            walk = self._whole(softmax.plain, 6)
         scores, state = walk(*arrays, self.precision)
         if self.axis_name is not None:
             state = softmax.with_shares(state, scores, arrays[1], arrays[4])

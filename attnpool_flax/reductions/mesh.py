@@ -67,6 +67,14 @@ def over_mesh(states, axis_name) -> Any:
     return [_merged(state, top, [next(sums) for _ in parts]) for state, top, parts in merged]
 
 
+def everywhere(operation, arrays, rank, axis_name):
+    """The sums (``lax.psum``) or maxima (``lax.pmax``) over the mesh of arrays with so many batch axes, in one collective.
+
+    None as a name leaves them as they are.
+    """
+    return arrays if axis_name is None else _collective(operation, arrays, rank, names_of(axis_name))
+
+
 def _batch_rank(state):
     if isinstance(state, PositionState):
         return state.rank.ndim

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from attnpool_flax.reductions import packed_walks as walks
-from attnpool_flax.reductions.implementations import alike, chosen
+from attnpool_flax.reductions.implementations import alike, chosen, record
 from attnpool_flax.reductions.segments import at, segments_of
 from attnpool_flax.reductions.softmax import finalize
 from attnpool_flax.reductions.sums import computing
@@ -41,32 +41,51 @@ class Packed:
         part = 2 * power_of_two(count)
         return self._sums(self.each(1 / part), False) / (count / part)[:, None]
 
-    def softmax(self, queries, multiplier=None, scored=None):
+    def softmax(self, queries, multiplier=None, scored=None, bias=None):
         """Averages under the softmax of the products with queries [h, d], or [S, h, d].
 
         Args:
           queries: in the computing dtype, scaled.
           multiplier: [h, N] of the weights that are averaged under, or None.
           scored: bool [S], or None: where it is False, all scores are 0, whatever the tokens hold.
+          bias: [h, N], added to the products, or None.
 
         Returns:
           (pooled [S, h, d], weights [h, N]).
         """
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
         scored = None if scored is None else self._known(scored)
-        multiplier = None if multiplier is None else multiplier.T
-        x, scored, queries, multiplier = alike(self.x, scored, queries, multiplier)
+        multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
+        x, scored, queries, multiplier, bias = alike(self.x, scored, queries, multiplier, bias)
         walk: Any = walks.tiled_softmax if self._tiles() else walks.plain_softmax
-        scores, state = walk(x, self.segments, scored, queries, multiplier, self.precision)
+        scores, state = walk(x, self.segments, scored, queries, multiplier, bias, self.precision)
         total = self.segments.each(jnp.where(state.total == 0, 1, state.total))
         weights = walks.exponential(scores, self.segments.each(state.top)) / total
         weights = jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
         return finalize(state)[: self.number], weights.T
 
-    def softmax_with_shares(self, queries, multiplier=None):
+    def softmax_with_shares(self, queries, multiplier=None, bias=None):
         """As :meth:`softmax`, with [S, h]: what the weights that are averaged under sum to."""
-        pooled, weights = self.softmax(queries, multiplier)
+        pooled, weights = self.softmax(queries, multiplier, bias=bias)
         return pooled, weights, self.sum_of(weights if multiplier is None else weights * self.kept(multiplier))
+
+    def weighed(self, queries, normalize, offsets=None, bias=None, multiplier=None):
+        """As that of dense tokens: queries [h, d] or [S, h, d], offsets [h] or [S, h], bias and multiplier [h, N].
+
+        ``normalize`` looks at each score by itself.
+        """
+        record("einsum")
+        queries = queries[None] if queries.ndim == 2 else self._known(queries)
+        scores = walks.plain_scores(self.x, self.segments, queries, self.precision).T
+        if offsets is not None:
+            each = self.segments.each(self._known(offsets)).T if offsets.ndim == 2 else offsets[:, None]
+            scores = scores + jnp.broadcast_to(each, scores.shape)
+        if bias is not None:
+            scores = scores + self.kept(bias)
+        weights = normalize(scores, self.segments.real[None])
+        taken = weights if multiplier is None else weights * self.kept(multiplier)
+        pooled = walks.plain_sums(self.x, self.segments, taken.T)[: self.number]
+        return pooled, weights, self.sum_of(taken)
 
     def beside(self, other, scale, mean):
         """None: no walk takes two packed sequences at once."""

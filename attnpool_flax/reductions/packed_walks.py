@@ -172,7 +172,7 @@ def _outer(x, segments, terms):
 # Softmax
 
 
-def plain_softmax(x, segments, scored, queries, multiplier, precision):
+def plain_softmax(x, segments, scored, queries, multiplier, bias, precision):
     """Scores and state of each segment, whole; differentiable in every mode.
 
     Args:
@@ -181,18 +181,25 @@ def plain_softmax(x, segments, scored, queries, multiplier, precision):
       scored: bool [count], or None: segments whose scores are not all 0, whatever the tokens hold.
       queries: [1, h, d] or [count, h, d] in the computing dtype.
       multiplier: [N, h] of the weights that the sum takes, or None.
+      bias: [N, h], added to the scores, or None.
       precision: of the products.
 
     Returns:
       (scores [N, h], :class:`~attnpool_flax.reductions.softmax.SoftmaxState` of the segments).
     """
-    if queries.shape[0] == 1:
-        clean = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
-        scores = jnp.dot(clean, queries[0].T, precision=precision)
-    else:
-        scores = _reached_plain(x, segments, queries)
+    scores = plain_scores(x, segments, queries, precision)
+    if bias is not None:
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
     scores, top, heights, taken = _heights(scores, segments, scored, multiplier)
     return scores, SoftmaxState(top, segments.total(heights), plain_sums(x, segments, taken))
+
+
+def plain_scores(x, segments, queries, precision):
+    """[N, h]: the products of tokens [N, d] with queries [1, h, d], or [count, h, d] of the segments; 0 at padding."""
+    if queries.shape[0] != 1:
+        return _reached_plain(x, segments, queries)
+    clean = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
+    return jnp.dot(clean, queries[0].T, precision=precision)
 
 
 def _heights(scores, segments, scored, multiplier):
@@ -209,20 +216,22 @@ def _taken(heights, segments, multiplier):
     return heights if multiplier is None else heights * jnp.where(segments.real[:, None], multiplier, 0)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
-def tiled_softmax(x, segments, scored, queries, multiplier, precision):
+@functools.partial(jax.custom_vjp, nondiff_argnums=(6,))
+def tiled_softmax(x, segments, scored, queries, multiplier, bias, precision):
     """As :func:`plain_softmax`, with a gradient that reads x once more and writes it once."""
-    return _softmax(x, segments, scored, queries, multiplier, precision)
+    return _softmax(x, segments, scored, queries, multiplier, bias, precision)
 
 
-def _softmax(x, segments, scored, queries, multiplier, precision):
+def _softmax(x, segments, scored, queries, multiplier, bias, precision):
     by_tiles, whole = (functools.partial(f, precision=precision) for f in (_softmax_by_tiles, plain_softmax))
     plan = strip_for(x, queries.shape[1])
-    return tiles.walk(by_tiles, whole, plan, x, segments, scored, queries, multiplier)
+    return tiles.walk(by_tiles, whole, plan, x, segments, scored, queries, multiplier, bias)
 
 
-def _softmax_by_tiles(x, segments, scored, queries, multiplier, *, plan, precision):
+def _softmax_by_tiles(x, segments, scored, queries, multiplier, bias, *, plan, precision):
     scores = _scores(x, segments, queries, plan, precision)
+    if bias is not None:
+        scores = scores + bias
     scores, top, heights, taken = _heights(scores, segments, scored, multiplier)
     sums = _sums_by_tiles(x, segments, taken, plan=plan)
     return scores, SoftmaxState(top, segments.total(heights), sums)
@@ -248,20 +257,20 @@ def _products(tokens, queries, precision):
     return jnp.dot(tokens, queries.T, precision=precision)
 
 
-def _keep_softmax(x, segments, scored, queries, multiplier, precision):
-    scores, state = _softmax(x, segments, scored, queries, multiplier, precision)
-    return (scores, state), (x, segments, scored, queries, multiplier, scores, state.top)
+def _keep_softmax(x, segments, scored, queries, multiplier, bias, precision):
+    scores, state = _softmax(x, segments, scored, queries, multiplier, bias, precision)
+    return (scores, state), (x, segments, scored, queries, multiplier, bias, scores, state.top)
 
 
 def _slopes_of_softmax(precision, kept, cotangents):
-    x, segments, scored, queries, multiplier, scores, top = kept
+    x, segments, scored, queries, multiplier, bias, scores, top = kept
     in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
     heights = exponential(scores, segments.each(top))
     arrays = x, segments, scored, queries, multiplier, heights, in_scores, in_total, in_sum
     by_tiles, whole = (functools.partial(f, precision=precision) for f in (_slopes_by_tiles, _slopes_plain))
     slope, of_queries, of_multiplier = tiles.walk(by_tiles, whole, strip_for(x, queries.shape[1]), *arrays)
     of_x = _outer(x, segments, ((_taken(heights, segments, multiplier), in_sum), (slope, queries)))
-    return of_x, None, None, of_queries, of_multiplier
+    return of_x, None, None, of_queries, of_multiplier, None if bias is None else slope
 
 
 def _slope(reached, segments, scored, multiplier, heights, in_scores, in_total):

@@ -54,7 +54,7 @@ def exponential(scores, top):
     return jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
 
 
-def plain(x, mask, scored, queries, multiplier, precision):
+def plain(x, mask, scored, queries, multiplier, bias, precision):
     """Scores and state by whole products; differentiable in every mode.
 
     Args:
@@ -63,6 +63,7 @@ def plain(x, mask, scored, queries, multiplier, precision):
       scored: bool [B or 1], or None: examples whose scores are not all 0, whatever the tokens hold.
       queries: [B or 1, h, d] in the computing dtype.
       multiplier: [B, L, h] of the weights that the sum takes, or None.
+      bias: [B, L, h], added to the scores, or None.
       precision: of the products.
 
     Returns:
@@ -72,6 +73,8 @@ def plain(x, mask, scored, queries, multiplier, precision):
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
     scores = small(_scored(products(x, queries, precision), scored))
+    if bias is not None:
+        scores = scores + _dropped(bias, mask)
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
     top = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
@@ -85,24 +88,26 @@ def _dropped(multiplier, mask):
     return multiplier if mask is None else jnp.where(mask[..., None], multiplier, 0)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
-def tiled(x, mask, scored, queries, multiplier, precision):
+@functools.partial(jax.custom_vjp, nondiff_argnums=(6,))
+def tiled(x, mask, scored, queries, multiplier, bias, precision):
     """As :func:`plain`: a tile in the cache at a time, and a gradient that reads x once more and writes it once."""
-    return _forward(x, mask, scored, queries, multiplier, precision)
+    return _forward(x, mask, scored, queries, multiplier, bias, precision)
 
 
-def _forward(x, mask, scored, queries, multiplier, precision):
+def _forward(x, mask, scored, queries, multiplier, bias, precision):
     x = tiles.flat(x)
     by_tiles, whole = (functools.partial(function, precision=precision) for function in (_forward_tiles, plain))
-    return tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, queries), x, mask, scored, queries, multiplier)
+    return tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, queries), x, mask, scored, queries, multiplier, bias)
 
 
-def _forward_tiles(x, mask, scored, queries, multiplier, *, plan, precision):
+def _forward_tiles(x, mask, scored, queries, multiplier, bias, *, plan, precision):
     def of_tile(trip, plan):
         tokens, keep = tiles.tile(x, mask, plan, trip, queries.dtype)
         scores = products_of_tile(tokens, tiles.of_rows(queries, plan, trip), precision)
         if scored is not None:
             scores = _scored(scores, tiles.of_rows(scored, plan, trip))
+        if bias is not None:
+            scores = scores + tiles.cut(bias, plan, trip)
         scores = jnp.where(keep[..., None], scores, -jnp.inf)
         top = jnp.max(scores, 1)
         unnormalized = exponential(scores, top[:, None])
@@ -127,24 +132,25 @@ def _merged(tops, totals, sums):
     return SoftmaxState(top, summed(totals * scale), summed(sums * scale[..., None]))
 
 
-def _keep(x, mask, scored, queries, multiplier, precision):
-    scores, state = _forward(x, mask, scored, queries, multiplier, precision)
-    return (scores, state), (x, mask, scored, queries, multiplier, scores, state.top)
+def _keep(x, mask, scored, queries, multiplier, bias, precision):
+    scores, state = _forward(x, mask, scored, queries, multiplier, bias, precision)
+    return (scores, state), (x, mask, scored, queries, multiplier, bias, scores, state.top)
 
 
 def _backward(precision, kept, cotangents):
-    x, mask, scored, queries, multiplier, scores, top = kept
+    x, mask, scored, queries, multiplier, bias, scores, top = kept
     shape, x = x.shape, tiles.flat(x)
     in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
     arrays = (x, mask, queries, multiplier, exponential(scores, top[:, None]), in_scores, in_total, in_sum)
     by_tiles, whole = (functools.partial(function, precision=precision) for function in (_slopes_tiles, _slopes_plain))
     found = tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, queries), *arrays)
     of_scores, of_queries, of_multiplier = found
+    of_bias = None if bias is None else of_scores
     of_scores = _scored(of_scores, scored)
     unnormalized = arrays[4]
     taken = unnormalized if multiplier is None else unnormalized * _dropped(multiplier, mask)
     of_x = _token_slopes(taken, of_scores, in_sum, queries, x, precision).astype(x.dtype)
-    return jnp.reshape(of_x, shape), None, None, of_queries, of_multiplier
+    return jnp.reshape(of_x, shape), None, None, of_queries, of_multiplier, of_bias
 
 
 def _slopes_tiles(x, mask, queries, multiplier, unnormalized, in_scores, in_total, in_sum, *, plan, precision):

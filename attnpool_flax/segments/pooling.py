@@ -2,8 +2,10 @@
 
 from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
-from attnpool_flax.pooling import attended_by_heads, attention, fold_queries, weighted_average
+from attnpool_flax.multi_head import attended_folded, queries_of_heads
+from attnpool_flax.pooling import attention, channel_average, weighted_average
 from attnpool_flax.reductions import Packed
+from attnpool_flax.reductions.channels import PackedChannels
 
 
 @implementation(as_they_come=("x",))
@@ -61,7 +63,10 @@ def segment_weighted_pooling(
     Array([[2.],
            [5.]], dtype=float32)
     """
-    return weighted_average(Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation), weights)
+    tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation)
+    if weights is not None and weights.ndim == x.ndim:
+        return channel_average(PackedChannels(tokens), weights)
+    return weighted_average(tokens, weights)
 
 
 @implementation(as_they_come=("x",))
@@ -79,6 +84,8 @@ def segment_attention_pooling(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     indices_are_sorted=False,
     return_weights=False,
@@ -96,7 +103,7 @@ def segment_attention_pooling(
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation, precision)
-    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier)
+    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -108,14 +115,17 @@ def segment_multi_head_attention_pooling(
     mask=None,
     *,
     query,
-    query_kernel,
+    query_kernel=None,
     key_kernel,
     value_kernel,
-    out_kernel,
+    out_kernel=None,
     query_bias=None,
     key_bias=None,
     value_bias=None,
     out_bias=None,
+    scale=None,
+    bias=None,
+    normalizer="softmax",
     dropout_multiplier=None,
     indices_are_sorted=False,
     return_weights=False,
@@ -124,7 +134,7 @@ def segment_multi_head_attention_pooling(
 ):
     """Twin of :func:`attnpool_ref.segment_multi_head_attention_pooling`: no token is ever projected.
 
-    Numbers on a device that are out of range are padding.
+    Numbers on a device that are out of range are padding. With sigmoid weights, products are whole ones.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> segment_multi_head_attention_pooling(
@@ -141,9 +151,9 @@ def segment_multi_head_attention_pooling(
     <BLANKLINE>
            [[9., 9.]]], dtype=float32)
     """
-    del key_bias  # it cancels
     tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation, precision)
-    queries = fold_queries(query, query_kernel, key_kernel, query_bias, precision)
-    attended, weights = attended_by_heads(tokens, queries, value_kernel, value_bias, dropout_multiplier)
-    result = from_heads(attended, out_kernel, out_bias, precision)
+    queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
+    kernels, biases = (key_kernel, value_kernel), (key_bias, value_bias)
+    found, weights = attended_folded(tokens, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
+    result = from_heads(found, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result

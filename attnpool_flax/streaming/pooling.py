@@ -6,12 +6,15 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.implementation import implementation
-from attnpool_flax.pooling import fold_queries, fold_query
+from attnpool_flax.multi_head import fold, queries_of_heads
+from attnpool_flax.pooling import fold_query
 from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.sums import part_of
 from attnpool_flax.rounding import power_of_two
 from attnpool_flax.states import (
     AttentionState,
+    ChannelState,
     FirstState,
     LastState,
     MaxState,
@@ -92,19 +95,30 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
     Array([4.5], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, recompute=True)
+    if weights is not None and weights.ndim == x.ndim:
+        channels = DenseChannels(tokens)
+        size, mass, weights = _in_units(channels.kept(weights), -2)
+        total, pooled = channels.sums(weights, weights * channels.kept(channels.x))
+        return ChannelState(size, mass, *_with_rest(total), *_with_rest(pooled))
     if weights is None:
         weights = jnp.ones(x.shape[:-1], tokens.dtype)
-    weights = tokens.kept(weights)
+    size, mass, weights = _in_units(tokens.kept(weights), -1)
+    return WeightedState(size, mass, *_with_rest(jnp.sum(weights, -1)), *_with_rest(tokens.total(weights)))
+
+
+def _in_units(weights, axis):
+    """(size, mass, weights in the unit of both) of clean weights with the tokens along an axis."""
     sizes = lax.stop_gradient(jnp.abs(weights))
-    largest = jnp.max(sizes, -1, initial=0)
+    largest = jnp.max(sizes, axis, initial=0)
     size = jnp.where(largest == 0, 0, power_of_two(largest))
-    inverse = (1 / jnp.where(size == 0, 1, size))[..., None]
-    mass = jnp.sum(sizes * inverse, -1)
-    weights = (
-        weights * inverse * (1 / part_of(mass))[..., None]
-    )  # XLA divides by the product of two divisors, which overflows
-    total, pooled = jnp.sum(weights, -1), tokens.total(weights)
-    return WeightedState(size, mass, total, jnp.zeros_like(total), pooled, jnp.zeros_like(pooled))
+    inverse = jnp.expand_dims(1 / jnp.where(size == 0, 1, size), axis)
+    mass = jnp.sum(sizes * inverse, axis)
+    # XLA divides by the product of two divisors, which overflows
+    return size, mass, weights * inverse * jnp.expand_dims(1 / part_of(mass), axis)
+
+
+def _with_rest(total):
+    return total, jnp.zeros_like(total)
 
 
 @implementation(as_they_come=("x",))
@@ -121,6 +135,7 @@ def attention_state(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
     implementation=None,
     precision=None,
 ):
@@ -133,7 +148,9 @@ def attention_state(
     """
     norm = (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
-    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(query[..., None, :])
+    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(
+        query[..., None, :], None if bias is None else bias[..., None, :]
+    )
     return AttentionState(*_with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
 
 
@@ -144,10 +161,12 @@ def multi_head_attention_state(
     *,
     lengths=None,
     query,
-    query_kernel,
+    query_kernel=None,
     key_kernel,
     query_bias=None,
     key_bias=None,
+    scale=None,
+    bias=None,
     implementation=None,
     precision=None,
 ):
@@ -161,14 +180,19 @@ def multi_head_attention_state(
     Array([[[2., 3.],
             [2., 3.]]], dtype=float32)
     """
-    queries = jnp.swapaxes(fold_queries(query, query_kernel, key_kernel, query_bias, precision), 0, 1)
-    *each, width = queries.shape
-    queries = jnp.reshape(queries, (1,) * (x.ndim - 2) + (math.prod(each), width))
-    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries)
+    queries = fold(queries_of_heads(query, query_kernel, query_bias, scale, precision), key_kernel, precision)
+    queries = jnp.swapaxes(queries, -3, -2)
+    *lead, count, heads, width = queries.shape
+    lead, each = lead or [1] * (x.ndim - 2), (count, heads)
+    queries = jnp.reshape(queries, (*lead, math.prod(each), width))
+    if bias is not None:
+        bias = jnp.swapaxes(bias, -3, -2)
+        bias = jnp.reshape(bias, (*bias.shape[:-3], math.prod(each), bias.shape[-1]))
+    state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries, bias)
     top, total = (jnp.reshape(part, (*part.shape[:-1], *each)) for part in (state.top, state.total))
     pooled = jnp.reshape(state.sum, (*state.sum.shape[:-2], *each, width))
     return MultiHeadAttentionState(*_with_rests(top, total, pooled))
 
 
 def _with_rests(top, total, pooled):
-    return top, total, jnp.zeros_like(total), pooled, jnp.zeros_like(pooled)
+    return top, *_with_rest(total), *_with_rest(pooled)

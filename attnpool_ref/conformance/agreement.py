@@ -55,7 +55,7 @@ def compare_with_itself(subject, case, check, got, want, return_weights, view=la
     sensitive = [view(i, moved) for i, moved in enumerate(subject.sensitivities(case, return_weights))]
     if len(want) != len(sensitive) or any(w.shape != moved.shape for w, moved in zip(want, sensitive, strict=True)):
         return Finding(check, case)  # its shapes are wrong, which agreement says
-    want = [w if w.dtype == bool else w.astype(np.float64) for w in want]
+    want = [w if w.dtype.kind in "bi" else w.astype(np.float64) for w in want]
     return compare(subject, case, check, got, want, return_weights, sensitive, 2)
 
 
@@ -76,8 +76,8 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         aspect = "weights" if i >= len(subject.row.results) else "values"
         if g.shape != w.shape:
             return Finding(check, case, np.inf, 0, f"{name} has shape {g.shape}, needs {w.shape}", "shape")
-        if w.dtype == bool:
-            if g.dtype != bool or np.any(g != w):
+        if w.dtype.kind in "bi":
+            if (g.dtype.kind == "b") != (w.dtype.kind == "b") or g.dtype.kind not in "biu" or np.any(g != w):
                 return Finding(check, case, np.inf, 0, f"{name} is {g.tolist()}, needs {w.tolist()}")
             continue
         if g.dtype.name != dtype:

@@ -8,6 +8,10 @@ VALUES = {
     "masked_softmax": "",
     "sparsemax": "",
     "entmax15": "",
+    "entmax": "",
+    "top_k_softmax": "",
+    "masked_sigmoid": "",
+    "hardmax": "",
     "attend": "value",
     "dot_product_attention": "value",
     "additive_attention": "value",
@@ -30,6 +34,10 @@ SCORES = {
     "masked_softmax": lambda v: v["scores"],
     "sparsemax": lambda v: v["scores"],
     "entmax15": lambda v: v["scores"],
+    "entmax": lambda v: v["scores"],
+    "top_k_softmax": lambda v: v["scores"],
+    "masked_sigmoid": lambda v: v["scores"],
+    "hardmax": lambda v: v["scores"],
     "attend": lambda v: v["scores"],
     "dot_product_attention": _dot,
     "additive_attention": lambda v: ref.additive_score(
@@ -66,7 +74,7 @@ class Anatomy:
         """The anatomy of a call, or None where it has none, or none of a softmax where one is needed."""
         options, name = asked.case.options, asked.row.name
         plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
-        plain = plain and name not in ("sparsemax", "entmax15") and not asked.case.given("lengths")
+        plain = plain and (VALUES.get(name) or name == "masked_softmax") and not asked.case.given("lengths")
         return cls(asked) if name in VALUES and (plain or not softmax) else None
 
     def softmax(self, scores, epsilon=0.0):

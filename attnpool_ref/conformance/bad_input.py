@@ -13,7 +13,7 @@ from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
 from attnpool_ref.conformance.calling import NotAsked
-from attnpool_ref.language import Excludes, MayBeEmpty, Needs, terms
+from attnpool_ref.language import Excludes, MayBeEmpty, Needs, NotZero, terms
 
 BATCH = (3,)
 SIZE = 2
@@ -124,6 +124,8 @@ class _Call:
                 yield self._on_host(f"`{key}` has the value 2", key, 2 * value.astype(np.int32))
             elif kind in ("int", "lengths"):
                 yield from self._of_lengths(key, value)
+            elif kind == "index":
+                yield from self._of_index(key, value)
             elif kind == "position":
                 yield self._on_host(f"`{key}` is negative", key, np.full_like(value, -1))
                 yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
@@ -183,6 +185,15 @@ class _Call:
                 text = f"`{key}` disagrees with another argument on {axis}"
                 yield self._with(text, ValueError, key, longer(value, place))
 
+    def _of_index(self, key, value):
+        here = (
+            frozenset(self.values) if self.subject.adapter.name == "jax" else frozenset()
+        )  # the mask says which are read
+        for title, end in (("is negative", -1), ("is beyond `max_length`", self.values["max_length"])):
+            yield Refusal(f"`{key}` {title}", ValueError, self.values | {key: np.full_like(value, end)}, here)
+        yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+        yield self._with(f"`{key}` has one column more", ValueError, key, longer(value, -1))
+
     def _meets_others(self, key):
         """Whether another argument has the batch axes as well."""
         others = [k for k in self.case.given("data") if k != key and k in self.values]
@@ -211,10 +222,17 @@ class _Call:
     def of_options(self):
         """Values that an option does not have."""
         first = np.asarray(next(iter(self.values.values())))
-        wrong = {"flag": ["yes", 2], "axis": [first.ndim, 1.5], "size": [-1, 1.5], "count": [-1, 1.5]}
+        wrong = {
+            "flag": ["yes", 2],
+            "axis": [first.ndim, 1.5],
+            "size": [-1, 1.5],
+            "count": [-1, 1.5],
+            "positive": [0, 1.5],
+        }
         for key, allowed in self.row.options.items():
             if self.subject.calling.takes(key):
-                for value in ["no such name", 3] if isinstance(allowed, tuple) else wrong[allowed]:
+                refused = [True] if allowed == "flag" and not self.row.takes(key, True) else []
+                for value in ["no such name", 3] if isinstance(allowed, tuple) else [*wrong[allowed], *refused]:
                     yield self._with(f"`{key}` is {value!r}", ValueError, key, value, True)
         if self.subject.takes_weights():
             yield self._with("`return_weights` is 'yes'", ValueError, "return_weights", "yes", True)
@@ -229,7 +247,17 @@ class _Call:
                     yield self._with(text, ValueError, rule.second, np.ones((), np.int32))
             elif isinstance(rule, Needs) and rule.argument in self.values and takes(rule.option):
                 text = f"`{rule.argument}` is given without `{rule.option}`"
-                yield self._with(text, ValueError, rule.option, False)
+                allowed = self.row.options.get(rule.option)
+                if rule.value:
+                    wrong = next(value for value in allowed if value != rule.value)
+                    text = f"`{rule.argument}` is given with another `{rule.option}` than {rule.value!r}"
+                else:
+                    wrong = None if allowed is None else False
+                yield self._with(text, ValueError, rule.option, wrong)
+            elif isinstance(rule, NotZero) and takes(rule.argument) and takes(rule.option):
+                text = f"`{rule.argument}` is 0 without `{rule.option}`"
+                changed = {rule.argument: np.zeros(()), rule.option: False}
+                yield Refusal(text, ValueError, self.values | changed, frozenset(changed))
 
     def axes_that_must_not_be_empty(self):
         """Feature axes of the call, one name for those that are the same."""

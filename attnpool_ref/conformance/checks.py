@@ -47,6 +47,7 @@ class Situation:
       laws: whether the candidate is judged against itself.
       floating: whether the case has floating data at all.
       masked: whether a mask speaks of a sequence by itself, and its padding is passed.
+      surrogate: whether the gradient is stated, and not that of the values.
       degenerate: whether it is about directions of vectors of width 1, which have no gradient to compare.
       reference: the candidate in float64, whose gradients are judged there; or None.
       family: the name of the candidate's arrays.
@@ -62,6 +63,7 @@ class Situation:
     laws: bool
     floating: bool
     masked: bool
+    surrogate: bool
     degenerate: bool
     reference: Any
     family: str
@@ -89,7 +91,7 @@ class Situation:
     @property
     def differentiated(self):
         """Whether the gradients of the case are compared."""
-        if not self.differentiable:
+        if not self.differentiable or self.surrogate:
             return False
         if self.kind == "shape":
             return self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
@@ -243,7 +245,7 @@ def in_the_right_dtype(subject, exact, got):
     """Results of a wrong dtype, rounded to the right one; None where they are no floats."""
     kept = []
     for output, want in zip(got, exact, strict=False):
-        if want.dtype != bool and output.dtype.name != subject.dtype:
+        if want.dtype.kind == "f" and output.dtype.name != subject.dtype:
             if output.dtype.kind not in "fiuV":
                 return None
             with np.errstate(all="ignore"):
@@ -281,6 +283,7 @@ def situation_of(subject, case, kind, first, gradients, laws, reference):
         laws,
         bool(subject.floats(case, ("data", "parameter"))),
         bool(drawing.masked_axes(case)) and subject.candidate.mask_form != "segments",
+        bool(case.options.get(case.row.surrogate)),
         bool(case.row.norms) and "widths of 1" in case.title,
         reference,
         subject.adapter.name,

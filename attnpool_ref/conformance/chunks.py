@@ -19,7 +19,7 @@ from attnpool_ref.conformance.cases.case import generator
 CUTS = 2
 """Cuts at random: the chunks are one more, and the empty one."""
 
-SLICED = {"x": -2, "mask": -1, "weights": -1}
+SLICED = {"x": -2, "mask": -1, "weights": -1, "bias": -1}
 """Along which axis an argument has the tokens; a mask may have 1 there for all of them."""
 
 
@@ -64,9 +64,12 @@ class InChunks:
     def _part(self, values, first, last, length):
         """The arguments of one chunk."""
         values = dict(values)
+        rank = len(values[self._names.get("x", "x")].shape)
         for ours, axis in SLICED.items():
             key = self._names.get(ours, ours)
             value = values.get(key)
+            if ours == "weights" and value is not None and len(value.shape) == rank:
+                axis = -2  # one for each feature
             if value is not None and len(value.shape) >= -axis and value.shape[axis] == length:
                 values[key] = value[(..., slice(first, last)) + (slice(None),) * (-1 - axis)]
         lengths = self._names.get("lengths", "lengths")
@@ -95,7 +98,7 @@ def oracle_of(name):
 
 def _by_head(dense, values):
     """[..., n, H, d]: what the dense function gives if no kernel turns the pooled tokens, and none adds up the heads."""
-    width, heads = values["query_kernel"].shape[:2]
+    width, heads = values["key_kernel"].shape[:2]
     each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
     apart = np.eye(heads * width).reshape(heads, width, heads * width)
     dtype = values["x"].dtype

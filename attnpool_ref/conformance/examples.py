@@ -7,7 +7,7 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.checks import situation_of
-from attnpool_ref.language import Excludes, Needs, terms
+from attnpool_ref.language import Excludes, Needs, Shaped, terms
 
 BATCHES = ((), (1,), (2,), (3,), (2, 3), (1, 2, 2), (0,))
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 0)
@@ -83,24 +83,29 @@ def _drawn(subject, choose):
 def _way(row, choose):
     """(names of the optional arguments that are given, options)."""
     names, options = [], {}
+    chosen = {rule.argument for rule in row.relations if isinstance(rule, Shaped)}
     for key, allowed in row.options.items():
         if key == "axis":
             options[key] = choose((-1, -2))
         elif isinstance(allowed, tuple):
-            options[key] = choose(allowed)
+            options[key] = choose(drawing.values_of(allowed))
+        elif allowed == "flag" and not row.takes(key, True):
+            options[key] = False
         else:
-            options[key] = choose({"flag": (False, True), "size": (6, 1, 9, 0), "count": (2, 1, 3)}[allowed])
+            options[key] = choose(
+                {"flag": (False, True), "size": (6, 1, 9, 0), "count": (2, 1, 3), "positive": (2, 1, 5)}[allowed]
+            )
     for key, argument in row.arguments.items():
         if argument.optional and choose(SOMETIMES):
             names.append(key)
-        if len(argument.shapes) > 1 and (not argument.optional or key in names):
+        if len(argument.shapes) > 1 and key not in chosen and (not argument.optional or key in names):
             names += choose(((), *((f"{key}#{i}",) for i in range(1, len(argument.shapes)))))
     for rule in row.relations:
         if isinstance(rule, Excludes) and {rule.first, rule.second} <= set(names):
             names.remove(choose((rule.second, rule.first)))
-        if isinstance(rule, Needs) and rule.argument in names:
+        if isinstance(rule, Needs) and rule.argument in names and row.options.get(rule.option) == "flag":
             options[rule.option] = True
-    return names, options
+    return drawing.legal(row, names, options), options
 
 
 def _sizes(row, choose):

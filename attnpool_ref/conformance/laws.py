@@ -72,11 +72,18 @@ def permuting(subject, case, return_weights):
 
 
 def _is_ordered(case):
-    ordered = case.row.ordered
-    if not ordered or ordered == "always":
-        return bool(ordered)
-    key, value = ordered.split("=")
-    return case.options.get(key) == value
+    return bool(case.row.ordered) and _holds(case.row.ordered, case)
+
+
+def _is_absolute(case):
+    """Whether a constant added to every score counts; of a function in an option's place nobody knows."""
+    return any(_holds(when, case) for when in case.row.absolute) or any(map(callable, case.options.values()))
+
+
+def _holds(when, case):
+    """Whether "always", or "option=value", is so in a case."""
+    key, _, value = when.partition("=")
+    return when == "always" or case.options.get(key) == value
 
 
 def _shuffle(case, axis):
@@ -105,6 +112,8 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
         return None  # positions differ by example
     finding, axes = None, output_axes(case.row, return_weights)
     original = subject.outputs(case, return_weights)
+    if return_weights and "|" in case.row.weights:
+        axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))
     for axis in drawing.masked_axes(case):
         changed = change(case, axis)
         got = subject.outputs(changed.case, return_weights)
@@ -127,7 +136,7 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
 def shifting(subject, case, return_weights):
     """A constant added to every score changes nothing beyond the rounding of the scores."""
     check, amount = "shifting the scores", 4.0
-    if subject.is_narrow:
+    if subject.is_narrow or _is_absolute(case):
         return None  # the rounded sums would be other scores
     if "scores" in case.values:
         changed = {"scores": case.values["scores"] + amount}

@@ -263,7 +263,7 @@ def _scaled(power):
         if "scale" in values and asked.row.arguments["scale"].optional:
             width = asked.case.sizes["c" if values.get("key_kernel") is not None else "d"]
             return asked.oracle(scale=np.float64(width**power)) if values["scale"] is None else None
-        if name not in ("multi_head_attention", "multi_head_attention_pooling", "label_attention"):
+        if name not in ("multi_head_attention", "label_attention"):
             return None
         factor = values["query_kernel"].shape[-1] ** (power + 0.5)
         bias = values.get("query_bias")

@@ -31,6 +31,8 @@ def reproduce(subject, finding, got=None):
             theirs[key] = value
             code[key] = adapter.code(f"their_{key}", dtype) if isinstance(value, np.ndarray) else repr(value)
     lines = ["import numpy as np", "import attnpool_ref", *adapter.imports(dtype)]
+    functions = [value for value in ours.values() if callable(value)]
+    lines += [f"from {function.__module__} import {function.__name__}" for function in functions]
     lines += ["import ml_dtypes"] if "bfloat16" in (dtype, *dtypes.values()) else []
     lines += ["from attnpool_ref.conformance import chunks"] if subject.row.state else []
     if not weights and got is not None:
@@ -84,7 +86,7 @@ def _described(target):
 
 def _literal(value, dtype):
     if not isinstance(value, np.ndarray):
-        return repr(value)
+        return value.__name__ if callable(value) else repr(value)
     text = np.array2string(value, separator=", ", threshold=10**9, floatmode="unique", max_line_width=110)
     for word in ("nan", "inf"):
         text = text.replace(word, f"np.{word}")

@@ -52,6 +52,14 @@ STATED = {
     "weighted_pooling": [
         ("weights that sum to 0", {"x": [[1, 2], [3, 4]], "weights": [1, -1]}, {}, {"x": [[0, 0], [0, 0]]}),
     ],
+    "std_pooling": [
+        ("a constant", {"x": [[0.7]] * 7, "ddof": 0, "epsilon": 0}, {}, {"x": [[0]] * 7}),
+        ("one token", {"x": [[3, 4]], "ddof": 1, "epsilon": 0}, {}, {"x": [[0, 0]]}),
+        ("the floor", {"x": [[1], [2], [3]], "ddof": 0, "epsilon": 1}, {}, {"x": [[0]] * 3}),
+    ],
+    "statistics_pooling": [
+        ("a constant", {"x": [[0.7]] * 7, "ddof": 0, "epsilon": 0}, {}, {"x": [[1 / 7]] * 7}),
+    ],
     "kernel_regression": [
         (
             "the weights of a boxcar",

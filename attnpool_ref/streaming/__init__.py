@@ -4,6 +4,14 @@ No chunk overlaps another. A chunk without a real token, or of length 0, has the
 each family of poolings.
 """
 
+from attnpool_ref.streaming.means import (
+    logsumexp_state,
+    min_state,
+    noisy_or_state,
+    power_mean_state,
+    softmax_state,
+    sum_state,
+)
 from attnpool_ref.streaming.merging import finalize_state, merge_states
 from attnpool_ref.streaming.pooling import (
     attention_state,
@@ -14,15 +22,25 @@ from attnpool_ref.streaming.pooling import (
     multi_head_attention_state,
     weighted_state,
 )
+from attnpool_ref.streaming.statistics import attentive_statistics_state, statistics_state, std_state
 
 __all__ = [
     "finalize_state",
     "merge_states",
     "attention_state",
+    "attentive_statistics_state",
     "first_state",
     "last_state",
     "max_state",
     "mean_state",
     "multi_head_attention_state",
+    "statistics_state",
+    "std_state",
     "weighted_state",
+    "sum_state",
+    "min_state",
+    "noisy_or_state",
+    "power_mean_state",
+    "logsumexp_state",
+    "softmax_state",
 ]

@@ -37,6 +37,11 @@ def check_alike(a, b, kinds):
         raise ValueError(
             f"merge_states: `a` is a {type(a).__name__} but `b` is a {type(b).__name__}, needs states of one kind"
         )
+    for key in getattr(a, "settings", ()):
+        if getattr(a, key) != getattr(b, key):
+            raise ValueError(
+                f"merge_states: `a` has {key}={getattr(a, key)} but `b` has {key}={getattr(b, key)}, needs the same"
+            )
     if a.shape != b.shape:
         raise ValueError(
             f"merge_states: `a` has shape {a.shape} but `b` has {b.shape}, needs states of equal widths and batch axes"
@@ -63,12 +68,9 @@ def resolve_finalize(state, kinds, multi_head, **parameters):
         raise ValueError(
             f"{name}: `{given[0]}` is given but `state` is a {type(state).__name__}, needs a {multi_head.__name__}"
         )
-    for key, other in (("value_kernel", "out_kernel"), ("out_kernel", "value_kernel")):
+    for key, other in (("out_kernel", "value_kernel"), ("value_bias", "value_kernel"), ("out_bias", "out_kernel")):
         if parameters[key] is not None and parameters[other] is None:
-            raise ValueError(f"{name}: `{key}` is given without `{other}`, needs both kernels or none")
-    for key in ("value_bias", "out_bias"):
-        if parameters[key] is not None and parameters["value_kernel"] is None:
-            raise ValueError(f"{name}: `{key}` is given without the kernels, needs `value_kernel` and `out_kernel`")
+            raise ValueError(f"{name}: `{key}` is given without `{other}`, needs `{other}` as well")
     if not given:
         return contract.Call((), {}, state.dtype, {}, {})
     stand_in = SimpleNamespace(

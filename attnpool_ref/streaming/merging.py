@@ -46,21 +46,23 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     .. math:: O_i = \sum_h (z_{ih} W_v^h + b_v^h) W_o^h + b_o
 
     with kernels, :math:`z_{ih}` the pooled tokens of a multi-head state: what :func:`multi_head_attention_pooling` gives.
+    Without ``out_kernel`` the heads :math:`z_{ih} W_v^h + b_v^h` stand side by side.
 
     Args:
       state: the state.
-      value_kernel: [d, H, c'], :math:`W_v`; both kernels or none, for multi-head states alone.
-      out_kernel: [H, c', o], :math:`W_o`.
-      value_bias: [H, c'], :math:`b_v`, or None; only with the kernels.
-      out_bias: [o], :math:`b_o`, or None; only with the kernels.
+      value_kernel: [d, H, c'], :math:`W_v`, or None; for multi-head states alone.
+      out_kernel: [H, c', o], :math:`W_o`, or None; only with ``value_kernel``.
+      value_bias: [H, c'], :math:`b_v`, or None; only with ``value_kernel``.
+      out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
 
     Returns:
-      What the dense function gives, [..., d]; [..., n, H, d] of a multi-head state, and [..., n, o] with kernels. 0 (or
+      What the dense function gives, [..., d]; [..., n, H, d] of a multi-head state, and with kernels [..., n, o], where
+      o = Hc' without ``out_kernel``. 0 (or
       :math:`b_o`) where nothing was real. The dtype is that of the dense call.
 
     Raises:
       TypeError: the argument is no state, or a kernel no array of numbers.
-      ValueError: kernels for another kind of state, one without the other, biases without kernels, shapes disagree.
+      ValueError: kernels for another kind of state, ``out_kernel`` or a bias without its kernel, shapes disagree.
 
     Source:
       Vaswani et al. 2017, section 3.2.2, for the kernels.
@@ -77,6 +79,9 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
         result = np.einsum("...nhd,dhc->...nhc", result, wide["value_kernel"])
         if value_bias is not None:
             result = result + np.where(state.total == 0, 0, 1)[..., None] * wide["value_bias"]
-        result = np.einsum("...nhc,hco->...no", result, wide["out_kernel"])
-        result = result + (0 if out_bias is None else wide["out_bias"])
+        if out_kernel is None:
+            result = result.reshape(*result.shape[:-2], result.shape[-2] * result.shape[-1])
+        else:
+            result = np.einsum("...nhc,hco->...no", result, wide["out_kernel"])
+            result = result + (0 if out_bias is None else wide["out_bias"])
     return cast(result, call.dtype or np.dtype(np.float64))

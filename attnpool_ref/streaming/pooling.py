@@ -8,6 +8,7 @@ from attnpool_ref.rounding import power_of_two
 from attnpool_ref.states import (
     NOWHERE,
     AttentionState,
+    ChannelState,
     FirstState,
     LastState,
     MaxState,
@@ -141,12 +142,13 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      weights: [L] for all examples or [..., L]; None is 1.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel, in all chunks alike: their
+        rank beside that of x says which. None is 1.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
 
     Returns:
-      A ``WeightedState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      A ``WeightedState``, of weights for each channel a ``ChannelState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
       [..., d].
 
     Raises:
@@ -159,13 +161,19 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
     >>> finalize_state(whole)
     array([4.5])
     """
-    weights = np.where(mask, 1.0 if weights is None else weights, 0)
-    largest = np.max(np.abs(weights), -1, initial=0)
+    by_channel = weights is not None and weights.ndim == x.ndim
+    if not by_channel:
+        weights = np.where(mask, 1.0 if weights is None else weights, 0)[..., None]
+    weights = np.where(mask[..., None], weights, 0)
+    largest = np.max(np.abs(weights), -2, initial=0)
     size = np.where(largest == 0, 0, power_of_two(largest))
-    weights = weights / np.where(size == 0, 1, size)[..., None]
-    mass = np.sum(np.abs(weights), -1)
-    weights = weights / part_of(mass)[..., None]
-    return WeightedState(size, mass, np.sum(weights, -1), np.sum(weights[..., None] * _clean(x, mask), -2))
+    weights = weights / np.where(size == 0, 1, size)[..., None, :]
+    mass = np.sum(np.abs(weights), -2)
+    weights = weights / part_of(mass)[..., None, :]
+    total, pooled = np.sum(weights, -2), np.sum(weights * _clean(x, mask), -2)
+    if by_channel:
+        return ChannelState(size, mass, total, pooled)
+    return WeightedState(size[..., 0], mass[..., 0], total[..., 0], pooled)
 
 
 def _clean(x, mask):
@@ -186,11 +194,12 @@ def attention_state(
     query_norm_bias=None,
     epsilon=1e-6,
     scale=None,
+    bias=None,
 ):
     r"""Keeps what attention pooling of the whole needs of one chunk: the sums before their division.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
-              t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c}
+              t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l
 
     A query that is the mean of the whole is not known before the end: ``query`` is needed.
 
@@ -206,6 +215,7 @@ def attention_state(
       query_norm_bias: [d], 0 if None.
       epsilon: of the normalisation, a number.
       scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      bias: broadcastable to [..., L] of the chunk, :math:`b`; may hold anything at padding.
 
     Returns:
       An ``AttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
@@ -226,17 +236,29 @@ def attention_state(
     x = _clean(x, mask)
     normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
     scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
+    if bias is not None:
+        scores = scores + np.where(mask, bias, 0)
     return AttentionState(*_exponential_sums(scores, x, mask))
 
 
 @definition
 def multi_head_attention_state(
-    x, mask=None, *, lengths=None, query, query_kernel, key_kernel, query_bias=None, key_bias=None
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel=None,
+    key_kernel,
+    query_bias=None,
+    key_bias=None,
+    scale=None,
+    bias=None,
 ):
     r"""Keeps what multi-head attention pooling of the whole needs of one chunk: the raw tokens, by query and head.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
-              s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c}
+              s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c} + B_{hil}
 
     The value kernel meets the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
 
@@ -244,18 +266,20 @@ def multi_head_attention_state(
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
-      query: [n, d] learned queries.
-      query_kernel: [d, H, c], :math:`W_q`.
+      query: [n, q] learned queries, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
+      query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.
-      query_bias: [H, c], :math:`b_q`, or None.
+      query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
       key_bias: [H, c], or None.
+      scale: a number in place of :math:`1/\sqrt c`.
+      bias: broadcastable to [..., H, n, L] of the chunk, :math:`B`.
 
     Returns:
       A ``MultiHeadAttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state`
       gives [..., n, H, d], and with kernels [..., n, o].
 
     Raises:
-      ValueError: shapes disagree or a float mask.
+      ValueError: shapes disagree, a float mask, ``query_bias`` without its kernel.
 
     Source:
       Vaswani et al. 2017, section 3.2.2, with learned queries, as a monoid.
@@ -269,9 +293,14 @@ def multi_head_attention_state(
             [2., 3.]]])
     """
     x = _clean(x, mask)
-    queries = np.einsum("nd,dhc->nhc", query, query_kernel) + (0 if query_bias is None else query_bias)
+    queries = query
+    if query_kernel is not None:
+        queries = np.einsum("...nq,qhc->...nhc", query, query_kernel) + (0 if query_bias is None else query_bias)
     keys = np.einsum("...ld,dhc->...lhc", x, key_kernel)
-    scores = np.einsum("nhc,...lhc->...nhl", queries, keys) / np.sqrt(queries.shape[-1])
+    scores = np.einsum("...nhc,...lhc->...nhl", queries, keys)
+    scores = scores * (1 / np.sqrt(queries.shape[-1]) if scale is None else scale)
+    if bias is not None:
+        scores = scores + np.swapaxes(np.where(mask[..., None, None, :], bias, 0), -3, -2)
     return MultiHeadAttentionState(*_exponential_sums(scores, x[..., None, None, :, :], mask[..., None, None, :]))
 
 

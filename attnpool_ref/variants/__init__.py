@@ -9,19 +9,23 @@ conformance kit all read it, and find the function itself by its name in any nam
 from attnpool_ref.variants import (
     attention,
     decomposition,
+    heads,
+    layers,
     masks,
+    means,
     normalizers,
     pairs,
     pooling,
     relations,
     scores,
     segments,
+    statistics,
     streaming,
 )
 from attnpool_ref.variants.row import Variant
 from attnpool_ref.variants.sources import SOURCES
 
-__all__ = ["BY_NAME", "SOURCES", "STATES", "VARIANTS", "Variant", "get"]
+__all__ = ["BY_NAME", "HEADS", "SOURCES", "STATES", "VARIANTS", "Variant", "get"]
 
 VARIANTS: tuple[Variant, ...] = sum(
     (
@@ -32,6 +36,9 @@ VARIANTS: tuple[Variant, ...] = sum(
             scores,
             attention,
             pooling,
+            means,
+            statistics,
+            layers,
             segments,
             pairs,
             decomposition,
@@ -42,16 +49,20 @@ VARIANTS: tuple[Variant, ...] = sum(
 )
 """The rows, in the order in which the documentation shows them."""
 
-STATES: tuple[Variant, ...] = streaming.ROWS
+STATES: tuple[Variant, ...] = (*streaming.ROWS, *statistics.STATES)
 """The rows whose functions give the state of one chunk; :func:`merge_states` and :func:`finalize_state` take it on."""
 
+HEADS: tuple[Variant, ...] = heads.ROWS
+"""The rows of what modules alone compute: their functions stand in no namespace."""
+
 BY_NAME = {row.name: row for row in (*VARIANTS, *STATES)}
+_OF_HEADS = {row.name: row for row in HEADS}
 
 
 def get(name):
     """Returns the row called ``name``; a ValueError lists the nearest names."""
-    if name in BY_NAME:
-        return BY_NAME[name]
+    if name in BY_NAME or name in _OF_HEADS:
+        return BY_NAME.get(name) or _OF_HEADS[name]
     import difflib
 
     near = difflib.get_close_matches(name, BY_NAME, n=3, cutoff=0.4)

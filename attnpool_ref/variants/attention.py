@@ -1,6 +1,6 @@
 """The table's rows: attention."""
 
-from attnpool_ref.variants.row import Variant
+from attnpool_ref.variants.row import ABSOLUTE, NORMALIZERS, Variant
 
 ROWS = (
     Variant(
@@ -11,7 +11,8 @@ ROWS = (
         weights="[..., n, m]",
         source="vaswani2017",
         equation="o_i = sum_j w_ij v_j, w_i = normalizer(s_i)",
-        options={"normalizer": ("softmax", "sparsemax", "entmax15")},
+        options={"normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
     ),
     Variant(
         "dot_product_attention",

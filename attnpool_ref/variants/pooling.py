@@ -1,6 +1,6 @@
 """The table's rows: pooling of one sequence."""
 
-from attnpool_ref.variants.row import LAYOUTS, Variant
+from attnpool_ref.variants.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
 
 ROWS = (
     Variant(
@@ -40,7 +40,7 @@ ROWS = (
     Variant(
         "weighted_pooling",
         family="pooling",
-        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="notebook001",
         equation="o = sum over real l of w_l x_l / sum over real l of w_l",
         layouts=LAYOUTS,
@@ -51,10 +51,10 @@ ROWS = (
         family="pooling",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query?[..., q] query_kernel?[d, c] "
         "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
-        "dropout_multiplier?~[..., L] -> [..., d]",
+        "bias?~[..., L] dropout_multiplier?~[..., L] -> [..., d]",
         weights="[..., L]",
         source="notebook001",
-        equation="o = sum_l w_l x_l, w = softmax(scale (x_l W_k) . (LN(q) W_q)), scale = 1/sqrt(c)",
+        equation="o = sum_l w_l x_l, w = normalizer(scale (x_l W_k) . (LN(q) W_q) + bias_l), scale = 1/sqrt(c)",
         layouts=LAYOUTS,
         rules=(
             "q=d if query_kernel",
@@ -64,18 +64,26 @@ ROWS = (
             "query_norm_scale needs normalize_query",
             "query_norm_bias needs normalize_query",
         ),
-        options={"normalize_query": "flag"},
+        options={"normalize_query": "flag", "normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
         module="AttentionPool",
     ),
     Variant(
         "multi_head_attention_pooling",
         family="pooling",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[n, d] query_kernel[d, H, c] "
-        "key_kernel[d, H, c] value_kernel[d, H, c'] out_kernel[H, c', o] query_bias?[H, c] key_bias?[H, c] "
-        "value_bias?[H, c'] out_bias?[o] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
+        "key_kernel[d, H, c] value_kernel[d, H, c'] out_kernel?[H, c', o] query_bias?[H, c] key_bias?[H, c] "
+        "value_bias?[H, c'] out_bias?[o] scale?[] bias?~[..., H, n, L] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
         weights="[..., H, n, L]",
         source="vaswani2017",
-        equation="o = multi-head attention of n learned queries over x",
+        equation="o = multi-head attention of n learned queries over x; o = Hc' without out_kernel: the heads side by side",
+        rules=(
+            "query[n, H, c] unless query_kernel",
+            "query_bias needs query_kernel",
+            "out_bias needs out_kernel",
+        ),
+        options={"normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
         layouts=LAYOUTS,
         module="MultiHeadAttentionPool",
     ),

@@ -2,8 +2,11 @@
 
 import re
 
-from attnpool_ref.variants import pooling
+from attnpool_ref.variants import means, pooling, statistics
 from attnpool_ref.variants.row import Variant
+
+_SORTS = "it compares the scores of a segment with each other, and sums do not tell it"
+_NOT_ALONE = tuple(("normalizer", name, _SORTS) for name in ("sparsemax", "entmax15", "hardmax", "a function"))
 
 OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
 """The options of every packed row."""
@@ -22,10 +25,18 @@ def packed(row):
         equation=f"o_s = {row.name} of the tokens of segment s",
         weights=re.sub(r"\[\.\.\.[^\]]*\]", _packed_argument, row.weights),
         rules=row.rules,
-        options=OPTIONS | row.options,
+        options=OPTIONS | row.options | _each_alone(row),
+        refused=_NOT_ALONE if "normalizer" in row.options else (),
         ordered=row.ordered,
+        absolute=row.absolute,
         norms=row.norms,
+        unit=row.unit,
     )
+
+
+def _each_alone(row):
+    """The normalisers that sums over the tokens of a segment make, if the row has any."""
+    return {"normalizer": ("softmax", "sigmoid")} if "normalizer" in row.options else {}
 
 
 def _packed_argument(match):
@@ -50,7 +61,7 @@ _CROSS = Variant(
     ),
 )
 
-_DENSE = (*pooling.ROWS,)
+_DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS)
 """The families of one sequence."""
 
 ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts), _CROSS)

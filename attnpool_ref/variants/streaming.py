@@ -1,8 +1,35 @@
 """The table's rows: the states of chunks."""
 
+from attnpool_ref.variants import means
 from attnpool_ref.variants.row import Variant
 
 _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
+
+
+def _chunked(row, equation):
+    """The row of ``…_state`` with the arguments and options of a dense one."""
+    return Variant(
+        f"{row.name.removesuffix('_pooling')}_state",
+        family="streaming",
+        shapes=row.shapes,
+        source=row.source,
+        equation=equation,
+        rules=row.rules,
+        options=row.options,
+        state=row.name,
+        unit=row.unit,
+    )
+
+
+_EXPONENTIALS = "top = max scale x_l, sum over real l of exp(scale x_l - top) and of exp(scale x_l - top) - 1, N"
+_OF_MEANS = {
+    "sum_pooling": "sum over real l of x_l",
+    "min_pooling": "min over real l of x_lc, and how many reach it",
+    "noisy_or_pooling": "1 - product over real l of (1 - x_lc)",
+    "power_mean_pooling": f"{_EXPONENTIALS}, of ln max(x_l, epsilon) under the scale p",
+    "logsumexp_pooling": _EXPONENTIALS,
+    "softmax_pooling": "top = max scale x_l, sum over real l of exp(scale x_l - top) and of exp(scale x_l - top) x_l",
+}
 
 ROWS = (
     Variant(
@@ -42,7 +69,7 @@ ROWS = (
     Variant(
         "weighted_state",
         family="streaming",
-        shapes="x[..., L, d] weights?[..., L] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
         source="notebook001",
         equation="sum over real l of w_l x_l, and sum over real l of w_l",
         state="weighted_pooling",
@@ -51,9 +78,9 @@ ROWS = (
         "attention_state",
         family="streaming",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
-        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] -> [..., d]",
+        "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] bias?~[..., L] -> [..., d]",
         source="notebook001",
-        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q)",
+        equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q) + bias",
         rules=(
             "q=d if query_kernel",
             "q=c unless query_kernel",
@@ -67,10 +94,12 @@ ROWS = (
     Variant(
         "multi_head_attention_state",
         family="streaming",
-        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[n, d] query_kernel[d, H, c] "
-        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] -> [..., n, H, d]",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
+        "key_kernel[d, H, c] query_bias?[H, c] key_bias?[H, c] scale?[] bias?~[..., H, n, L] -> [..., n, H, d]",
         source="vaswani2017",
-        equation=f"{_ATTENTION}, for each head h and query i: s = (q_i W_q^h + b_q^h) . (x W_k^h) / sqrt(c)",
+        equation=f"{_ATTENTION}, for each head h and query i: s = scale (q_i W_q^h + b_q^h) . (x W_k^h) + bias",
+        rules=("query[n, H, c] unless query_kernel", "query_bias needs query_kernel"),
         state="multi_head_attention_pooling",
     ),
+    *(_chunked(row, _OF_MEANS[row.name]) for row in means.ROWS if "states" in row.layouts),
 )

@@ -5,6 +5,7 @@ import zlib
 from dataclasses import dataclass, field
 
 import chex
+import head_formulas
 import jax
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from flax import nnx
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax import linen
+from attnpool_flax import heads, linen
 from attnpool_flax.parameters import OWNERS
 from attnpool_ref import variants
 from attnpool_ref.conformance import tolerances
@@ -36,6 +37,7 @@ class Case:
       padding: for each array the mask that says which of its tokens are real, and the axis over which a token is
         seen if any row of the mask sees it.
       zeros: the shapes of the arguments that are zeros instead of parameters.
+      statistics: the shapes of statistics of batches, which no optimiser moves.
       maps: whether the result passes an affine map, so that an empty row need not be 0.
     """
 
@@ -51,6 +53,7 @@ class Case:
     masks: dict = field(default_factory=dict)
     padding: dict = field(default_factory=dict)
     zeros: dict = field(default_factory=dict)
+    statistics: dict = field(default_factory=dict)
     maps: bool = False
 
     def __str__(self):
@@ -58,7 +61,20 @@ class Case:
 
     @property
     def function(self):
-        return getattr(attnpool_flax, OWNERS[self.module].function)
+        return function_of(self.module)
+
+    @property
+    def definition(self):
+        """What the oracle says: its function, or for a head the recipe over its functions."""
+        if self.row.family != "heads":
+            return getattr(attnpool_ref, self.row.name)
+        recipe = getattr(head_formulas, self.row.name)
+
+        def definition(return_weights=False, **arguments):
+            both = recipe(attnpool_ref, **arguments)
+            return both if return_weights else both[0]
+
+        return definition
 
     @property
     def row(self):
@@ -86,7 +102,8 @@ class Case:
 
     def parameters(self, dtype=np.float32):
         rng = self.rng()
-        return {key: 1 + rng.standard_normal(shape).astype(dtype) / 4 for key, shape in self.owns.items()}
+        shapes = self.owns | self.statistics
+        return {key: 1 + rng.standard_normal(shape).astype(dtype) / 4 for key, shape in shapes.items()}
 
     def arguments(self, data):
         """The data in the order of the call, which JAX's transformations of a dict do not keep."""
@@ -96,6 +113,12 @@ class Case:
         dtype = next(iter(data.values())).dtype
         zeros = {key: np.zeros(shape, dtype) for key, shape in self.zeros.items()}
         return self.function(**data, **masks, **parameters, **zeros, **self.options, **more)
+
+
+def function_of(module):
+    """The function that a module calls; that of a head stands in no namespace."""
+    name = OWNERS[module].function
+    return getattr(attnpool_flax if hasattr(attnpool_flax, name) else heads, name)
 
 
 X, Y = {"x": (3, 5, 4)}, {"y": (3, 7, 6)}
@@ -122,6 +145,15 @@ ADDITIVE_FANS = {"query_kernel": 4, "key_kernel": 6, "out_kernel": 8}
 LOCATION = {"query_features": 4, "state_features": 6, "value_features": 7, "num_slots": 5, "out_features": 9}
 HEADS = {"num_heads": 2, "qkv_features": 6, "out_features": 9}
 HEAD_BIASES = {"query_bias": (2, 3), "key_bias": (2, 3), "value_bias": (2, 3), "out_bias": (9,)}
+
+OF_QUERY = {"query": (1, 4)}
+INNER = {"query_kernel": (4, 2, 3), "key_kernel": (4, 2, 3), "value_kernel": (4, 2, 3)}
+INNER_FANS = {"query_kernel": 4, "key_kernel": 4, "value_kernel": 4}
+NARROW = {"query_kernel": (4, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2)}
+NARROW_BIASES = {"query_bias": (2, 2), "key_bias": (2, 2), "value_bias": (2, 2)}
+OUT, OUT_BIAS = {"out_kernel": (2, 2, 4)}, {"out_bias": (4,)}
+NORM, MLP_NORM = {"norm_scale": (4,), "norm_bias": (4,)}, {"mlp_norm_scale": (4,), "mlp_norm_bias": (4,)}
+MLP = {"mlp_kernel": (4, 8), "mlp_bias": (8,), "mlp_out_kernel": (8, 4), "mlp_out_bias": (4,)}
 
 CASES = [
     Case(
@@ -258,6 +290,27 @@ CASES = [
         **WITHOUT_BIAS,
     ),
     Case("", "WeightedPool", sizes={"num_slots": 5}, data=X, owns={"weights": (5,)}, **OVER_X),
+    Case("", "PowerMeanPool", sizes={}, data=X, owns={"p": ()}, **OVER_X),
+    Case(
+        "of an exponent for each feature",
+        "PowerMeanPool",
+        sizes={"num_features": 4},
+        linen_sizes={"num_features": 4},
+        data=X,
+        owns={"p": (4,)},
+        options={"epsilon": 0.1},
+        **OVER_X,
+    ),
+    Case("", "LogSumExpPool", sizes={}, data=X, owns={"scale": ()}, options={"mean": False}, **OVER_X),
+    Case(
+        "",
+        "SoftmaxPool",
+        sizes={"num_features": 4},
+        linen_sizes={"num_features": 4},
+        data=X,
+        owns={"scale": (4,)},
+        **OVER_X,
+    ),
     Case("", "AttentionPool", sizes={"in_features": 4}, data=X, owns={"query": (4,)}, fans={"query": 4}, **OVER_X),
     Case(
         "kernels and norm",
@@ -265,7 +318,7 @@ CASES = [
         sizes={"in_features": 4, "qk_features": 6},
         linen_sizes={"qk_features": 6},
         data=X,
-        options={"normalize_query": True, "epsilon": 0.25, "scale": 0.75},
+        options={"normalize_query": True, "epsilon": 0.25, "scale": 0.75, "normalizer": "sigmoid"},
         owns={
             "query": (4,),
             "query_kernel": (4, 6),
@@ -310,6 +363,146 @@ CASES = [
         linen_sizes={"num_heads": 2},
         **OVER_X,
         **WITHOUT_BIAS,
+    ),
+    Case(
+        "",
+        "AttentiveStatisticsPool",
+        sizes={"in_features": 4, "hidden_features": 8},
+        data=X,
+        owns={"kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
+        fans={"kernel": 4, "out_kernel": 8},
+        linen_sizes={"hidden_features": 8},
+        **OVER_X,
+    ),
+    Case(
+        "a weight for each token",
+        "AttentiveStatisticsPool",
+        sizes={"in_features": 4, "hidden_features": 8},
+        data=X,
+        options={"activation": "relu", "epsilon": 0.25},
+        switches={"per_channel": False},
+        owns={"kernel": (4, 8), "out_kernel": (8,), "bias": (8,)},
+        fans={"kernel": 4, "out_kernel": 8},
+        linen_sizes={"hidden_features": 8},
+        **OVER_X,
+    ),
+    Case(
+        "context and norm",
+        "AttentiveStatisticsPool",
+        sizes={"in_features": 4, "hidden_features": 8},
+        data=X,
+        options={"global_context": True, "context_ddof": 1},
+        switches={"use_norm": True},
+        owns={"kernel": (12, 8), "out_kernel": (8, 4), "bias": (8,), "norm_scale": (8,), "norm_bias": (8,)},
+        fans={"kernel": 12, "out_kernel": 8},
+        linen_sizes={"hidden_features": 8},
+        **OVER_X,
+    ),
+    Case(
+        "sigmoid weights, some biases",
+        "MultiHeadAttentionPool",
+        sizes={"in_features": 4} | HEADS,
+        data=X,
+        options={"scale": 0.75, "normalizer": "sigmoid"},
+        switches={"use_bias": ("key_bias", "value_bias")},
+        owns=OF_QUERY | INNER | {"out_kernel": (2, 3, 9), "key_bias": (2, 3), "value_bias": (2, 3)},
+        fans=INNER_FANS | {"query": 4, "out_kernel": 6},
+        linen_sizes=HEADS,
+        **OVER_X,
+    ),
+    Case(
+        "",
+        "MAPHead",
+        sizes={"in_features": 4, "num_heads": 2, "hidden_features": 8},
+        data=X,
+        options={"activation": "gelu", "epsilon": 0.25},
+        owns=OF_QUERY | NARROW | NARROW_BIASES | OUT | OUT_BIAS | NORM | MLP,
+        fans=INNER_FANS | {"query": 4, "out_kernel": 4, "mlp_kernel": 4, "mlp_out_kernel": 8},
+        linen_sizes={"num_heads": 2, "hidden_features": 8},
+        maps=True,
+        **OVER_X,
+    ),
+    Case(
+        "",
+        "AttentionalPooler",
+        sizes={"in_features": 4, "num_heads": 2, "num_queries": 8, "query_features": 7, "qkv_features": 6}
+        | {"out_features": 9},
+        data=X,
+        options={"epsilon": 0.25},
+        owns={"query": (8, 7)}
+        | INNER
+        | {"query_kernel": (7, 2, 3), "out_kernel": (2, 3, 9), "query_norm_scale": (7,), "query_norm_bias": (7,)}
+        | HEAD_BIASES
+        | NORM,
+        fans=INNER_FANS | {"query": 7, "query_kernel": 7, "out_kernel": 6},
+        linen_sizes={"num_heads": 2, "num_queries": 8, "query_features": 7, "qkv_features": 6, "out_features": 9},
+        maps=True,
+        **OVER_X,
+    ),
+    Case(
+        "",
+        "AttentionPool2d",
+        sizes={"in_features": 4, "num_slots": 5} | HEADS,
+        data=X,
+        owns={"position": (6, 4)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
+        fans=INNER_FANS | {"position": 4, "out_kernel": 6},
+        linen_sizes={"num_slots": 5} | HEADS,
+        maps=True,
+        **OVER_X,
+    ),
+    Case(
+        "",
+        "PMA",
+        sizes={"in_features": 4, "num_heads": 2, "num_queries": 8},
+        data=X,
+        options={"variant": "author"},
+        switches={"normalize": True},
+        owns={"query": (8, 4)} | NARROW | NARROW_BIASES | NORM | MLP_NORM | {"mlp_kernel": (4, 4), "mlp_bias": (4,)},
+        fans=INNER_FANS | {"query": 4, "mlp_kernel": 4},
+        linen_sizes={"num_heads": 2, "num_queries": 8},
+        maps=True,
+        **OVER_X,
+    ),
+    Case(
+        "of PyG",
+        "PMA",
+        sizes={"in_features": 4, "num_heads": 2, "num_queries": 8},
+        data=X,
+        options={"variant": "pyg"},
+        switches={"use_bias": False},
+        owns={"query": (8, 4), "input_kernel": (4, 4), "input_bias": (4,), "mlp_kernel": (4, 4), "mlp_bias": (4,)}
+        | NARROW
+        | OUT
+        | NORM
+        | MLP_NORM,
+        fans=INNER_FANS | {"query": 4, "out_kernel": 4, "input_kernel": 4, "mlp_kernel": 4},
+        linen_sizes={"num_heads": 2, "num_queries": 8},
+        maps=True,
+        **OVER_X,
+    ),
+    Case(
+        "",
+        "AttentiveProbe",
+        sizes={"in_features": 4, "num_heads": 2, "num_queries": 7, "hidden_features": 8},
+        data=X,
+        options={"epsilon": 0.25},
+        owns={"query": (7, 4)} | NARROW | NARROW_BIASES | NORM | MLP_NORM | MLP,
+        fans=INNER_FANS | {"query": 4, "mlp_kernel": 4, "mlp_out_kernel": 8},
+        linen_sizes={"num_heads": 2, "num_queries": 7, "hidden_features": 8},
+        maps=True,
+        **OVER_X,
+    ),
+    Case(
+        "of AIM",
+        "AttentiveProbe",
+        sizes={"in_features": 4, "num_heads": 2, "num_queries": 7},
+        data=X,
+        options={"variant": "aim"},
+        owns={"query": (7, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2)},
+        fans={"query": 2, "key_kernel": 4, "value_kernel": 4},
+        statistics={"mean": (4,), "variance": (4,)},
+        linen_sizes={"num_heads": 2, "num_queries": 7},
+        **OVER_X,
     ),
     Case("", "CrossAttentionPool", sizes={}, data=X | {"y": (3, 7, 4)}, owns={}, **OVER_BOTH),
     Case(
@@ -449,6 +642,9 @@ THOROUGH = (
     "MultiHeadAttention",
     "WeightedPool",
     "AttentionPool-kernels and norm",
+    "AttentiveStatisticsPool-context and norm",
+    "AttentionPool2d",
+    "AttentiveProbe-of AIM",
     "CrossAttentionPool-kernels",
     "FieldAttentionPool-of a kernel for each",
 )
@@ -521,7 +717,10 @@ class Linen:
 
     @classmethod
     def call(cls, case, parameters, data, masks, options=(), **more):
-        return cls.build(case, **dict(options)).apply({"params": parameters}, *case.arguments(data), **masks, **more)
+        statistics = {key: value for key, value in parameters.items() if key in case.statistics}
+        variables = {"params": {key: value for key, value in parameters.items() if key not in statistics}}
+        variables |= {"batch_stats": statistics} if statistics else {}
+        return cls.build(case, **dict(options)).apply(variables, *case.arguments(data), **masks, **more)
 
 
 both_kinds = pytest.mark.parametrize("kind", [NNX, Linen], ids=["nnx", "linen"])
@@ -537,13 +736,13 @@ def same_bits(got, expected):
     jax.tree.map(np.testing.assert_array_equal, got, expected)
 
 
-def allowed(case, data, masks, parameters):
+def allowed(case, data, masks, parameters, **more):
     """How far two roundings of a case's outputs may be apart: one list entry for each output."""
 
     def definition(arrays):
-        function = getattr(attnpool_ref, case.row.name)
         zeros = {key: np.zeros(shape) for key, shape in case.zeros.items()}
-        return [np.asarray(part) for part in jax.tree.leaves(function(**arrays, **masks, **zeros, **case.options))]
+        result = case.definition(**arrays, **masks, **zeros, **case.options, **more)
+        return [np.asarray(part) for part in jax.tree.leaves(result)]
 
     arrays = {key: np.asarray(value, np.float64) for key, value in (data | parameters).items()}
     terms = 8 + sum(sum(value.shape) for value in arrays.values())

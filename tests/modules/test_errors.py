@@ -66,6 +66,32 @@ REFUSED = [
         ValueError,
         "MultiHeadAttention: `qkv_features` is 4, needs a multiple of `num_heads`, 3",
     ),
+    (
+        nnx_of("MultiHeadAttentionPool", num_heads=2, in_features=4, use_bias=("bias",)),
+        ValueError,
+        "MultiHeadAttentionPool: `use_bias` is ('bias',), needs True, False or a tuple of query_bias, key_bias, value_bias, "
+        "out_bias",
+    ),
+    (
+        linen_of("PMA", TOKENS, num_heads=2, num_queries=3, use_bias=("out_bias",)),
+        ValueError,
+        "PMA: `use_bias` is ('out_bias',), needs True, False or a tuple of query_bias, key_bias, value_bias",
+    ),
+    (
+        nnx_of("AttentiveProbe", num_heads=2, in_features=4, variant="jepa"),
+        ValueError,
+        "AttentiveProbe: `variant` is 'jepa', needs one of 'vjepa', 'aim'",
+    ),
+    (
+        nnx_of("AttentiveProbe", num_heads=2, in_features=4),
+        ValueError,
+        "AttentiveProbe: `mlp_kernel` [d, f] needs `hidden_features`, which is None",
+    ),
+    (
+        linen_of("AttentionPool2d", TOKENS, num_heads=2, num_slots=3),
+        ValueError,
+        "attention_pool_2d: `x` has 5 tokens, needs 3, as `position` has 4 vectors",
+    ),
     (nnx_of("MultiHeadAttentionPool", num_heads=0, in_features=4), ValueError, "`num_heads` is 0, needs an integer"),
     (
         linen_of("MultiHeadAttention", TOKENS, TOKENS, TOKENS, num_heads=2, qkv_features=5),

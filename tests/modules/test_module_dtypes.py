@@ -22,7 +22,7 @@ def test_dtype_is_what_data_and_parameters_are_cast_to(case, kind):
 def test_without_a_dtype_data_and_parameters_decide(case, kind):
     data, masks = case.draw(jnp.bfloat16)
     got = jax.eval_shape(lambda: kind.call(case, case.parameters(), data, masks, **deterministic(case)))
-    wide = np.float32 if case.owns else jnp.bfloat16  # a number decides nothing, but every module has a vector too
+    wide = np.float32 if any(case.owns.values()) else jnp.bfloat16  # a number decides nothing
     assert {part.dtype for part in jax.tree.leaves(got)} == {jnp.dtype(wide)}
 
 
@@ -31,10 +31,11 @@ def test_without_a_dtype_data_and_parameters_decide(case, kind):
 def test_param_dtype_is_the_dtype_of_the_parameters_alone(case, kind):
     data, masks = case.draw()
     options = {"param_dtype": jnp.bfloat16}
+    statistics = {key: value for key, value in case.parameters(jnp.bfloat16).items() if key in case.statistics}
 
     def create_and_call():
         initial = kind.initial(case, **options)
-        return initial, kind.call(case, initial, data, masks, options, **deterministic(case))
+        return initial, kind.call(case, initial | statistics, data, masks, options, **deterministic(case))
 
     initial, got = jax.eval_shape(create_and_call)
     assert {value.dtype for value in initial.values()} == {jnp.dtype(jnp.bfloat16)}

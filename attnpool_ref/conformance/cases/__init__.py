@@ -8,10 +8,11 @@ it (poison, permute, delete, append) changes the data along axes that have a nam
 from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, NUMBERS, SEED, SEQUENCES, SIZES, Case, narrow
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.forms import shared_arrays
+from attnpool_ref.conformance.cases.functions import values_of
 from attnpool_ref.conformance.cases.layout import append, example_of, full_mask, masked_axes, padding, places_of, take
 from attnpool_ref.conformance.cases.long import long_narrow_rows, long_rows
 from attnpool_ref.conformance.cases.table import KINDS, SHAPES, cases_of, mixed_cases
-from attnpool_ref.conformance.cases.ways import configurations, fullest_way
+from attnpool_ref.conformance.cases.ways import configurations, fullest_way, legal
 
 __all__ = [
     "ANY_RANK",
@@ -30,6 +31,7 @@ __all__ = [
     "example_of",
     "full_mask",
     "fullest_way",
+    "legal",
     "long_narrow_rows",
     "long_rows",
     "masked_axes",
@@ -39,4 +41,5 @@ __all__ = [
     "places_of",
     "shared_arrays",
     "take",
+    "values_of",
 ]

@@ -12,7 +12,7 @@ SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
 """What the cases are drawn from, beside the case's name: nothing, so that cases are the same on every machine."""
 
 BATCH = (5,)
-SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 2, "H": 2, "N": 14}
+SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 2, "H": 2, "N": 14, "S": 4}
 SIZES |= {
     "d": 8,
     "e": 9,
@@ -26,7 +26,7 @@ SIZES |= {
     "max_length": 6,
     "num_segments": 6,
 }
-SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "N", "k"})
+SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "N", "S", "k"})
 """Axes along which tokens stand: they may be masked, permuted, empty."""
 
 FEATURE_AXES = frozenset(SIZES) - SEQUENCES - {"n", "B", "C", "max_length", "num_segments"}
@@ -38,8 +38,8 @@ ANY_RANK = ("...", "n", "m")
 NUMBER = 0.75
 """What a number is, where nothing else is asked of it."""
 
-NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5}
-"""A bandwidth and a tolerance that about half of the vectors that are drawn lie within."""
+NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "q": 0.40625, "alpha": 1.25}
+"""A bandwidth and a tolerance that about half of the vectors that are drawn lie within; a quantile between two tokens."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from attnpool_ref import contract
-from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SIZES, Case, generator
+from attnpool_ref import contract, language
+from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SEQUENCES, SIZES, Case, generator
 from attnpool_ref.language import terms
 
 
@@ -23,10 +23,12 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = row.arguments
     present = {k: k not in left and (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
+    arguments = language.arguments_of(row, {k: True if p else None for k, p in present.items()} | options)
     arrays = [a for a in arguments.values() if a.kind != "lengths"]
     keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
     same = contract.unions(row, {k: True if p else None for k, p in present.items()} | options)
+    known |= {key: options[key] for key in ("max_length",) if key in options}
     known |= row.sizes | {key: options[key] for key in contract.COUNTS if key in options}
     known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}
     known = known | {axis: known[root] for axis, root in same.items()}
@@ -42,7 +44,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
         axes[key] = tuple(a for a in own if a != "..." or key not in shared)
         shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
         masked = arguments[argument.mask].shapes[0] if argument.kind == "lengths" else ()
-        values[key] = _values(key, argument, masked, axes[key], shape, rng, index, known, len(batch))
+        values[key] = _values(key, argument, masked, axes[key], shape, rng, index, known, len(batch), row.unit)
         if argument.kind == "segments" and options.get("indices_are_sorted"):
             values[key] = np.sort(values[key])
         if row.norms and argument.kind == "data":
@@ -53,8 +55,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
 
 
-def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
-    """The numbers of an argument; ``masked`` are the axes of the mask in whose place it stands."""
+def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank, unit):
+    """The numbers of an argument; ``masked`` are the axes of the mask in whose place it stands, ``unit`` asks for 0 to 1."""
     if argument.kind == "mask":
         return _mask(axes, shape, rng, index, batch_rank)
     if argument.kind == "bool":
@@ -63,18 +65,21 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank):
         return _lengths(shape, known["m"])
     if argument.kind == "lengths":
         return _lengths(shape, known[masked[-1]])
+    if argument.kind == "index":
+        return rng.integers(0, max(known["max_length"], 1), shape)
     if argument.kind == "position":
         return np.asarray(5)
     if argument.kind == "segments":
         return _segments(shape, rng, index, known["num_segments"])
-    if argument.kind == "number":
+    if argument.numeric and shape == ():
         return np.float64(NUMBERS.get(key, NUMBER))
-    draws = rng.standard_normal(shape)
+    draws = rng.uniform(size=shape) if unit and argument.kind == "data" else rng.standard_normal(shape)
     if key == "dropout_multiplier":
         draws = (rng.random(shape) < 0.75) / 0.75
     elif key == "weights":
         draws = 1 + 0.25 * draws
-        draws[..., 1::4] = -0.375
+        of_tokens = draws if axes[-1] in SEQUENCES else np.swapaxes(draws, -1, -2)
+        of_tokens[..., 1::4] = -0.375
     elif key.endswith("norm_scale"):
         draws = 1 + 0.25 * draws
     elif argument.kind == "parameter" and len(shape) > 1:

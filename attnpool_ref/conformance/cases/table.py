@@ -96,7 +96,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
                 yield values.repeated(main), "exact"
             if (case := values.tied(main)) is not None:
                 yield case, "tied"
-        if title in ("smallest", "fullest"):
+        named = "scores" in row.arguments and "=" in title and not any(map(callable, options.values()))
+        if title in ("smallest", "fullest") or named:  # each way to normalise meets extreme scores
             yield from ((case, "extreme") for case in values.extremes(main))
         if title == fullest and main.given("data"):
             yield values.cancelling(main), "cancelling"
@@ -153,5 +154,6 @@ def _shapes(row, title, names, options, shapes):
     arguments = row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
     if "shared" in shapes and len(data) > 1:
-        for key in data:
+        by_rank = any(len(arguments[k].shapes) > 1 and all("..." in own for own in arguments[k].shapes) for k in data)
+        for key in data[by_rank:]:  # the rank of the first says what another's rank means
             yield draw(row, f"{title}, `{key}` shared", names, options, BATCH, shared=(key,))

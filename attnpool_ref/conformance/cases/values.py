@@ -15,7 +15,7 @@ def extremes(main):
         data = main.given("data", "parameter")
         for size in (1e-30, 1e30):
             yield main.with_values(f"vectors of {size:g}", **{k: size * values[k] for k in data})
-        for key in data:
+        for key in (key for key in data if values[key].ndim > 1):
             some = values[key].copy()
             some[..., ::2, :] = 0
             yield main.with_values(f"zero vectors in `{key}`", **{key: some})
@@ -26,13 +26,13 @@ def extremes(main):
         some = np.where(main.rng(" -inf").random(scores.shape) < 0.4, -np.inf, scores)
         some[tuple(0 for _ in scores.shape[:-1])] = -np.inf
         yield main.with_values("scores of -inf", scores=some)
-    elif values.get("scale") is not None:
+    elif "scale" in main.given("number"):
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
-        yield main.with_values("scores below -1e9", **low, scale=np.float64(-1e10))
+        yield main.with_values("scores below -1e9", **(low | {"scale": np.float64(-1e10)}))
     elif main.given("parameter") and main.given("mask"):
         low = {k: np.abs(values[k]) for k in main.given("data")}
         yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
-    if not main.row.norms and "scores" not in values and main.given("data"):
+    if not main.row.norms and not main.row.unit and "scores" not in values and main.given("data"):
         yield main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
 
 
@@ -52,8 +52,9 @@ def exact(main):
 
 def alternating(main):
     """Weights of 1 and -1 in turn: any even number of neighbours cancels, and the whole does not where all are real."""
-    shape = main.values["weights"].shape
-    weights = np.broadcast_to(np.where(np.arange(shape[-1]) % 2, -1.0, 1.0), shape)
+    shape, by_channel = main.values["weights"].shape, main.axes["weights"][-1] not in SEQUENCES
+    signs = np.where(np.arange(shape[-2] if by_channel else shape[-1]) % 2, -1.0, 1.0)
+    weights = np.broadcast_to(signs[:, None] if by_channel else signs, shape)
     return replace(main.with_values("weights that cancel", weights=weights), exact=frozenset({"weights"}))
 
 
@@ -94,7 +95,7 @@ def far_from_zero(main):
 
     Far from data that stay, a distance is rounded by itself: no implementation is better there.
     """
-    if main.row.name in CHOOSING:
+    if main.row.name in CHOOSING or main.row.unit:
         return
     data = [k for k in main.given("data") if main.values[k].dtype.kind == "f"]
     normalized = ["query"] if main.options.get("normalize_query") and "query" in data else []
@@ -121,6 +122,8 @@ def cancelling(main):
 TIED = frozenset(
     {
         "max_pooling",
+        "min_pooling",
+        "top_k_pooling",
         "cross_attention_pooling",
         "cross_attention_pooling_all_pairs",
         "code_wise_attention",

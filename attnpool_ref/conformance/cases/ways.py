@@ -1,9 +1,9 @@
 """The ways to call a row: which arguments are given, and with which options."""
 
-from attnpool_ref.language import Equal, Needs
-
-PROMISES = frozenset({"indices_are_sorted"})
-"""Flags by which the caller says something of the data: they are off unless it is so."""
+import attnpool_ref
+from attnpool_ref import contract
+from attnpool_ref.conformance.cases.functions import text_of, values_of
+from attnpool_ref.language import Equal, Needs, Shaped
 
 
 def configurations(row):
@@ -26,18 +26,26 @@ def configurations(row):
         yield "with lengths", full + lengths, defaults | flags
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple):
-            for value in allowed[1:]:
-                yield f"{key}={value}", masks + full, defaults | flags | {key: value}
+            for value in values_of(allowed)[1:]:
+                chosen = defaults | flags | {key: value}
+                yield f"{key}={text_of(value)}", legal(row, masks + full, chosen), chosen
         elif allowed == "axis":
             yield "axis=-2", masks, defaults | {key: -2}
-        elif allowed == "flag" and key not in flags:
-            value = key in PROMISES
+        elif allowed == "flag" and key not in flags and row.takes(key, True):
+            value = not _is_on(row, key)
             yield f"{key}={value}", masks + full, defaults | flags | {key: value}
+        elif allowed == "flag" and key not in defaults:  # it is on by itself, as those that ask for it want it
+            yield (
+                f"{key}=False",
+                masks + [k for k in full if key not in _needed(row, k)],
+                defaults | flags | {key: False},
+            )
     for key in full:
-        if any(isinstance(rule, Equal) and key in rule.names for rule in row.relations):
-            yield f"with {key}", [*masks, key], defaults
+        if any(_turns_on(rule, key) for rule in row.relations):
+            yield f"with {key}", [*masks, *_needed(row, key, arguments), key], defaults
+    chosen = {rule.argument for rule in row.relations if isinstance(rule, Shaped)}
     for key, argument in arguments.items():
-        for i in range(1, len(argument.shapes)):
+        for i in range(1, 0 if key in chosen else len(argument.shapes)):
             yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
 
 
@@ -72,19 +80,21 @@ def single_ways(row):
                 yield f"`{key}` alone", [key], defaults
     if len(full) > 1:
         for key in full:
-            needed = {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument == key}
-            yield f"`{key}` alone", [key], defaults | needed
+            needed = [rule.option for rule in row.relations if isinstance(rule, Needs) and rule.argument == key]
+            others = [name for name in needed if name in row.arguments]
+            yield f"`{key}` alone", [*others, key], defaults | _flags(row, [key])
     for key, allowed in row.options.items():
         if isinstance(allowed, tuple) and masks:
-            for value in allowed[1:]:
-                yield f"{key}={value} without masks", full, defaults | _flags(row, full) | {key: value}
+            for value in values_of(allowed)[1:]:
+                chosen = defaults | _flags(row, full) | {key: value}
+                yield f"{key}={text_of(value)} without masks", legal(row, full, chosen), chosen
         elif allowed == "axis":
             yield "axis=1", masks, defaults | {key: 1}
 
 
 def defaults_of(row):
-    """The options of a plain call, but for an axis and a normalisation, which are left to their defaults."""
-    return {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize")}
+    """The options of a plain call, but for an axis and flags that are on, which are left to their defaults."""
+    return {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize", "mean")}
 
 
 def _optional(row):
@@ -98,7 +108,35 @@ def _optional(row):
 
 def _flags(row, full):
     """Options that the arguments ask for."""
-    return {rule.option: True for rule in row.relations if isinstance(rule, Needs) and rule.argument in full}
+    rules = [rule for rule in row.relations if isinstance(rule, Needs) and rule.argument in full]
+    return {rule.option: True for rule in rules if row.options.get(rule.option) == "flag"}
+
+
+def legal(row, names, options):
+    """The names without those of arguments whose value of an option, or other argument, is not there."""
+    rules = [rule for rule in row.relations if isinstance(rule, Needs)]
+    while True:
+        given = dict.fromkeys((name.split("#")[0] for name in names), True) | options
+        orphans = {rule.argument for rule in rules if rule.argument in given and not rule.met(given)}
+        if not orphans:
+            return names
+        names = [name for name in names if name.split("#")[0] not in orphans]
+
+
+def _needed(row, key, among=None):
+    """What an argument asks for, options or other arguments."""
+    needed = [rule.option for rule in row.relations if isinstance(rule, Needs) and rule.argument == key]
+    return [name for name in needed if among is None or name in among]
+
+
+def _turns_on(rule, key):
+    """Whether a rule says that shapes depend on an argument."""
+    return (isinstance(rule, Equal) and key in rule.names) or (isinstance(rule, Shaped) and key == rule.name)
+
+
+def _is_on(row, flag):
+    """Whether a flag is on by itself."""
+    return contract.signature_of(getattr(attnpool_ref, row.name)).parameters[flag].default
 
 
 def _text(axes):
@@ -106,4 +144,4 @@ def _text(axes):
 
 
 def _default(allowed):
-    return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2}[allowed]
+    return allowed[0] if isinstance(allowed, tuple) else {"flag": False, "size": 6, "count": 2, "positive": 2}[allowed]

@@ -7,16 +7,33 @@ right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this
 from conformance.mutants import (
     attention,
     decomposition,
+    layers,
     masks,
+    means,
     normalizers,
     pairs,
     pooling,
     relations,
     scores,
     segments,
+    statistics,
     streaming,
 )
 
-FAMILIES = (masks, normalizers, scores, attention, pooling, segments, pairs, decomposition, relations, streaming)
+FAMILIES = (
+    masks,
+    normalizers,
+    scores,
+    attention,
+    pooling,
+    means,
+    statistics,
+    layers,
+    segments,
+    pairs,
+    decomposition,
+    relations,
+    streaming,
+)
 
 MUTANTS = {row: mistakes for family in FAMILIES for row, mistakes in family.MUTANTS.items()}

@@ -33,3 +33,33 @@ def shifts_on_the_left(lengths, max_length, *, side="right"):
 @MUTANTS.plain("lengths_to_mask", "lengths: a side says what is real")
 def counts_the_padding(lengths, max_length, *, side="right"):
     return ref.lengths_to_mask(lengths if side == "right" else max_length - np.asarray(lengths), max_length, side=side)
+
+
+@MUTANTS.of("spans_to_mask", "spans: the last slot is not in them")
+def spans_without_their_end(a):
+    return a.oracle() & (np.arange(a.max_length) != a.spans[..., 1:])
+
+
+@MUTANTS.of("spans_to_mask", "spans: a span that ends before it begins is turned round")
+def spans_turned_round(a):
+    return a.oracle(spans=np.sort(a.spans, -1))
+
+
+@MUTANTS.of("spans_to_mask", "spans: padded spans are marked")
+def spans_that_are_padding(a):
+    return a.oracle(span_mask=None)
+
+
+@MUTANTS.of("token_positions", "positions: counted in slots")
+def positions_are_slots(a):
+    return np.where(a.mask, np.arange(a.mask.shape[-1]), -1)
+
+
+@MUTANTS.of("token_positions", "positions: counted from the first real slot")
+def positions_from_the_first_real_slot(a):
+    return np.where(a.mask, np.arange(a.mask.shape[-1]) - np.argmax(a.mask, -1)[..., None], -1)
+
+
+@MUTANTS.of("token_positions", "positions: counted on through padding")
+def positions_at_padding(a):
+    return np.cumsum(a.mask, -1) - 1

@@ -154,6 +154,89 @@ def entmax_by_few_bisections(a):
     return np.maximum(below - low, 0) ** 2
 
 
+@MUTANTS.of("entmax", "entmax: alpha 1.5 whatever it is")
+def entmax_always_15(a):
+    return ref.entmax15(a.scores, a.mask, axis=a.axis)
+
+
+@MUTANTS.of("entmax", "entmax: the scores not scaled by alpha - 1")
+def entmax_without_the_scale(a):
+    return a.oracle(scores=a.scores / (a.alpha - 1) if a.alpha != 1 else a.scores)
+
+
+@MUTANTS.of("entmax", "entmax of any alpha: masked after the threshold")
+def entmax_of_any_alpha_masked_afterwards(a):
+    return np.where(a.mask, a.oracle(mask=None), 0)
+
+
+@MUTANTS.of("top_k_softmax", "top-k: one score too many")
+def top_k_one_too_many(a):
+    return a.oracle(k=a.k + 1)
+
+
+@MUTANTS.of("top_k_softmax", "top-k: padding is among the largest")
+def top_k_counts_padding(a):
+    ordered = np.sort(a.scores, a.axis)
+    at_least = np.take(ordered, [max(ordered.shape[a.axis] - a.k, 0)], a.axis) if a.scores.shape[a.axis] else 0
+    return ref.masked_softmax(a.scores, a.mask & (a.scores >= at_least), axis=a.axis)
+
+
+@MUTANTS.of("top_k_softmax", "top-k: the softmax of all, cut")
+def top_k_cut_after_the_softmax(a):
+    return np.where(a.oracle() > 0, ref.masked_softmax(a.scores, a.mask, axis=a.axis), 0)
+
+
+@MUTANTS.of("gumbel_softmax", "gumbel: the temperature divides the scores alone")
+def gumbel_noise_not_divided(a):
+    return a.oracle(scores=a.scores / a.temperature, temperature=1.0)
+
+
+@MUTANTS.of("gumbel_softmax", "gumbel: the temperature multiplies")
+def gumbel_multiplied(a):
+    return a.oracle(temperature=1 / a.temperature)
+
+
+@MUTANTS.of("gumbel_softmax", "gumbel: hard without the noise")
+def gumbel_hard_without_noise(a):
+    return a.oracle(noise=None) if a.hard else a.oracle()
+
+
+@MUTANTS.of("masked_sigmoid", "sigmoid: 1/2 at padding")
+def sigmoid_half_at_padding(a):
+    return np.where(a.mask, a.oracle(), 0.5)
+
+
+@MUTANTS.of("masked_sigmoid", "sigmoid: normalised although nobody asked")
+def sigmoid_always_normalized(a):
+    return a.oracle(normalize=True)
+
+
+@MUTANTS.of("masked_sigmoid", "sigmoid: divided by its sum, which underflows")
+def sigmoid_divided_by_its_sum(a):
+    weights = a.oracle(normalize=False)
+    total = np.sum(weights, a.axis, keepdims=True)
+    return weights / np.where(total == 0, 1, total) if a.normalize else weights
+
+
+@MUTANTS.of("hardmax", "hardmax: ties share")
+def hardmax_ties_share(a):
+    reached = a.mask & (a.scores == np.max(np.where(a.mask, a.scores, -np.inf), a.axis, keepdims=True, initial=-np.inf))
+    weights = reached / np.maximum(np.sum(reached, a.axis, keepdims=True), 1)
+    return np.where(np.isnan(a.oracle()), np.nan, weights)
+
+
+@MUTANTS.of("hardmax", "hardmax: the last of the largest")
+def hardmax_takes_the_last(a):
+    return np.flip(a.oracle(scores=np.flip(a.scores, a.axis), mask=np.flip(a.mask, a.axis)), a.axis)
+
+
+@MUTANTS.of("hardmax", "hardmax: the first slot where nothing is real")
+def hardmax_of_nothing(a):
+    first = np.moveaxis(np.zeros(a.scores.shape), a.axis, -1)
+    first[..., :1] = 1
+    return np.where(np.any(a.mask, a.axis, keepdims=True), a.oracle(), np.moveaxis(first, -1, a.axis))
+
+
 @MUTANTS.plain("l2_normalize", "normalize: an epsilon under the norm")
 def normalize_epsilon_under_the_norm(x, *, axis=-1):
     return x / np.sqrt(np.sum(x * x, axis, keepdims=True) + np.float32(1e-12))

@@ -170,31 +170,25 @@ def pool_dropout_ignored(a):
     return a.oracle(dropout_multiplier=None)
 
 
-def _with_heads(a, factor=1.0, **changes):
-    """The oracle with all scores multiplied by a factor."""
-    bias = None if a.query_bias is None else a.query_bias * factor
-    return a.oracle(**({"query_kernel": a.query_kernel * factor, "query_bias": bias} | changes))
-
-
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: scaled by the tokens' width")
 def heads_scaled_by_the_tokens_width(a):
-    return _with_heads(a, (a.query_kernel.shape[2] / a.x.shape[-1]) ** 0.5)
+    return a.oracle(scale=a.x.shape[-1] ** -0.5 if a.scale is None else a.scale)
 
 
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: scaled by the width of all heads")
 def heads_scaled_by_all_heads(a):
-    return _with_heads(a, a.query_kernel.shape[1] ** -0.5)
+    return a.oracle(scale=np.prod(a.key_kernel.shape[1:]) ** -0.5 if a.scale is None else a.scale)
 
 
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: the keys' kernel for the queries too")
 def heads_one_kernel_for_queries_and_keys(a):
-    return a.oracle(query_kernel=a.key_kernel)
+    return a.oracle() if a.query_kernel is None else a.oracle(query_kernel=a.key_kernel)
 
 
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: the value's bias where nothing is real")
 def heads_value_bias_when_empty(a):
     result, weights = a.oracle(return_weights=True)
-    if a.value_bias is not None:
+    if a.value_bias is not None and a.out_kernel is not None:
         empty = ~np.any(a.mask, -1)[..., None, None]
         result = result + empty * np.einsum("hc,hco->o", a.value_bias, a.out_kernel)
     return a.returns(result, weights)
@@ -202,7 +196,48 @@ def heads_value_bias_when_empty(a):
 
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: the mean of the queries for each")
 def heads_mean_of_the_queries(a):
-    return a.oracle(query=np.broadcast_to(np.mean(a.query, 0), a.query.shape) if len(a.query) else a.query)
+    axis = 0 if a.query_kernel is None else -2
+    if not a.query.shape[axis]:
+        return a.oracle()
+    return a.oracle(query=np.broadcast_to(np.mean(a.query, axis, keepdims=True), a.query.shape))
+
+
+@MUTANTS.of("multi_head_attention_pooling", "heads pooling: the first example's queries for each")
+def heads_queries_of_the_first_example(a):
+    if a.query_kernel is None or a.query.ndim == 2 or not a.query.size:
+        return a.oracle()
+    return a.oracle(query=np.broadcast_to(a.query.reshape(-1, *a.query.shape[-2:])[0], a.query.shape))
+
+
+@MUTANTS.of("multi_head_attention_pooling", "heads pooling: heads and features side by side in the other order")
+def heads_interleaved(a):
+    result, weights = a.oracle(return_weights=True)
+    if a.out_kernel is None:
+        heads = result.reshape(*result.shape[:-1], *a.value_kernel.shape[1:])
+        result = np.swapaxes(heads, -1, -2).reshape(result.shape)
+    return a.returns(result, weights)
+
+
+@MUTANTS.of("multi_head_attention_pooling", "heads pooling: the key's bias cancels under every normaliser")
+def heads_key_bias_always_cancels(a):
+    return a.oracle(key_bias=None)
+
+
+@MUTANTS.of("multi_head_attention_pooling", "heads pooling: the value's bias once, whatever the weights sum to")
+def heads_value_bias_once(a):
+    if a.value_bias is None or a.normalizer != "sigmoid":
+        return a.oracle()
+    result, weights = a.oracle(value_bias=None, return_weights=True)
+    bias = np.any(a.mask, -1)[..., None, None] * a.value_bias.reshape(-1)
+    result = result + (bias if a.out_kernel is None else bias @ a.out_kernel.reshape(-1, a.out_kernel.shape[-1]))
+    return a.returns(result, weights)
+
+
+@MUTANTS.of("multi_head_attention_pooling", "heads pooling: the bias is scaled with the products")
+def heads_bias_scaled(a):
+    if a.bias is None:
+        return a.oracle()
+    return a.oracle(bias=a.bias * (a.key_kernel.shape[-1] ** -0.5 if a.scale is None else a.scale))
 
 
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: the value's bias forgotten")
@@ -213,3 +248,29 @@ def heads_value_bias_forgotten(a):
 @MUTANTS.of("multi_head_attention_pooling", "heads pooling: uniform where nothing is real")
 def heads_uniform_when_empty(a):
     return a.oracle(mask=a.mask | ~np.any(a.mask, -1, keepdims=True))
+
+
+@MUTANTS.of("weighted_pooling", "weighted: weights of the first channel for all")
+def weighted_by_the_first_channel(a):
+    by_channel = a.weights is not None and a.weights.ndim == a.x.ndim
+    return a.oracle(weights=a.weights[..., 0]) if by_channel else a.oracle()
+
+
+@MUTANTS.of("weighted_pooling", "weighted: weights of all channels in one sum")
+def weighted_over_one_sum(a):
+    if a.weights is None or a.weights.ndim < a.x.ndim:
+        return a.oracle()
+    weights = np.where(a.mask[..., None], a.weights, 0)
+    total = np.mean(np.sum(weights, -2, keepdims=True), -1)
+    return np.sum(weights * np.where(a.mask[..., None], a.x, 0), -2) / np.where(total == 0, 1, total)
+
+
+@MUTANTS.of("attention_pooling", "pooling: the bias scaled")
+def attention_pooling_scales_the_bias(a):
+    scale = 1 / np.sqrt(a.x.shape[-1]) if a.scale is None else a.scale
+    return a.oracle(bias=None if a.bias is None else a.bias * scale)
+
+
+@MUTANTS.of("attention_pooling", "pooling: softmax whatever the normaliser")
+def attention_pooling_always_softmax(a):
+    return a.oracle(normalizer="softmax")

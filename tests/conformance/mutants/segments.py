@@ -8,6 +8,8 @@ import attnpool_ref as ref
 MUTANTS = Mistakes()
 ONE_SIDE = [f"segment_{name}_pooling" for name in ("mean", "max", "first", "last", "weighted", "attention")]
 ONE_SIDE.append("segment_multi_head_attention_pooling")
+ONE_SIDE += [f"segment_{name}_pooling" for name in ("std", "statistics", "attentive_statistics")]
+ONE_SIDE += [f"segment_{name}_pooling" for name in ("sum", "min", "noisy_or", "power_mean", "logsumexp", "softmax")]
 
 
 def _one_off(name):
@@ -109,6 +111,11 @@ def first_query_for_each(a):
 @MUTANTS.of("segment_attention_pooling", "packed attention: dropout ignored")
 def dropout_ignored(a):
     return a.oracle(dropout_multiplier=None)
+
+
+@MUTANTS.of("segment_multi_head_attention_pooling", "packed heads: a softmax in place of the sigmoid")
+def softmax_for_the_sigmoid(a):
+    return a.oracle(normalizer="softmax")
 
 
 @MUTANTS.of("segment_multi_head_attention_pooling", "packed heads: the output's bias forgotten where nothing is real")

@@ -174,7 +174,92 @@ for _row in ("attention_state", "multi_head_attention_state"):
 
 
 @_giving("multi_head_attention_state", "multi head attention state: scaled by the width of all heads")
-def heads_state_scaled_by_all_heads(right, x, mask=None, *, query_kernel, query_bias=None, **parameters):
-    factor = np.asarray(query_kernel.shape[1] ** -0.5, query_kernel.dtype)
-    bias = None if query_bias is None else query_bias * factor
-    return right(x, mask, query_kernel=query_kernel * factor, query_bias=bias, **parameters)
+def heads_state_scaled_by_all_heads(right, x, mask=None, *, key_kernel, scale=None, **parameters):
+    scale = np.prod(key_kernel.shape[1:]) ** -0.5 if scale is None else scale
+    return right(x, mask, key_kernel=key_kernel, scale=scale, **parameters)
+
+
+@_giving("multi_head_attention_state", "multi head attention state: the bias left out")
+def heads_state_without_bias(right, x, mask=None, *, bias=None, **parameters):
+    return right(x, mask, **parameters)
+
+
+def _about_two_means(a, b):
+    """A merge that adds up squares about two means."""
+    return ref.merge_states(a, b)._replace(second=a.second + b.second)
+
+
+def _mean_of_the_means(a, b):
+    """A merge whose center is the mean of two, whatever they weigh."""
+    return ref.merge_states(a, b)._replace(center=(a.center + b.center) / 2)
+
+
+for _row in ("std_state", "statistics_state", "attentive_statistics_state"):
+    _name = _row.replace("_", " ")
+    _merging(_row, f"{_name}: the distance of the means forgotten")(_about_two_means)
+    _merging(_row, f"{_name}: the mean of two means")(_mean_of_the_means)
+
+
+@_merging("attentive_statistics_state", "attentive statistics state: the merge forgets the rescaling")
+def attentive_statistics_unscaled(a, b):
+    top = np.maximum(a.top, b.top)
+    return ref.merge_states(a._replace(top=top), b._replace(top=top))
+
+
+@_merging("sum_state", "sum state: the mean of the sums")
+def mean_of_sums(a, b):
+    return a._replace(sum=(a.sum + b.sum) / 2)
+
+
+@_giving("sum_state", "sum state: padding counts")
+def sum_of_padding(right, x, mask=None):
+    return right(x, None)
+
+
+@_giving("min_state", "min state: an empty chunk is 0")
+def min_of_an_empty_chunk(right, x, mask=None):
+    state = right(x, mask)
+    return state._replace(extreme=np.where(state.real[..., None], state.extreme, 0))
+
+
+@_merging("min_state", "min state: real if both are")
+def min_real_if_both_are(a, b):
+    return ref.merge_states(a, b)._replace(real=a.real & b.real)
+
+
+@_merging("noisy_or_state", "noisy-or state: probabilities added up")
+def probabilities_added_up(a, b):
+    return a._replace(probability=a.probability + b.probability)
+
+
+@_merging("noisy_or_state", "noisy-or state: the larger one")
+def larger_probability(a, b):
+    return a._replace(probability=np.maximum(a.probability, b.probability))
+
+
+def _sums_in_two_measures(a, b):
+    """A merge that forgets that a larger exponent rescales the sums."""
+    sums = {key: getattr(a, key) + getattr(b, key) for key in ("total", "slack", "sum") if hasattr(a, key)}
+    return ref.merge_states(a, b)._replace(**sums)
+
+
+def _one_number(a, b):
+    """A merge that counts the tokens of one chunk."""
+    return ref.merge_states(a, b)._replace(count=np.maximum(a.count, b.count))
+
+
+def _first_alone(a, b):
+    """A merge that keeps the chunk whose exponents are larger."""
+    mine = np.where(a.scale < 0, -a.extreme, a.extreme) >= np.where(b.scale < 0, -b.extreme, b.extreme)
+    return a._replace(**{key: np.where(mine, getattr(a, key), getattr(b, key)) for key in ("extreme", "total", "sum")})
+
+
+for _row, _mistakes in {
+    "power_mean_state": (_sums_in_two_measures, _one_number),
+    "logsumexp_state": (_sums_in_two_measures, _one_number),
+    "softmax_state": (_sums_in_two_measures, _first_alone),
+}.items():
+    for _mistake in _mistakes:
+        _merging(_row, f"{_row.replace('_', ' ')}: {_mistake.__doc__.removeprefix('A merge that ').rstrip('.')}")(
+            _mistake
+        )

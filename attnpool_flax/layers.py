@@ -1,0 +1,74 @@
+"""Layers before and after a pooling. Twin of :mod:`attnpool_ref.layers`."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.activations import geglu, gelu, gelu_tanh, relu
+from attnpool_flax.implementation import implementation
+from attnpool_flax.rounding import power_of_two
+
+ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": geglu}
+
+
+@implementation
+def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
+    """Twin of :func:`attnpool_ref.layer_norm`; no square of a large or of a tiny number is taken.
+
+    >>> layer_norm(jnp.array([1.0, 3.0]), epsilon=0.0), layer_norm(jnp.array([2.0, 2.0]), bias=jnp.array([0.5, 1.0]))
+    (Array([-1.,  1.], dtype=float32), Array([0.5, 1. ], dtype=float32))
+    """
+    return normalized(x, scale, bias, epsilon)
+
+
+def normalized(x, scale, bias, epsilon):
+    """The layer normalisation of checked arguments; scale and bias may be None."""
+    # in a unit in which neither squares nor epsilon leave the range of the dtype
+    least = jnp.where(epsilon > 0, power_of_two(jnp.sqrt(jnp.maximum(lax.stop_gradient(epsilon), 0))), 0)
+    unit = jnp.maximum(power_of_two(jnp.max(jnp.abs(lax.stop_gradient(x)), -1, keepdims=True)), least)
+    x = x / unit
+    x = x - lax.stop_gradient(x[..., :1])  # so that equal numbers are exactly 0
+    centered = x - jnp.mean(x, -1, keepdims=True)
+    variance = jnp.mean(centered * centered, -1, keepdims=True)
+    constant = variance == 0  # epsilon / unit**2 may be 0 as well
+    slope = jnp.where(epsilon > 0, unit * lax.rsqrt(jnp.where(epsilon > 0, epsilon, 1)), 0)
+    rest = lax.rsqrt(jnp.where(constant, 1, variance + epsilon / unit / unit))
+    x = centered * jnp.where(constant, slope, rest)
+    if scale is not None:
+        x = x * jnp.broadcast_to(scale, x.shape)
+    return x if bias is None else x + jnp.broadcast_to(bias, x.shape)
+
+
+@implementation
+def residual_feed_forward(
+    x,
+    kernel,
+    bias=None,
+    out_kernel=None,
+    out_bias=None,
+    *,
+    norm_scale=None,
+    norm_bias=None,
+    normalize=True,
+    activation="gelu",
+    epsilon=1e-6,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.residual_feed_forward`.
+
+    >>> residual_feed_forward(jnp.array([1.0, -2.0]), jnp.eye(2), normalize=False, activation="relu")
+    Array([ 2., -2.], dtype=float32)
+    """
+    hidden = normalized(x, norm_scale, norm_bias, epsilon) if normalize else x
+    return x + perceptron(hidden, kernel, bias, out_kernel, out_bias, activation, precision)
+
+
+def perceptron(x, kernel, bias, out_kernel, out_bias, activation, precision):
+    """One hidden layer; what it is itself where there is no ``out_kernel``."""
+    hidden = ACTIVATIONS[activation](mapped(x, kernel, bias, precision))
+    return hidden if out_kernel is None else mapped(hidden, out_kernel, out_bias, precision)
+
+
+def mapped(x, kernel, bias, precision):
+    """[..., d] by a kernel [d, f] to [..., f]; the bias [f] may be None."""
+    x = jnp.einsum("...d,df->...f", x, kernel, precision=precision)
+    return x if bias is None else x + jnp.broadcast_to(bias, x.shape)

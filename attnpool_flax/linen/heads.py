@@ -1,0 +1,235 @@
+"""Heads that people pool by: presets over the multi-head pool. For Linen models."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.heads import attention_pool_2d, attentional_pooler, map_head
+from attnpool_flax.linen.creation import TokenWalker, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features, read_sizes
+
+
+class MAPHead(TokenWalker):
+    """The head of big_vision and SigLIP: a pooling by one learned query, and a perceptron beside it.
+
+    Owns ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, d], as far as ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c]
+    and ``out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
+    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      hidden_features: f, the width of the hidden layer.
+      epsilon: of the layer normalisation.
+      activation: "gelu_tanh", "gelu" (with erf, as timm's generic head has it) or "relu".
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the query, which sees the shape [d, 1].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head = MAPHead(num_heads=2, hidden_features=8)
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 1, 4)
+    """
+
+    num_heads: int
+    hidden_features: int
+    epsilon: float = 1e-6
+    activation: str = "gelu_tanh"
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+    query_init: Initializer = QUERY_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., 1, d], and with ``return_weights`` the weights [..., H, 1, L].
+        """
+        sizes = read_sizes("MAPHead", {"x": x})
+        sizes["num_queries"] = 1
+        sizes["head_features"] = head_features("MAPHead", self.num_heads, sizes["in_features"])
+        parameters = values(self, "MAPHead", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init)
+        return map_head(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            epsilon=self.epsilon,
+            activation=self.activation,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **parameters,
+        )
+
+
+class AttentionalPooler(TokenWalker):
+    """The head of CoCa and CONCH: a pooling by learned queries of normalised tokens, without a perceptron.
+
+    Owns ``query`` [n, q], ``query_kernel`` [q, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, o], as far as ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c]
+    and ``out_bias`` [o]; ``norm_scale`` [d], ``norm_bias`` [d], ``query_norm_scale`` [q] and ``query_norm_bias`` [q].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries.
+      query_features: q, the width of the queries; None is that of the tokens.
+      qkv_features: H·c, the width of all heads together; None is that of the queries.
+      out_features: o, the width of the result; None is that of the queries.
+      epsilon: of the layer normalisations.
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [q, n].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head = AttentionalPooler(num_heads=2, num_queries=5, query_features=6)
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 5, 6)
+    """
+
+    num_heads: int
+    num_queries: int
+    query_features: int | None = None
+    qkv_features: int | None = None
+    out_features: int | None = None
+    epsilon: float = 1e-5
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+    query_init: Initializer = QUERY_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+        """
+        sizes = read_sizes("AttentionalPooler", {"x": x})
+        sizes["query_features"] = sizes["in_features"] if self.query_features is None else self.query_features
+        sizes["qkv_features"] = sizes["query_features"] if self.qkv_features is None else self.qkv_features
+        sizes["out_features"] = sizes["query_features"] if self.out_features is None else self.out_features
+        sizes["head_features"] = head_features("AttentionalPooler", self.num_heads, sizes["qkv_features"])
+        parameters = values(
+            self, "AttentionalPooler", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init
+        )
+        return attentional_pooler(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            epsilon=self.epsilon,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **parameters,
+        )
+
+
+class AttentionPool2d(TokenWalker):
+    """The head of CLIP's ResNets: the mean of the real tokens stands before them, and asks.
+
+    Owns ``position`` [num_slots + 1, d], which is added to the mean and the tokens, ``query_kernel`` [d, H, c],
+    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o] and, as far as ``use_bias`` says,
+    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_slots: the length of every sequence, padding included.
+      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      out_features: o, the width of the result; None is that of the tokens.
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the positions, which sees the shape [d, num_slots + 1].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head = AttentionPool2d(num_heads=2, num_slots=3, out_features=6)
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 6)
+    """
+
+    num_heads: int
+    num_slots: int
+    qkv_features: int | None = None
+    out_features: int | None = None
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+    query_init: Initializer = QUERY_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1], that of the mean first.
+        """
+        sizes = read_sizes("AttentionPool2d", {"x": x})
+        sizes["num_positions"] = checked_size("AttentionPool2d", "num_slots", self.num_slots) + 1
+        sizes["qkv_features"] = sizes["in_features"] if self.qkv_features is None else self.qkv_features
+        sizes["out_features"] = sizes["in_features"] if self.out_features is None else self.out_features
+        sizes["head_features"] = head_features("AttentionPool2d", self.num_heads, sizes["qkv_features"])
+        parameters = values(
+            self, "AttentionPool2d", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init
+        )
+        return attention_pool_2d(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **parameters,
+        )

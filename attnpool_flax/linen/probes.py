@@ -1,0 +1,171 @@
+"""More heads: pooling by multi-head attention of sets, and attentive probes. For Linen models."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.heads import attentive_probe, pma
+from attnpool_flax.linen.creation import TokenWalker, values
+from attnpool_flax.parameters import (
+    BIAS_INIT,
+    KERNEL_INIT,
+    QUERY_INIT,
+    cast,
+    checked_variant,
+    head_features,
+    read_sizes,
+)
+
+
+class PMA(TokenWalker):
+    """Pooling by multi-head attention, of the Set Transformer, as its authors have it or as PyG has.
+
+    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as
+    ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``mlp_kernel`` [d, d] and
+    ``mlp_bias`` [d]; with ``normalize`` ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d] and
+    ``mlp_norm_bias`` [d]; with variant "pyg" also ``out_kernel`` [H, c, d], ``out_bias`` [d] among the biases,
+    ``input_kernel`` [d, d] and ``input_bias`` [d].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries.
+      variant: "author" adds the attention to the projected query, scaled by the width of all heads; "pyg" maps the
+        tokens first, adds to the query itself, and has the usual scale and an output map.
+      normalize: layer normalisation after each sum; None is False for "author" and True for "pyg".
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [d, n].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head = PMA(num_heads=2, num_queries=5)
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 5, 4)
+    """
+
+    num_heads: int
+    num_queries: int
+    variant: str = "author"
+    normalize: bool | None = None
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+    query_init: Initializer = QUERY_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, d], and with ``return_weights`` the weights [..., H, n, L].
+        """
+        sizes = read_sizes("PMA", {"x": x})
+        sizes["variant"] = checked_variant("PMA", self.variant)
+        sizes["normalize"] = sizes["variant"] == "pyg" if self.normalize is None else self.normalize
+        sizes["head_features"] = head_features("PMA", self.num_heads, sizes["in_features"])
+        parameters = values(self, "PMA", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init)
+        return pma(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            variant=self.variant,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **parameters,
+        )
+
+
+class AttentiveProbe(TokenWalker):
+    """The probe of a frozen encoder, V-JEPA's or AIM's; neither has an output map.
+
+    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as
+    ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``norm_scale`` [d],
+    ``norm_bias`` [d], ``mlp_norm_scale`` [d], ``mlp_norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
+    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d]. With variant "aim" it owns ``query`` [n, H, c], ``key_kernel``,
+    ``value_kernel``, and ``mean`` [d] and ``variance`` [d]: statistics of batches, which are frozen here.
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries.
+      hidden_features: f, the width of the hidden layer, which "vjepa" has and "aim" has not.
+      variant: "vjepa" adds the attention to the query and puts a perceptron beside it; "aim" normalises the tokens by
+        statistics of batches, and averages over its queries.
+      epsilon: of the layer normalisations of "vjepa"; the batch normalisation of "aim" has 1e-6.
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [d, n], or [c, n H] of "aim".
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head = AttentiveProbe(num_heads=2, hidden_features=8)
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 1, 4)
+    """
+
+    num_heads: int
+    num_queries: int = 1
+    hidden_features: int | None = None
+    variant: str = "vjepa"
+    epsilon: float = 1e-5
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+    query_init: Initializer = QUERY_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, d]; [..., d] of "aim", and with ``return_weights`` the weights [..., H, n, L].
+        """
+        sizes = read_sizes("AttentiveProbe", {"x": x})
+        sizes["variant"] = checked_variant("AttentiveProbe", self.variant)
+        sizes["head_features"] = head_features("AttentiveProbe", self.num_heads, sizes["in_features"])
+        parameters = values(
+            self, "AttentiveProbe", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init
+        )
+        return attentive_probe(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            variant=self.variant,
+            epsilon=self.epsilon,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **parameters,
+        )

@@ -1,0 +1,95 @@
+"""Statistics pooling with parameters of its own. For Linen models."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.layouts import in_layout
+from attnpool_flax.linen.creation import TokenWalker, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
+from attnpool_flax.segments import segment_attentive_statistics_pooling
+from attnpool_flax.statistics import attentive_statistics_pooling
+
+
+class AttentiveStatisticsPool(TokenWalker, kw_only=True):
+    """Parameters of :func:`attnpool_flax.attentive_statistics_pooling`.
+
+    Owns ``kernel`` [d, h], or [3d, h] with ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``;
+    ``bias`` [h]; with ``use_norm`` also ``norm_scale`` [h] and ``norm_bias`` [h], which start at ones and zeros: a batch
+    normalisation that is frozen.
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      per_channel: a weight for each feature of a token, and not one for the token.
+      global_context: score each token beside the mean and the deviation of the whole.
+      use_norm: scale and shift the rectified hidden layer before the tanh.
+      activation: "tanh", "relu", "gelu" or "identity"; "tanh" with ``use_norm``.
+      context_ddof: subtracted from the number of tokens in the context's variance.
+      epsilon: the floor of both variances.
+      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
+        by ``init``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the bias.
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = AttentiveStatisticsPool(hidden_features=8)
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 8)
+    """
+
+    hidden_features: int = 128
+    per_channel: bool = True
+    global_context: bool = False
+    use_norm: bool = False
+    activation: str = "tanh"
+    context_ddof: float = 0
+    epsilon: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] with ``per_channel``.
+        """
+        sizes = read_sizes("AttentiveStatisticsPool", {"x": x})
+        parameters = values(self, "AttentiveStatisticsPool", sizes, kernel=self.kernel_init, bias=self.bias_init)
+        pool = in_layout(
+            "AttentiveStatisticsPool",
+            attentive_statistics_pooling,
+            segment_attentive_statistics_pooling,
+            num_segments,
+            {"lengths": lengths},
+            None if self.is_initializing() else self.axis_name,
+            segment_ids=segment_ids,
+        )
+        return pool(
+            cast(x, self.dtype),
+            mask=mask,
+            activation=self.activation,
+            global_context=self.global_context,
+            context_ddof=self.context_ddof,
+            epsilon=self.epsilon,
+            precision=self.precision,
+            return_weights=return_weights,
+            **parameters,
+        )

@@ -1,0 +1,234 @@
+"""Sums, order statistics and generalised means. Twin of :mod:`attnpool_ref.means`: one text for tokens in every layout."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.implementation import implementation
+from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.channels import DenseChannels
+from attnpool_flax.reductions.exponents import clamped, depths, exponents_of, logarithm, scaled
+from attnpool_flax.reductions.mesh import over_mesh
+from attnpool_flax.reductions.sums import summed
+from attnpool_flax.rounding import largest
+
+
+@implementation(as_they_come=("x",))
+def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
+    """Twin of :func:`attnpool_ref.sum_pooling`; the sum does not drift.
+
+    >>> sum_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
+    Array([4.], dtype=float32)
+    """
+    (state,) = over_mesh([Dense(x, mask, implementation, axis_name=axis_name).summed(False)], axis_name)
+    return state.sum
+
+
+@implementation(as_they_come=("x",))
+def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
+    """Twin of :func:`attnpool_ref.min_pooling`.
+
+    >>> min_pooling(jnp.array([[1.0], [3.0], [-99.0]]), jnp.array([True, True, False]))
+    Array([1.], dtype=float32)
+    """
+    return 0 - Dense(-x, mask, implementation, axis_name=axis_name).largest()
+
+
+@implementation
+def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
+    """Twin of :func:`attnpool_ref.quantile_pooling`.
+
+    >>> x = jnp.array([[1.0], [2.0], [10.0], [3.0], [99.0]])
+    >>> quantile_pooling(x, jnp.array([True, True, True, True, False]))
+    Array([2.5], dtype=float32)
+    """
+    tokens, length = DenseChannels(Dense(x, mask, None)), x.shape[-2]
+    if not length:
+        return jnp.sum(x, -2)
+    last = jnp.maximum(jnp.sum(tokens.ones(), -2, keepdims=True) - 1, 0)
+    ordered = jnp.sort(tokens.kept(x, jnp.inf), -2)
+    place = last * q
+    ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last) for end in (jnp.floor, jnp.ceil))
+    low, high = (_at(ordered, end.astype(jnp.int32)) for end in ends)
+    between = jnp.squeeze(place - jnp.floor(lax.stop_gradient(place)), -2)
+    return _known(tokens, low + between * jnp.where(low == high, 0, high - low))  # inf - inf is no difference
+
+
+@implementation
+def top_k_pooling(x, mask=None, *, lengths=None, k):
+    """Twin of :func:`attnpool_ref.top_k_pooling`.
+
+    >>> top_k_pooling(jnp.array([[3.0], [1.0], [4.0], [99.0]]), jnp.array([True, True, True, False]), k=2)
+    Array([3.5], dtype=float32)
+    """
+    tokens, length = DenseChannels(Dense(x, mask, None)), x.shape[-2]
+    if not length:
+        return jnp.sum(x, -2)
+    taken = jnp.minimum(k, jnp.maximum(jnp.sum(tokens.ones(), -2, keepdims=True), 1))
+    heights = tokens.kept(x, -jnp.inf)
+    ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), min(k, length))[0], -1, -2)
+    least = jnp.expand_dims(_at(ordered, taken.astype(jnp.int32) - 1), -2)
+    above, tied = (tokens.kept(found, False) for found in (heights > least, heights == least))
+    share = 1 - jnp.sum(above, -2) / jnp.squeeze(taken, -2)
+    return _known(
+        tokens, summed(jnp.where(above, x / taken, 0), -2) + share * largest(jnp.where(tied, x, -jnp.inf), tied, -2)
+    )
+
+
+def _at(ordered, index):
+    """[..., d] of [..., L, d], at an index [..., 1, 1] of an example."""
+    batch = jnp.broadcast_shapes(ordered.shape[:-2], index.shape[:-2])
+    index = jnp.broadcast_to(index, (*batch, 1, ordered.shape[-1]))
+    ordered = jnp.broadcast_to(ordered, (*batch, *ordered.shape[-2:]))
+    return jnp.squeeze(jnp.take_along_axis(ordered, index, -2, mode="clip"), -2)
+
+
+def _known(tokens, result):
+    """The result; NaN where a real value is, which no comparison finds; 0 where nothing is real."""
+    lost = jnp.any(tokens.kept(jnp.isnan(tokens.x), False), -2)
+    return jnp.where(jnp.sum(tokens.ones(), -2) == 0, 0, jnp.where(lost, jnp.nan, result))
+
+
+@implementation(as_they_come=("x",))
+def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
+    """Twin of :func:`attnpool_ref.noisy_or_pooling`: a + b - a b, two halves of the tokens at a time.
+
+    Neither small probabilities nor those of 1 lose anything, in the result or in the gradient.
+
+    >>> noisy_or_pooling(jnp.array([[0.5], [0.5], [0.9]]), jnp.array([True, True, False]))
+    Array([0.75], dtype=float32)
+    """
+    return noisy_or(DenseChannels(Dense(x, mask, None, axis_name=axis_name)))
+
+
+def noisy_or(tokens):
+    """[..., d]: the probability that anything happens, of tokens in any layout."""
+    return tokens.done(tokens.folded(tokens.kept(tokens.x), either))
+
+
+def either(a, b):
+    """The probability that one of two independent events happens."""
+    return a + b * (1 - a)
+
+
+@implementation(as_they_come=("x",))
+def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
+    """Twin of :func:`attnpool_ref.power_mean_pooling`: logarithms below that of the largest value, which is not taken.
+
+    The derivative by p keeps its digits where p is small; at 0 it is that of the limit.
+
+    >>> power_mean_pooling(jnp.array([[3.0], [3.0], [99.0]]), jnp.array([True, True, False]))
+    Array([3.], dtype=float32)
+    """
+    return power_mean(DenseChannels(Dense(x, mask, None, axis_name=axis_name)), p, epsilon)
+
+
+def power_mean(tokens, p, epsilon):
+    """[..., d]: the power mean of tokens in any layout."""
+    extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
+    return tokens.done(finished_power_mean(extreme, sums, zeros, tokens.across(p)[0]))
+
+
+def power_mean_sums(tokens, p, epsilon):
+    """(the largest value, where p is negative the smallest; :class:`Exponents` of the logarithms; what zeros add).
+
+    Tokens of exactly 0 add nothing but a gradient, that of the mean where p is 1, which their logarithms lose.
+    """
+    of_example, p = tokens.across(p)
+    values = clamped(tokens.kept(tokens.x, 1), epsilon)
+    extreme = turned(tokens.largest(tokens.kept(turned(values, p), -jnp.inf)), of_example)
+    extreme = jnp.where(extreme == -jnp.inf, 0, extreme)  # nothing is real
+    here, zero = tokens.each(extreme), values == 0
+    logarithms = jnp.where(zero, -jnp.inf, jnp.log(jnp.where(zero, 1, values)))
+    measured = turned(logarithms, p)
+    # the same number's logarithm may be rounded otherwise in an array of another shape
+    top = jnp.where(values == here, lax.stop_gradient(measured), turned(jnp.log(here), p))
+    zeros = tokens.kept(jnp.where(zero & (p == 1), values, 0))
+    sums, (zeros,) = exponents_of(tokens, tokens.kept(depths(measured, top)), turned(p, p), zeros)
+    return extreme, sums, zeros
+
+
+def finished_power_mean(extreme, sums, zeros, p):
+    """The power mean [..., d]; 0 where nothing is real."""
+    nothing = sums.count == 0
+    mean = jnp.where(nothing, 1, extreme) * jnp.exp(turned(logarithm(sums, turned(p, p), True), p))
+    return jnp.where(nothing, 0, mean + zeros / jnp.maximum(sums.count, 1))
+
+
+@implementation(as_they_come=("x",))
+def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
+    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale keeps its digits where it is small.
+
+    A scale of 0 without ``mean`` is seen on the host alone; on a device it gives infinity.
+
+    >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
+    Array([0.], dtype=float32)
+    """
+    return logsumexp(DenseChannels(Dense(x, mask, None, axis_name=axis_name)), scale, mean)
+
+
+def logsumexp(tokens, scale, mean):
+    """[..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, of the sum without ``mean``."""
+    extreme, sums = logsumexp_sums(tokens, scale)
+    return tokens.done(finished_logsumexp(extreme, sums, tokens.across(scale)[0], mean))
+
+
+def logsumexp_sums(tokens, scale):
+    """(the largest value, where the scale is negative the smallest; :class:`Exponents` of the values)."""
+    of_example, scale = tokens.across(scale)
+    top, below = tops(tokens, scale)
+    return turned(top, of_example), exponents_of(tokens, below, turned(scale, scale))[0]
+
+
+def finished_logsumexp(extreme, sums, scale, mean):
+    """ln(mean exp(scale x)) / scale, of the sum without ``mean``, [..., d]; 0 where nothing is real."""
+    return jnp.where(sums.count == 0, 0, extreme + turned(logarithm(sums, turned(scale, scale), mean), scale))
+
+
+@implementation(as_they_come=("x",))
+def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=False, axis_name=None):
+    """Twin of :func:`attnpool_ref.softmax_pooling`.
+
+    >>> softmax_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), 0.0)
+    Array([2.], dtype=float32)
+    """
+    pooled, weights = softmax(DenseChannels(Dense(x, mask, None, axis_name=axis_name)), scale)
+    return (pooled, weights) if return_weights else pooled
+
+
+def softmax(tokens, scale):
+    """(pooled [..., d], weights [..., L, d]) of tokens in any layout."""
+    extreme, total, excess, shares = softmax_sums(tokens, scale)
+    whole = jnp.where(total == 0, 1, total)
+    pooled = finished_softmax(extreme, total, excess, tokens.across(scale)[0])
+    return tokens.done(pooled), tokens.kept(shares / tokens.each(whole))
+
+
+def softmax_sums(tokens, scale):
+    """(the largest value, where the scale is negative the smallest; total; excess; shares).
+
+    The shares [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess that of shares times
+    depths.
+    """
+    of_example, scale = tokens.across(scale)
+    top, below = tops(tokens, scale)
+    shares = tokens.kept(jnp.exp(scaled(below, turned(scale, scale))))
+    total, excess = tokens.sums(shares, shares * jnp.where(jnp.isinf(below), 0, below))
+    return turned(top, of_example), total, excess, shares
+
+
+def finished_softmax(extreme, total, excess, scale):
+    """The average [..., d]; 0 where nothing is real."""
+    nothing = total == 0
+    return jnp.where(nothing, 0, extreme + turned(excess / jnp.where(nothing, 1, total), scale))
+
+
+def tops(tokens, scale):
+    """The largest of values that have the sign of the scale, and how far each token lies below it; 0 at padding."""
+    measured = turned(tokens.x, scale)
+    top = tokens.largest(tokens.kept(measured, -jnp.inf))
+    return top, tokens.kept(depths(measured, tokens.each(top)))
+
+
+def turned(values, scale):
+    """Values with the sign of the scale."""
+    return jnp.where(scale < 0, -values, values)

@@ -1,0 +1,307 @@
+"""Heads that people pool by: presets over the multi-head pool."""
+
+import jax.numpy as jnp
+from flax import nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.heads import attention_pool_2d, attentional_pooler, map_head
+from attnpool_flax.modules.creation import create, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features
+
+
+class MAPHead(nnx.Module):
+    """The head of big_vision and SigLIP: a pooling by one learned query, and a perceptron beside it.
+
+    Owns ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, d], as far as ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c]
+    and ``out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
+    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
+
+    Args:
+      in_features: d, the width of the tokens and of the result.
+      num_heads: H, the number of heads.
+      hidden_features: f, the width of the hidden layer.
+      epsilon: of the layer normalisation.
+      activation: "gelu_tanh", "gelu" (with erf, as timm's generic head has it) or "relu".
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the query, which sees the shape [d, 1].
+      rngs: "params" for the parameters.
+
+    >>> head = MAPHead(4, 2, 8, rngs=nnx.Rngs(0))
+    >>> head(jnp.ones((2, 3, 4))).shape
+    (2, 1, 4)
+    """
+
+    query: nnx.Param
+    query_kernel: nnx.Param
+    key_kernel: nnx.Param
+    value_kernel: nnx.Param
+    out_kernel: nnx.Param
+    query_bias: nnx.Param | None
+    key_bias: nnx.Param | None
+    value_bias: nnx.Param | None
+    out_bias: nnx.Param | None
+    norm_scale: nnx.Param
+    norm_bias: nnx.Param
+    mlp_kernel: nnx.Param
+    mlp_bias: nnx.Param
+    mlp_out_kernel: nnx.Param
+    mlp_out_bias: nnx.Param
+
+    def __init__(
+        self,
+        in_features: int,
+        num_heads: int,
+        hidden_features: int,
+        *,
+        epsilon: float = 1e-6,
+        activation: str = "gelu_tanh",
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        query_init: Initializer = QUERY_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.num_heads = num_heads
+        self.hidden_features = hidden_features
+        self.epsilon = epsilon
+        self.activation = activation
+        self.num_queries = 1
+        self.head_features = head_features("MAPHead", num_heads, in_features)
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        self.implementation = implementation
+        create(self, "MAPHead", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., 1, d], and with ``return_weights`` the weights [..., H, 1, L].
+        """
+        return map_head(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            epsilon=self.epsilon,
+            activation=self.activation,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **values(self, "MAPHead"),
+        )
+
+
+class AttentionalPooler(nnx.Module):
+    """The head of CoCa and CONCH: a pooling by learned queries of normalised tokens, without a perceptron.
+
+    Owns ``query`` [n, q], ``query_kernel`` [q, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, o], as far as ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c]
+    and ``out_bias`` [o]; ``norm_scale`` [d], ``norm_bias`` [d], ``query_norm_scale`` [q] and ``query_norm_bias`` [q].
+
+    Args:
+      in_features: d, the width of the tokens.
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries.
+      query_features: q, the width of the queries; None is that of the tokens.
+      qkv_features: H·c, the width of all heads together; None is that of the queries.
+      out_features: o, the width of the result; None is that of the queries.
+      epsilon: of the layer normalisations.
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [q, n].
+      rngs: "params" for the parameters.
+
+    >>> head = AttentionalPooler(4, 2, 5, query_features=6, rngs=nnx.Rngs(0))
+    >>> head(jnp.ones((2, 3, 4))).shape
+    (2, 5, 6)
+    """
+
+    query: nnx.Param
+    query_kernel: nnx.Param
+    key_kernel: nnx.Param
+    value_kernel: nnx.Param
+    out_kernel: nnx.Param
+    query_bias: nnx.Param | None
+    key_bias: nnx.Param | None
+    value_bias: nnx.Param | None
+    out_bias: nnx.Param | None
+    norm_scale: nnx.Param
+    norm_bias: nnx.Param
+    query_norm_scale: nnx.Param
+    query_norm_bias: nnx.Param
+
+    def __init__(
+        self,
+        in_features: int,
+        num_heads: int,
+        num_queries: int,
+        *,
+        query_features: int | None = None,
+        qkv_features: int | None = None,
+        out_features: int | None = None,
+        epsilon: float = 1e-5,
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        query_init: Initializer = QUERY_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.num_heads = num_heads
+        self.num_queries = num_queries
+        self.epsilon = epsilon
+        self.query_features = in_features if query_features is None else query_features
+        self.qkv_features = self.query_features if qkv_features is None else qkv_features
+        self.out_features = self.query_features if out_features is None else out_features
+        self.head_features = head_features("AttentionalPooler", num_heads, self.qkv_features)
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        self.implementation = implementation
+        create(self, "AttentionalPooler", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+        """
+        return attentional_pooler(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            epsilon=self.epsilon,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **values(self, "AttentionalPooler"),
+        )
+
+
+class AttentionPool2d(nnx.Module):
+    """The head of CLIP's ResNets: the mean of the real tokens stands before them, and asks.
+
+    Owns ``position`` [num_slots + 1, d], which is added to the mean and the tokens, ``query_kernel`` [d, H, c],
+    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o] and, as far as ``use_bias`` says,
+    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o].
+
+    Args:
+      in_features: d, the width of the tokens.
+      num_heads: H, the number of heads.
+      num_slots: the length of every sequence, padding included.
+      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      out_features: o, the width of the result; None is that of the tokens.
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the positions, which sees the shape [d, num_slots + 1].
+      rngs: "params" for the parameters.
+
+    >>> head = AttentionPool2d(4, 2, 3, out_features=6, rngs=nnx.Rngs(0))
+    >>> head(jnp.ones((2, 3, 4))).shape
+    (2, 6)
+    """
+
+    position: nnx.Param
+    query_kernel: nnx.Param
+    key_kernel: nnx.Param
+    value_kernel: nnx.Param
+    out_kernel: nnx.Param
+    query_bias: nnx.Param | None
+    key_bias: nnx.Param | None
+    value_bias: nnx.Param | None
+    out_bias: nnx.Param | None
+
+    def __init__(
+        self,
+        in_features: int,
+        num_heads: int,
+        num_slots: int,
+        *,
+        qkv_features: int | None = None,
+        out_features: int | None = None,
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        query_init: Initializer = QUERY_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.num_heads = num_heads
+        self.num_slots = num_slots
+        self.num_positions = checked_size("AttentionPool2d", "num_slots", num_slots) + 1
+        self.qkv_features = in_features if qkv_features is None else qkv_features
+        self.out_features = in_features if out_features is None else out_features
+        self.head_features = head_features("AttentionPool2d", num_heads, self.qkv_features)
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        self.implementation = implementation
+        create(self, "AttentionPool2d", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1], that of the mean first.
+        """
+        return attention_pool_2d(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **values(self, "AttentionPool2d"),
+        )

@@ -1,0 +1,221 @@
+"""More heads: pooling by multi-head attention of sets, and attentive probes."""
+
+import jax.numpy as jnp
+from flax import nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.heads import attentive_probe, pma
+from attnpool_flax.modules.creation import create, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_variant, head_features
+
+
+class PMA(nnx.Module):
+    """Pooling by multi-head attention, of the Set Transformer, as its authors have it or as PyG has.
+
+    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as
+    ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``mlp_kernel`` [d, d] and
+    ``mlp_bias`` [d]; with ``normalize`` ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d] and
+    ``mlp_norm_bias`` [d]; with variant "pyg" also ``out_kernel`` [H, c, d], ``out_bias`` [d] among the biases,
+    ``input_kernel`` [d, d] and ``input_bias`` [d].
+
+    Args:
+      in_features: d, the width of the tokens and of the result.
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries.
+      variant: "author" adds the attention to the projected query, scaled by the width of all heads; "pyg" maps the
+        tokens first, adds to the query itself, and has the usual scale and an output map.
+      normalize: layer normalisation after each sum; None is False for "author" and True for "pyg".
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [d, n].
+      rngs: "params" for the parameters.
+
+    >>> head = PMA(4, 2, 5, rngs=nnx.Rngs(0))
+    >>> head(jnp.ones((2, 3, 4))).shape
+    (2, 5, 4)
+    """
+
+    query: nnx.Param
+    query_kernel: nnx.Param
+    key_kernel: nnx.Param
+    value_kernel: nnx.Param
+    out_kernel: nnx.Param | None
+    query_bias: nnx.Param | None
+    key_bias: nnx.Param | None
+    value_bias: nnx.Param | None
+    out_bias: nnx.Param | None
+    input_kernel: nnx.Param | None
+    input_bias: nnx.Param | None
+    mlp_kernel: nnx.Param
+    mlp_bias: nnx.Param
+    norm_scale: nnx.Param | None
+    norm_bias: nnx.Param | None
+    mlp_norm_scale: nnx.Param | None
+    mlp_norm_bias: nnx.Param | None
+
+    def __init__(
+        self,
+        in_features: int,
+        num_heads: int,
+        num_queries: int,
+        *,
+        variant: str = "author",
+        normalize: bool | None = None,
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        query_init: Initializer = QUERY_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.num_heads = num_heads
+        self.num_queries = num_queries
+        self.variant = checked_variant("PMA", variant)
+        self.normalize = self.variant == "pyg" if normalize is None else normalize
+        self.head_features = head_features("PMA", num_heads, in_features)
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        self.implementation = implementation
+        create(self, "PMA", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, d], and with ``return_weights`` the weights [..., H, n, L].
+        """
+        return pma(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            variant=self.variant,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **values(self, "PMA"),
+        )
+
+
+class AttentiveProbe(nnx.Module):
+    """The probe of a frozen encoder, V-JEPA's or AIM's; neither has an output map.
+
+    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as
+    ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``norm_scale`` [d],
+    ``norm_bias`` [d], ``mlp_norm_scale`` [d], ``mlp_norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
+    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d]. With variant "aim" it owns ``query`` [n, H, c], ``key_kernel``,
+    ``value_kernel``, and ``mean`` [d] and ``variance`` [d]: statistics of batches, which are frozen here.
+
+    Args:
+      in_features: d, the width of the tokens and of the result.
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries.
+      hidden_features: f, the width of the hidden layer, which "vjepa" has and "aim" has not.
+      variant: "vjepa" adds the attention to the query and puts a perceptron beside it; "aim" normalises the tokens by
+        statistics of batches, and averages over its queries.
+      epsilon: of the layer normalisations of "vjepa"; the batch normalisation of "aim" has 1e-6.
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [d, n], or [c, n H] of "aim".
+      rngs: "params" for the parameters.
+
+    >>> head = AttentiveProbe(4, 2, hidden_features=8, rngs=nnx.Rngs(0))
+    >>> head(jnp.ones((2, 3, 4))).shape
+    (2, 1, 4)
+    """
+
+    query: nnx.Param
+    query_kernel: nnx.Param | None
+    key_kernel: nnx.Param
+    value_kernel: nnx.Param
+    query_bias: nnx.Param | None
+    key_bias: nnx.Param | None
+    value_bias: nnx.Param | None
+    norm_scale: nnx.Param | None
+    norm_bias: nnx.Param | None
+    mlp_norm_scale: nnx.Param | None
+    mlp_norm_bias: nnx.Param | None
+    mlp_kernel: nnx.Param | None
+    mlp_bias: nnx.Param | None
+    mlp_out_kernel: nnx.Param | None
+    mlp_out_bias: nnx.Param | None
+    mean: nnx.BatchStat | None
+    variance: nnx.BatchStat | None
+
+    def __init__(
+        self,
+        in_features: int,
+        num_heads: int,
+        *,
+        num_queries: int = 1,
+        hidden_features: int | None = None,
+        variant: str = "vjepa",
+        epsilon: float = 1e-5,
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        query_init: Initializer = QUERY_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.num_heads = num_heads
+        self.num_queries = num_queries
+        self.hidden_features = hidden_features
+        self.epsilon = epsilon
+        self.variant = checked_variant("AttentiveProbe", variant)
+        self.head_features = head_features("AttentiveProbe", num_heads, in_features)
+        self.use_bias = use_bias
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        self.implementation = implementation
+        create(self, "AttentiveProbe", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+
+    def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights.
+
+        Returns:
+          [..., n, d]; [..., d] of "aim", and with ``return_weights`` the weights [..., H, n, L].
+        """
+        return attentive_probe(
+            cast(x, self.dtype),
+            mask=mask,
+            lengths=lengths,
+            variant=self.variant,
+            epsilon=self.epsilon,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **values(self, "AttentiveProbe"),
+        )

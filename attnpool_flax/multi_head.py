@@ -1,0 +1,111 @@
+"""The algebra of learned queries in several heads, for tokens in any layout."""
+
+import functools
+import math
+
+import jax.numpy as jnp
+
+from attnpool_flax.attention import drop, to_heads
+from attnpool_flax.normalizers import normalize
+from attnpool_flax.reductions import record
+from attnpool_flax.reductions.sums import weighted
+from attnpool_flax.scores import dot
+
+SHIFTED = ("softmax", "sparsemax", "entmax15", "hardmax")
+"""The normalisers for which a constant added to all scores cancels, and so the key bias."""
+
+
+def queries_of_heads(query, query_kernel, query_bias, scale, precision):
+    """Learned queries [..., n, q], or without a kernel [n, H, c], as [..., H, n, c], scaled."""
+    if query_kernel is None:
+        heads = jnp.swapaxes(query, 0, 1)
+    else:
+        heads = jnp.einsum("...nq,qhc->...hnc", query, query_kernel, precision=precision)
+    if query_bias is not None:
+        heads = heads + jnp.broadcast_to(query_bias[:, None, :], heads.shape)
+    return heads * (heads.shape[-1] ** -0.5 if scale is None else scale)
+
+
+def fold(queries, key_kernel, precision):
+    """Queries [..., H, n, c] as [..., H, n, d]: their products with raw tokens are the scores, but for the key bias."""
+    return jnp.einsum("...hnc,dhc->...hnd", queries, key_kernel, precision=precision)
+
+
+def _offsets(queries, key_bias, normalizer, precision):
+    """[..., H, n]: what the key bias adds to the scores of each query; None where it cancels."""
+    if key_bias is None or normalizer in SHIFTED:
+        return None
+    return jnp.einsum("...hnc,hc->...hn", queries, key_bias, precision=precision)
+
+
+def _folding_pays(count, key_kernel, value_kernel):
+    """Whether pooling the raw tokens takes no more products a token than projecting them to keys and values."""
+    width, heads, keys = key_kernel.shape
+    values = value_kernel.shape[-1]
+    folded = 2 * heads * count * width
+    return folded <= heads * (width + count) * (keys + values)
+
+
+def attended(
+    tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier=None, bias=None, normalizer="softmax"
+):
+    """What the heads attend to, of dense tokens; they are projected where that takes fewer products.
+
+    Args:
+      tokens: :class:`~attnpool_flax.reductions.Dense`.
+      queries: [..., H, n, c], scaled.
+      key_kernel: [d, H, c].
+      value_kernel: [d, H, c'].
+      key_bias: [H, c], or None.
+      value_bias: [H, c'], or None; it counts as often as the weights sum to.
+      multiplier: [..., H, n, L] of the weights, or None.
+      bias: [..., H, n, L], added to the scores, or None.
+      normalizer: a name or a function.
+
+    Returns:
+      (attended [..., H, n, c'], weights [..., H, n, L]).
+    """
+    options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
+    if tokens.axis_name is not None or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
+        return attended_folded(tokens, queries, *options)
+    record("einsum")
+    precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]
+    values = tokens.clean()
+    keys = to_heads(values, key_kernel, None if normalizer in SHIFTED else key_bias, precision)
+    scores = dot(jnp.reshape(queries, (1,) * (keys.ndim - queries.ndim) + queries.shape), keys, precision)
+    if bias is not None:
+        scores = scores + (bias if real is None else jnp.where(real, bias, 0))
+    weights = normalize(scores, real, normalizer)
+    applied = drop(weights, multiplier, real)
+    found = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
+    return _with_bias(found, value_bias, jnp.sum(applied, -1, keepdims=True)), weights
+
+
+def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer):
+    """As :func:`attended`, of tokens in any layout, of which none is ever projected."""
+    offsets = _offsets(queries, key_bias, normalizer, tokens.precision)
+    queries = fold(queries, key_kernel, tokens.precision)
+    *lead, heads, count, width = queries.shape
+    lead = lead or [1] * (tokens.x.ndim - 2)
+    queries = jnp.reshape(queries, (*lead, heads * count, width))
+    offsets = None if offsets is None else jnp.reshape(offsets, (*lead, heads * count))
+    multiplier, bias = (
+        None
+        if array is None
+        else jnp.reshape(array, (*array.shape[:-3], math.prod(array.shape[-3:-1]), array.shape[-1]))
+        for array in (multiplier, bias)
+    )
+    if normalizer == "softmax":
+        pooled, weights, shares = tokens.softmax_with_shares(queries, multiplier, bias)
+    else:
+        weigh = functools.partial(normalize, normalizer=normalizer)
+        pooled, weights, shares = tokens.weighed(queries, weigh, offsets, bias, multiplier)
+    each = heads, count
+    pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *each, a.shape[-1])) for a in (pooled, weights))
+    found = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=tokens.precision)
+    return _with_bias(found, value_bias, jnp.reshape(shares, found.shape[:-1])[..., None]), weights
+
+
+def _with_bias(found, bias, shares):
+    """What the heads attend to with the value bias, as often as the weights sum to."""
+    return found if bias is None else found + shares * jnp.broadcast_to(bias[:, None], found.shape)

@@ -1,0 +1,95 @@
+"""First and second moments, feature by feature, about a center near the mean: no difference of large squares."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.rounding import power_of_two
+
+
+class Moments(NamedTuple):
+    """What is left of tokens of which the mean and the deviation are wanted. Each is [..., d], or [..., 1] for all alike.
+
+    The first three are constants, which cancel: gradients go through the sums alone.
+
+    Attributes:
+      unit: of the weights, the power of two under the largest.
+      scale: of the tokens, the power of two under the largest; no difference of two of them is too small to be squared.
+      center: in units of the scale: the mean, if no weight is negative.
+      mass: the sum of the weights' magnitudes, in their unit.
+      total: the sum of the weights, in their unit.
+      squares: the sum of their squares, in the unit's.
+      first: the sum of weight times distance from the center, which is 0 but for rounding if no weight is negative.
+      second: the sum of weight times squared distance.
+    """
+
+    unit: Any
+    scale: Any
+    center: Any
+    mass: Any
+    total: Any
+    squares: Any
+    first: Any
+    second: Any
+
+
+def moments(columns, weights=None):
+    """The :class:`Moments` of tokens in any layout under weights that know the mask; None is 1.
+
+    Any token with a weight will do as the origin, and makes a constant exactly 0: the largest is what every layout knows.
+    """
+    still = lax.stop_gradient(columns.x)
+    if weights is None:
+        sizes, weighted, weighted_still = None, columns.kept, columns.kept
+        origin, most = columns.largest(columns.kept(still, -jnp.inf), jnp.abs(still))
+        unit = jnp.ones_like(most[..., :1])
+    else:
+        sizes = jnp.abs(lax.stop_gradient(weights))
+        used = jnp.where(sizes == 0, -jnp.inf, still)
+        origin, most, heaviest = columns.largest(used, jnp.abs(still), sizes)
+        unit = _unit(heaviest)
+        weights, sizes = (array / columns.each(unit) for array in (weights, sizes))
+        weighted, weighted_still = partial(jnp.multiply, weights), partial(jnp.multiply, sizes)
+    scale = _unit(most)
+    origin = jnp.where(jnp.isfinite(origin), origin, 0) / scale
+    shifted = weighted_still(still / columns.each(scale) - columns.each(origin))
+    mass, shifted = columns.total(sizes, shifted)
+    center = origin + shifted / jnp.where(mass == 0, 1, mass)
+    away = columns.x / columns.each(scale) - columns.each(center)
+    near = weighted(away)
+    if weights is None:
+        return Moments(unit, scale, center, mass, mass, mass, *columns.total(near, near * away))
+    return Moments(unit, scale, center, mass, *columns.total(weights, weights * weights, near, near * away))
+
+
+def _unit(most):
+    """The power of two under what is largest; where that is 0 one so small that it does not count beside others."""
+    least = 2.0 ** (jnp.finfo(most.dtype).minexp // 2)
+    return jnp.where(most > 0, jnp.maximum(power_of_two(most), least), least)
+
+
+def mean_and_deviation(found, ddof, epsilon):
+    """(mean, deviation) [..., d] of moments; 0 where the weights sum to 0.
+
+    Args:
+      found: the :class:`Moments`.
+      ddof: a number, or one for each example, [..., 1].
+      epsilon: the floor of the variance; at it there is no gradient.
+    """
+    some = found.total != 0
+    total = jnp.where(some, found.total, 1)
+    mean = found.scale * (found.center + found.first / total)
+    whole, second = total - ddof * found.squares / total, found.second - found.first * found.first / total
+    nothing = whole <= 0
+    variance = jnp.where(nothing, 0, second) / jnp.where(nothing, 1, whole)
+    floor = _root(epsilon)
+    low = found.scale * jnp.sqrt(jnp.maximum(lax.stop_gradient(variance), 0)) <= floor  # a NaN is not
+    deviation = jnp.where(low, floor, found.scale * jnp.sqrt(jnp.where(low, 1, variance)))
+    return jnp.where(some, mean, 0), jnp.where(some, deviation, 0)
+
+
+def _root(epsilon):
+    """The root, without gradient at 0."""
+    return jnp.where(epsilon > 0, jnp.sqrt(jnp.where(epsilon > 0, epsilon, 1)), 0)

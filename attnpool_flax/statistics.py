@@ -1,0 +1,117 @@
+"""Statistics pooling. Twin of :mod:`attnpool_ref.statistics`: one algebra for dense, packed and split tokens."""
+
+import jax
+import jax.numpy as jnp
+
+from attnpool_flax.implementation import implementation
+from attnpool_flax.reductions import DenseColumns, exponentials, moments
+from attnpool_flax.reductions.moments import mean_and_deviation
+
+ACTIVATIONS = {
+    "tanh": jnp.tanh,
+    "relu": jax.nn.relu,
+    "gelu": lambda z: jax.nn.gelu(z, approximate=False),
+    "identity": lambda z: z,
+}
+
+
+@implementation(as_they_come=("x",))
+def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
+    """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, so that no square overflows.
+
+    >>> std_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
+    Array([1.], dtype=float32)
+    """
+    return statistics(DenseColumns(x, mask, axis_name), weights, ddof, epsilon)[1]
+
+
+@implementation(as_they_come=("x",))
+def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
+    """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, so that no square overflows.
+
+    >>> statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
+    Array([2., 1.], dtype=float32)
+    """
+    return jnp.concatenate(statistics(DenseColumns(x, mask, axis_name), weights, ddof, epsilon), -1)
+
+
+def statistics(columns, weights, ddof, epsilon):
+    """(mean, deviation) [..., d] of tokens in any layout under given weights; None is 1."""
+    weights = None if weights is None else columns.kept(columns.beside(weights))
+    return mean_and_deviation(moments(columns, weights), ddof, epsilon)
+
+
+@implementation(as_they_come=("x",))
+def attentive_statistics_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    kernel,
+    out_kernel,
+    bias=None,
+    out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    activation="tanh",
+    global_context=False,
+    context_ddof=0,
+    epsilon=0.0,
+    return_weights=False,
+    axis_name=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.attentive_statistics_pooling`: the context is one vector for each example.
+
+    The part of the kernel that meets the mean and the deviation meets them once, not once a token: [..., L, 3d] never
+    exists.
+
+    >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
+    >>> attentive_statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **kernels)
+    Array([2., 1.], dtype=float32)
+    """
+    columns = DenseColumns(x, mask, axis_name)
+    context = (context_ddof, epsilon) if global_context else None
+    network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
+    pooled, weights = attentive_statistics(columns, network, context, epsilon, precision)
+    return (pooled, weights) if return_weights else pooled
+
+
+def attentive_statistics(columns, network, context, epsilon, precision):
+    """([mean; deviation] [..., 2d], weights) of tokens in any layout under the softmax of a network's scores.
+
+    Args:
+      columns: the tokens.
+      network: kernel, bias, norm scale, norm bias, the name of the activation, out kernel.
+      context: (ddof, epsilon) of the statistics that each token is scored beside, or None.
+      epsilon: the floor of the variance.
+      precision: of the products.
+    """
+    beside = None if context is None else jnp.concatenate(statistics(columns, None, *context), -1)
+    unnormalized, _ = exponentials(columns, scores_of(columns, network, beside, precision))
+    found = moments(columns, unnormalized)
+    total = columns.each(jnp.where(found.total == 0, 1, found.total) * found.unit)
+    weights = columns.kept(unnormalized / total)
+    pooled = jnp.concatenate(mean_and_deviation(found, 0, epsilon), -1)
+    return pooled, weights if network[-1].ndim == 2 else weights[..., 0]
+
+
+def scores_of(columns, network, beside, precision):
+    """The scores that a network gives each token, [..., L, d] or [..., L, 1]; ``beside`` [..., 2d] is its context or None."""
+    kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
+    width = columns.x.shape[-1]
+    hidden = jnp.einsum("...d,dh->...h", columns.x, kernel[:width], precision=precision)
+    if beside is not None:
+        hidden = hidden + columns.each(jnp.einsum("...d,dh->...h", beside, kernel[width:], precision=precision))
+    if bias is not None:
+        hidden = hidden + _lifted(bias, hidden)
+    if norm_scale is not None:
+        hidden = jax.nn.relu(hidden) * _lifted(norm_scale, hidden)
+        hidden = hidden if norm_bias is None else hidden + _lifted(norm_bias, hidden)
+    hidden = ACTIVATIONS[activation](hidden)
+    out_kernel = out_kernel if out_kernel.ndim == 2 else out_kernel[:, None]
+    return jnp.einsum("...h,hd->...d", hidden, out_kernel, precision=precision)
+
+
+def _lifted(vector, like):
+    return jnp.reshape(vector, (1,) * (like.ndim - 1) + vector.shape)

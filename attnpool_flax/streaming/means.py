@@ -1,0 +1,376 @@
+"""The states of sums and generalised means. Twin of :mod:`attnpool_ref.streaming.means`: sums keep what rounding takes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.implementation import implementation
+from attnpool_flax.means import (
+    finished_logsumexp,
+    finished_power_mean,
+    finished_softmax,
+    logsumexp_sums,
+    noisy_or,
+    power_mean_sums,
+    softmax_sums,
+    turned,
+)
+from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.channels import DenseChannels
+from attnpool_flax.reductions.exponents import Exponents, depths, scaled, slackened
+from attnpool_flax.reductions.sums import added
+from attnpool_flax.states import Decided, MaxState, kind, pytree
+
+
+@kind
+@pytree("sum", "rest")
+@dataclass(frozen=True, eq=False)
+class SumState(Decided):
+    """Of :func:`~attnpool_flax.streaming.sum_state`.
+
+    Attributes:
+      sum: [..., d], the sum of the real tokens.
+      rest: [..., d], what rounding took from it.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    sum: Any
+    rest: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.sum.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        return SumState(*added((self.sum, self.rest), (other.sum, other.rest)))
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return self.sum + self.rest
+
+
+@kind
+@pytree("extreme", "count", "real")
+@dataclass(frozen=True, eq=False)
+class MinState(Decided):
+    """Of :func:`~attnpool_flax.streaming.min_state`.
+
+    Attributes:
+      extreme: [..., d], the smallest values; inf without any.
+      count: [..., d], int32, how many real tokens reach it: they share its gradient.
+      real: [...], whether any token was real.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    extreme: Any
+    count: Any
+    real: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.extreme.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        one, two = (MaxState(-state.extreme, state.count, state.real) for state in (self, other))
+        both = one.merged(two)
+        return MinState(-both.extreme, both.count, both.real)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return jnp.where(self.real[..., None], self.extreme, 0)
+
+
+@kind
+@pytree("probability", "rest")
+@dataclass(frozen=True, eq=False)
+class NoisyOrState(Decided):
+    """Of :func:`~attnpool_flax.streaming.noisy_or_state`.
+
+    Attributes:
+      probability: [..., d], that anything happened.
+      rest: [..., d], what rounding took from it.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    probability: Any
+    rest: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.probability.shape
+
+    def merged(self, other):
+        """The state of both chunks: a + (b - a b)."""
+        left = 1 - self.probability
+        theirs = other.probability * left, other.rest * left - other.probability * self.rest
+        return NoisyOrState(*added((self.probability, self.rest), theirs))
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return self.probability + self.rest
+
+
+@kind
+@pytree("extreme", "total", "total_rest", "slack", "rest", "zeros", "count", "p")
+@dataclass(frozen=True, eq=False)
+class PowerMeanState(Decided):
+    """Of :func:`~attnpool_flax.streaming.power_mean_state`: sums under p of how far logarithms lie below the largest.
+
+    Attributes:
+      extreme: [..., d], the largest value, the smallest where p is negative; 0 or inf without any. A constant.
+      total: [..., d], the sum of exp(depth), of depths at most 0.
+      total_rest: [..., d], what rounding took from it.
+      slack: [..., d], the sum of (exp(depth) - 1) over the magnitude of p.
+      rest: [..., d], what rounding took from it.
+      zeros: [..., d], what tokens that are 0 add: nothing but a gradient, where p is 1.
+      count: [...], int32, the number of real tokens.
+      p: [..., d], that of all chunks.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    extreme: Any
+    total: Any
+    total_rest: Any
+    slack: Any
+    rest: Any
+    zeros: Any
+    count: Any
+    p: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.total.shape
+
+    def merged(self, other):
+        """The state of both chunks: both in the measure of the larger one."""
+        logarithms = [turned(jnp.log(state.extreme), self.p) for state in (self, other)]
+        first, second = (turned(state.extreme, self.p) for state in (self, other))
+        apart = turned(jnp.maximum(first, second), self.p)
+        below = depths(jnp.minimum(*logarithms), jnp.maximum(*logarithms))
+        under = [jnp.where(state.extreme == apart, 0, below) for state in (self, other)]
+        sums = _exponents_merged((self, other), under, self.p)
+        return PowerMeanState(apart, *sums, self.zeros + other.zeros, self.count + other.count, self.p)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return finished_power_mean(self.extreme, _exponents(self), self.zeros, self.p)
+
+
+@kind
+@pytree("extreme", "total", "total_rest", "slack", "rest", "count", "scale", settings=("mean",))
+@dataclass(frozen=True, eq=False)
+class LogsumexpState(Decided):
+    """Of :func:`~attnpool_flax.streaming.logsumexp_state`: sums of how far values lie below the largest.
+
+    Attributes:
+      extreme: [..., d], the largest value, the smallest where the scale is negative; an infinity without any. A constant.
+      total: [..., d], the sum of exp(scale depth), of depths at most 0.
+      total_rest: [..., d], what rounding took from it.
+      slack: [..., d], the sum of (exp(scale depth) - 1) over the magnitude of the scale.
+      rest: [..., d], what rounding took from it.
+      count: [...], int32, the number of real tokens.
+      scale: [..., d], that of all chunks.
+      mean: whether it ends in a mean; static.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    extreme: Any
+    total: Any
+    total_rest: Any
+    slack: Any
+    rest: Any
+    count: Any
+    scale: Any
+    mean: bool
+    decided: str = ""
+
+    settings = ("mean",)
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.total.shape
+
+    def merged(self, other):
+        """The state of both chunks: both in the measure of the larger exponent."""
+        extreme, under = _met(self, other)
+        sums = _exponents_merged((self, other), under, self.scale)
+        return LogsumexpState(extreme, *sums, self.count + other.count, self.scale, self.mean)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return finished_logsumexp(self.extreme, _exponents(self), self.scale, self.mean)
+
+
+@kind
+@pytree("extreme", "total", "total_rest", "excess", "rest", "scale")
+@dataclass(frozen=True, eq=False)
+class SoftmaxState(Decided):
+    """Of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel before its division.
+
+    Attributes:
+      extreme: [..., d], the largest value, the smallest where the scale is negative; an infinity without any. A constant.
+      total: [..., d], the sum of exp(scale depth), of depths at most 0.
+      total_rest: [..., d], what rounding took from it.
+      excess: [..., d], the sum of exp(scale depth) times the depth.
+      rest: [..., d], what rounding took from it.
+      scale: [..., d], that of all chunks.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    extreme: Any
+    total: Any
+    total_rest: Any
+    excess: Any
+    rest: Any
+    scale: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.excess.shape
+
+    def merged(self, other):
+        """The state of both chunks: both in the measure of the larger exponent."""
+        extreme, under = _met(self, other)
+        totals, sums = [], []
+        for state, below in zip((self, other), under, strict=True):
+            share = jnp.exp(scaled(below, turned(self.scale, self.scale)))
+            finite = jnp.where(jnp.isinf(below), 0, below)
+            totals.append((state.total * share, state.total_rest * share))
+            sums.append(_moved((state.excess, state.rest), share, state.total * share * finite))
+        return SoftmaxState(extreme, *added(*totals), *added(*sums), self.scale)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return finished_softmax(self.extreme, self.total + self.total_rest, self.excess + self.rest, self.scale)
+
+
+def _met(a, b):
+    """The extreme of two states, and how far each lies below it as scale x goes, at most 0."""
+    tops = [turned(state.extreme, a.scale) for state in (a, b)]
+    top = jnp.maximum(*tops)
+    return turned(top, a.scale), [depths(own, top) for own in tops]
+
+
+def _exponents_merged(states, under, scale):
+    """(total, its rest, slack, its rest) of two states that lie so far below the larger one."""
+    scale, totals, slacks = turned(scale, scale), [], []
+    for state, below in zip(states, under, strict=True):
+        count = state.count.astype(state.total.dtype)[..., None]
+        below = jnp.where(count == 0, 0, below)
+        share = jnp.exp(scaled(below, scale))
+        totals.append((state.total * share, state.total_rest * share))
+        slacks.append(_moved((state.slack, state.rest), share, count * slackened(below, scale)))
+    return *added(*totals), *added(*slacks)
+
+
+def _moved(pair, share, more):
+    """A sum and its rest, rescaled, with what the tokens that it holds lie lower now."""
+    return added((pair[0] * share, pair[1] * share), (more, jnp.zeros_like(more)))
+
+
+def _exponents(state):
+    count = state.count.astype(state.total.dtype)[..., None]
+    return Exponents(state.total + state.total_rest, state.slack + state.rest, count)
+
+
+@implementation(as_they_come=("x",))
+def sum_state(x, mask=None, *, lengths=None, implementation=None):
+    """Twin of :func:`attnpool_ref.sum_state`; the sum keeps what rounding takes from it, and does not drift.
+
+    >>> whole = merge_states(sum_state(jnp.array([[1.0], [3.0]])), sum_state(jnp.array([[8.0]])))
+    >>> finalize_state(whole)
+    Array([12.], dtype=float32)
+    """
+    total = Dense(x, mask, implementation, recompute=True).total()
+    return SumState(total, jnp.zeros_like(total))
+
+
+@implementation(as_they_come=("x",))
+def min_state(x, mask=None, *, lengths=None, implementation=None):
+    """Twin of :func:`attnpool_ref.min_state`; ties are counted, and share the gradient whichever chunks they stand in.
+
+    >>> whole = merge_states(min_state(jnp.array([[1.0], [3.0]])), min_state(jnp.array([[-99.0]]), jnp.array([False])))
+    >>> finalize_state(whole)
+    Array([1.], dtype=float32)
+    """
+    top, count, real = Dense(-x, mask, implementation, recompute=True).extreme_state()
+    return MinState(-top, count, real)
+
+
+@implementation(as_they_come=("x",))
+def noisy_or_state(x, mask=None, *, lengths=None):
+    """Twin of :func:`attnpool_ref.noisy_or_state`; small probabilities of many chunks do not drift.
+
+    >>> finalize_state(merge_states(noisy_or_state(jnp.array([[0.5]])), noisy_or_state(jnp.array([[0.5]]))))
+    Array([0.75], dtype=float32)
+    """
+    probability = noisy_or(_channels(x, mask))
+    return NoisyOrState(probability, jnp.zeros_like(probability))
+
+
+@implementation(as_they_come=("x",))
+def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
+    """Twin of :func:`attnpool_ref.power_mean_state`; the sums keep what rounding takes from them.
+
+    >>> whole = merge_states(power_mean_state(jnp.array([[2.0]])), power_mean_state(jnp.array([[2.0]])))
+    >>> finalize_state(whole)
+    Array([2.], dtype=float32)
+    """
+    tokens = _channels(x, mask)
+    extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
+    return PowerMeanState(extreme, *_with_rests(sums.total, sums.slack), zeros, *_counted(sums, tokens.across(p)[0]))
+
+
+@implementation(as_they_come=("x",))
+def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
+    """Twin of :func:`attnpool_ref.logsumexp_state`; the sums keep what rounding takes from them.
+
+    >>> one, other = (logsumexp_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
+    >>> finalize_state(merge_states(one, other))
+    Array([2.], dtype=float32)
+    """
+    tokens = _channels(x, mask)
+    extreme, sums = logsumexp_sums(tokens, scale)
+    rests = _with_rests(sums.total, sums.slack)
+    return LogsumexpState(extreme, *rests, *_counted(sums, tokens.across(scale)[0]), mean)
+
+
+@implementation(as_they_come=("x",))
+def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
+    """Twin of :func:`attnpool_ref.softmax_state`; the sums keep what rounding takes from them.
+
+    >>> one, other = (softmax_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
+    >>> finalize_state(merge_states(one, other))
+    Array([2.], dtype=float32)
+    """
+    tokens = _channels(x, mask)
+    extreme, total, excess, _ = softmax_sums(tokens, scale)
+    return SoftmaxState(extreme, *_with_rests(total, excess), jnp.broadcast_to(tokens.across(scale)[0], total.shape))
+
+
+def _channels(x, mask):
+    return DenseChannels(Dense(x, mask, None))
+
+
+def _with_rests(*sums):
+    return [part for whole in sums for part in (whole, jnp.zeros_like(whole))]
+
+
+def _counted(sums, scale):
+    """(the number of real tokens [...], the scale [..., d])."""
+    return lax.stop_gradient(sums.count)[..., 0].astype(jnp.int32), jnp.broadcast_to(scale, sums.total.shape)

@@ -1,0 +1,28 @@
+"""Activations of hidden layers."""
+
+import math
+
+import numpy as np
+
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+def relu(x):
+    """max(x, 0); half of a slope at 0."""
+    return np.maximum(x, 0)
+
+
+def gelu(x):
+    """X times the probability that a standard normal number is below it."""
+    return x * _erfc(-x / math.sqrt(2)) / 2  # 1 + erf would cancel far below 0
+
+
+def gelu_tanh(x):
+    """What Flax, and PyTorch with ``approximate="tanh"``, have for :func:`gelu`."""
+    return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+
+
+def geglu(x):
+    """[..., 2f] to [..., f]: the first half times the :func:`gelu` of the second."""
+    value, gate = np.split(x, 2, -1)
+    return value * gelu(gate)

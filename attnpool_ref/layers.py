@@ -1,0 +1,101 @@
+"""Layers that heads put before and after a pooling: normalisation, and a perceptron beside its input."""
+
+import numpy as np
+
+from attnpool_ref.activations import geglu, gelu, gelu_tanh, relu
+from attnpool_ref.definition import definition
+from attnpool_ref.rounding import power_of_two
+
+ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": geglu}
+
+
+@definition
+def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
+    r"""Shifts and scales each vector to mean 0 and variance 1.
+
+    .. math:: y = \gamma \frac{x - \bar x}{\sqrt{\mathrm{var}(x) + \epsilon}} + \beta, \qquad
+              \mathrm{var}(x) = \frac 1 d \sum_c (x_c - \bar x)^2
+
+    A vector of equal numbers becomes :math:`\beta`, with :math:`\epsilon = 0` as well, which then gives it no gradient.
+
+    Args:
+      x: [..., d] vectors.
+      scale: [d], :math:`\gamma`, 1 if None.
+      bias: [d], :math:`\beta`, 0 if None.
+      epsilon: :math:`\epsilon`, a number.
+
+    Returns:
+      [..., d].
+
+    Raises:
+      ValueError: shapes disagree.
+
+    Source:
+      Ba et al. 2016, equation 3, with :math:`\epsilon` as in common implementations.
+
+    >>> layer_norm([1.0, 3.0], epsilon=0.0), layer_norm([2.0, 2.0], bias=[0.5, 1.0])
+    (array([-1.,  1.]), array([0.5, 1. ]))
+    """
+    # in a unit in which neither squares nor epsilon leave the range of the dtype; equal numbers have exactly 0
+    least = np.where(epsilon > 0, power_of_two(np.sqrt(np.maximum(epsilon, 0))), 0)
+    unit = np.maximum(power_of_two(np.max(np.abs(x), -1, keepdims=True)), least)
+    x = x / unit
+    x = x - x[..., :1]
+    centered = x - np.mean(x, -1, keepdims=True)
+    deviation = np.sqrt(np.mean(centered**2, -1, keepdims=True) + epsilon / unit**2)
+    y = centered / np.where(deviation == 0, 1, deviation)
+    return y * (1 if scale is None else scale) + (0 if bias is None else bias)
+
+
+@definition
+def residual_feed_forward(
+    x,
+    kernel,
+    bias=None,
+    out_kernel=None,
+    out_bias=None,
+    *,
+    norm_scale=None,
+    norm_bias=None,
+    normalize=True,
+    activation="gelu",
+    epsilon=1e-6,
+):
+    r"""Adds to each vector what a perceptron with one hidden layer makes of its normalisation.
+
+    .. math:: y = x + \mathrm{act}(\mathrm{LN}(x) W + b) W_o + b_o
+
+    Without ``out_kernel`` it is :math:`x + \mathrm{act}(\mathrm{LN}(x) W + b)`. The activations are gelu
+    :math:`h \Phi(h)` (with erf), gelu_tanh (its approximation by tanh), relu, and geglu :math:`u \circ \mathrm{gelu}(g)`,
+    where :math:`[u; g]` are the two halves of a hidden layer that is twice as wide. relu has half a slope at 0.
+
+    Args:
+      x: [..., d] vectors.
+      kernel: [d, f], :math:`W`; [d, 2f] for geglu. f = d without ``out_kernel``.
+      bias: [f], :math:`b`, or None; [2f] for geglu.
+      out_kernel: [f, d], :math:`W_o`, or None.
+      out_bias: [d], :math:`b_o`, or None; only with ``out_kernel``.
+      norm_scale: [d], the scale of :func:`layer_norm`, 1 if None.
+      norm_bias: [d], its bias, 0 if None; only with ``norm_scale``.
+      normalize: apply :func:`layer_norm` before the kernel.
+      activation: "gelu", "gelu_tanh", "relu" or "geglu".
+      epsilon: of the normalisation, a number.
+
+    Returns:
+      [..., d].
+
+    Raises:
+      ValueError: shapes disagree, an unknown activation, ``out_bias`` without its kernel, norm parameters without
+        ``normalize``.
+
+    Source:
+      Vaswani et al. 2017, section 3.3, normalised before; geglu: Shazeer 2020, equation 6.
+
+    >>> residual_feed_forward([1.0, -2.0], np.eye(2), normalize=False, activation="relu")
+    array([ 2., -2.])
+    """
+    hidden = layer_norm(x, norm_scale, norm_bias, epsilon=epsilon) if normalize else x
+    hidden = ACTIVATIONS[activation](hidden @ kernel + (0 if bias is None else bias))
+    if out_kernel is not None:
+        hidden = hidden @ out_kernel + (0 if out_bias is None else out_bias)
+    return x + hidden

@@ -1,0 +1,307 @@
+"""Sums, order statistics and generalised means of one sequence: from its tokens to one vector, each channel by itself."""
+
+import numpy as np
+
+from attnpool_ref.definition import definition
+from attnpool_ref.pooling import max_pooling
+
+
+@definition
+def sum_pooling(x, mask=None, *, lengths=None):
+    r"""Adds up the real tokens.
+
+    .. math:: o = \sum_{l : k_l} x_l
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Zaheer et al. 2017, equation 4, without its maps.
+
+    >>> sum_pooling([[1.0], [3.0], [99.0]], [True, True, False])
+    array([4.])
+    """
+    return np.sum(np.where(mask[..., None], x, 0), -2)
+
+
+@definition
+def min_pooling(x, mask=None, *, lengths=None):
+    r"""Takes the smallest real value of each feature.
+
+    .. math:: o_c = \min_{l : k_l} x_{lc}
+
+    The gradient is shared evenly among ties.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+    Returns:
+      [..., d]; 0 where nothing is real. +inf at a real token is data.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Corso et al. 2020, section 2.1, among the aggregators.
+
+    >>> min_pooling([[1.0], [3.0], [-99.0]], [True, True, False])
+    array([1.])
+    """
+    return 0 - max_pooling(-x, mask)
+
+
+@definition
+def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
+    r"""Takes a quantile of the real values of each feature, between two of them by linear interpolation.
+
+    .. math:: o_c = x_{(j)c} + (i - j) (x_{(j+1)c} - x_{(j)c}), \qquad i = (N - 1) q, \quad j = \lfloor i \rfloor
+
+    with :math:`x_{(0)c} \le x_{(1)c} \le \dots` the real values in order: NumPy's default. The gradient goes to the two
+    values; at ties any of the tied tokens may have it. There is no layout but the dense one: a quantile needs all tokens.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      q: :math:`q`, a number from 0 to 1, which is not checked; 0.5 is the median.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Hyndman and Fan 1996, definition 7.
+
+    >>> quantile_pooling([[1.0], [2.0], [10.0], [3.0], [99.0]], [True, True, True, True, False])
+    array([2.5])
+    """
+    if x.shape[-2] == 0:
+        return np.sum(x, -2)
+    real = mask[..., None]
+    last = np.maximum(np.sum(real, -2, keepdims=True) - 1, 0)
+    ordered = np.sort(np.where(real, x, np.inf), -2)
+    place = last * q
+    below, above = (np.clip(end, 0, last) for end in (np.floor(place), np.ceil(place)))
+    shape = (*x.shape[:-2], 1, x.shape[-1])
+    low, high = (
+        np.take_along_axis(ordered, np.broadcast_to(index.astype(np.int64), shape), -2)[..., 0, :]
+        for index in (below, above)
+    )
+    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
+        result = np.where(low == high, low, low + (place - below)[..., 0, :] * (high - low))
+    result = np.where(np.any(np.isnan(x) & real, -2), np.nan, result)
+    return np.where(np.any(real, -2), result, 0)
+
+
+@definition
+def top_k_pooling(x, mask=None, *, lengths=None, k):
+    r"""Averages the largest real values of each feature.
+
+    .. math:: o_c = \frac 1 m \sum_{i=1}^{m} x_{[i]c}, \qquad m = \min(k, N), \quad x_{[1]c} \ge x_{[2]c} \ge \dots
+
+    Where fewer than k tokens are real, all of them count. Ties at the smallest value that is taken share its weight
+    evenly, so that no order decides, and ``k=1`` is :func:`max_pooling` with its gradient. There is no layout but the
+    dense one.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      k: :math:`k`, an integer of at least 1.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, k below 1.
+
+    Source:
+      Durand, Thome and Cord 2016, equation 4, its upper half.
+
+    >>> top_k_pooling([[3.0], [1.0], [4.0], [99.0]], [True, True, True, False], k=2)
+    array([3.5])
+    """
+    real = mask[..., None]
+    if x.shape[-2] == 0:
+        return np.sum(x, -2)
+    taken = np.minimum(k, np.maximum(np.sum(real, -2, keepdims=True), 1))
+    ordered = -np.sort(np.where(real, -x, np.inf), -2)
+    shape = (*x.shape[:-2], 1, x.shape[-1])
+    least = np.take_along_axis(ordered, np.broadcast_to(taken - 1, shape), -2)
+    above, tied = real & (x > least), real & (x == least)
+    share = (taken - np.sum(above, -2, keepdims=True)) / np.maximum(np.sum(tied, -2, keepdims=True), 1)
+    result = np.sum(np.where(above, x / taken, 0) + np.where(tied, x * (share / taken), 0), -2)
+    return np.where(np.any(np.isnan(x) & real, -2), np.nan, result)  # which no comparison finds
+
+
+@definition
+def noisy_or_pooling(x, mask=None, *, lengths=None):
+    r"""Gives the probability that at least one of independent events happens.
+
+    .. math:: o_c = 1 - \prod_{l : k_l} (1 - x_{lc})
+
+    The gradient :math:`\prod_{j \ne l} (1 - x_{jc})` is finite also where a probability is 1.
+
+    Args:
+      x: [..., L, d] probabilities, from 0 to 1, which is not checked.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Maron and Lozano-Pérez 1997, section 2, noisy-or.
+
+    >>> noisy_or_pooling([[0.5], [0.5], [0.9]], [True, True, False])
+    array([0.75])
+    """
+    return 1 - np.prod(np.where(mask[..., None], 1 - x, 1), -2)
+
+
+@definition
+def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
+    r"""Takes the generalised mean of the real values of each feature, which are clamped from below.
+
+    .. math:: o_c = \Big( \frac 1 N \sum_{l : k_l} y_{lc}^{\,p_c} \Big)^{1 / p_c}, \qquad y = \max(x, \epsilon)
+
+    p = 1 is the mean, 0 the geometric mean, -1 the harmonic one, an infinite p the largest or the smallest value. It is
+    computed in logarithms, so that nothing overflows. Negative values are clamped, as in every source: features with signs
+    want :func:`softmax_pooling` or :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of
+    :math:`x > \epsilon`. With ``epsilon=0`` a token that is 0 has weight 0 unless p is 1, and makes the result 0 where p is
+    not positive. The derivative by p at exactly 0 is not promised.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      p: :math:`p`, a number, or [d].
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      epsilon: :math:`\epsilon`, a number of at least 0.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Radenović, Tolias and Chum 2018, equation 3, GeM.
+
+    >>> power_mean_pooling([[3.0], [4.0], [99.0]], [True, True, False], 2.0) ** 2
+    array([12.5])
+    """
+    real = mask[..., None]
+    with np.errstate(divide="ignore"):  # epsilon 0
+        logarithms = np.log(np.maximum(np.where(real, x, 1), epsilon))
+    mean = np.exp(_mean_of_exponentials(logarithms, real, p, True))
+    return np.where(np.any(real, -2), mean, 0)
+
+
+@definition
+def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
+    r"""Takes the logarithm of the mean, or of the sum, of the exponentials of each feature.
+
+    .. math:: o_c = \frac{1}{r_c} \ln \Big( \frac 1 N \sum_{l : k_l} e^{r_c x_{lc}} \Big)
+
+    Without ``mean`` the :math:`1/N` is left out. A large scale comes near the maximum, and at 0 it is the mean; without
+    ``mean`` there is no limit at 0. The derivative by the scale at exactly 0 is not promised.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      scale: :math:`r`, a number, or [d].
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      mean: divide by the number of real tokens.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, a scale of 0 without ``mean``.
+
+    Source:
+      Pinheiro and Collobert 2015, equation 4.
+
+    >>> logsumexp_pooling([[0.0], [0.0], [99.0]], [True, True, False], 2.0)
+    array([0.])
+    """
+    real = mask[..., None]
+    return np.where(np.any(real, -2), _mean_of_exponentials(x, real, scale, mean), 0)
+
+
+@definition
+def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=False):
+    r"""Averages the real values of each feature under their own softmax.
+
+    .. math:: o_c = \sum_l w_{lc} x_{lc}, \qquad w_c = \mathrm{softmax}_{l : k_l}(r_c x_{lc})
+
+    At a scale of 0 it is the mean, and a large one comes near the maximum. It is not monotone:
+    :math:`\partial o_c / \partial x_{lc} = w_{lc} (1 + r_c (x_{lc} - o_c))` may be negative.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      scale: :math:`r`, a number, or [d]; the inverse of a temperature.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., d], and with ``return_weights`` the weights [..., L, d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      McFee, Salamon and Bello 2018, section II-C; AutoPool with a learned scale.
+
+    >>> softmax_pooling([[1.0], [3.0], [99.0]], [True, True, False], 0.0)
+    array([2.])
+    """
+    real = mask[..., None]
+    unnormalized = np.where(real, np.exp(_below_the_top(x, real, scale)[1]), 0)
+    total = np.sum(unnormalized, -2, keepdims=True)
+    weights = np.where(real, unnormalized / np.where(total == 0, 1, total), 0)
+    with np.errstate(invalid="ignore"):  # 0 times an infinite token
+        pooled = np.sum(np.where(weights == 0, 0, weights * x), -2)
+    return (pooled, weights) if return_weights else pooled
+
+
+def _below_the_top(x, real, scale):
+    """How far x, and scale x, lie below their largest real value, both as scale x goes; 0 at padding; and that x."""
+    heights = np.where(scale < 0, -x, x)
+    top = np.max(np.where(real, heights, -np.inf), -2, keepdims=True, initial=-np.inf)
+    with np.errstate(invalid="ignore"):  # inf - inf and 0 inf, which are not taken
+        depths = np.where(real & (heights != top), heights - top, 0)
+        scaled = np.where((depths == 0) | (scale == 0), 0, np.abs(scale) * depths)
+    return depths, scaled, np.where(scale < 0, -top, top)[..., 0, :]
+
+
+def _mean_of_exponentials(x, real, scale, mean):
+    """ln(mean exp(scale x)) / scale, of the sum without ``mean``, for any scale; anything where nothing is real."""
+    depths, scaled, top = _below_the_top(x, real, scale)
+    count = np.maximum(np.sum(real, -2), 1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # an empty row, scales of 0, and all tokens infinite
+        logarithm = np.log(np.sum(np.where(real, np.exp(scaled), 0), -2) / (count if mean else 1))
+        if mean:  # near 1 the logarithm would lose what is left
+            rest = np.sum(np.where(real, np.expm1(scaled), 0), -2) / count
+            logarithm = np.where(rest > -0.5, np.log1p(np.maximum(rest, -0.5)), logarithm)
+            limit = np.sum(depths, -2) / count
+        else:
+            limit = np.where(logarithm == 0, 0, np.inf)
+        below = np.where(scale == 0, limit, logarithm / scale)
+    return top + below

@@ -1,0 +1,198 @@
+"""Statistics pooling: the mean and the spread of the tokens, under weights that are given or learned."""
+
+import math
+
+import numpy as np
+
+from attnpool_ref.definition import definition
+from attnpool_ref.normalizers import masked_softmax
+from attnpool_ref.rounding import power_of_two
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+ACTIVATIONS = {
+    "tanh": np.tanh,
+    "relu": lambda z: np.maximum(z, 0),
+    "gelu": lambda z: z * (1 + _erf(z / math.sqrt(2))) / 2,
+    "identity": lambda z: z,
+}
+
+
+@definition
+def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
+    r"""Gives the standard deviation of the real tokens, feature by feature.
+
+    .. math:: \sigma = \sqrt{\frac{\sum_{l : k_l} w_l (x_l - \mu)^2}{W - \delta W_2 / W}}, \qquad
+              \mu = \frac 1 W \sum_{l : k_l} w_l x_l, \quad W = \sum_{l : k_l} w_l, \quad W_2 = \sum_{l : k_l} w_l^2
+
+    and :math:`\sqrt\epsilon` where the variance is not above :math:`\epsilon`; there its gradient is 0. A constant and a
+    single token have variance 0, whatever ``ddof``, and so has what the denominator leaves nothing of.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      ddof: :math:`\delta`, a number: 1 divides by N - 1 without weights.
+      epsilon: :math:`\epsilon`, a number: the floor of the variance.
+
+    Returns:
+      [..., d]; 0 where nothing is real or the weights sum to 0.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+
+    Source:
+      Snyder et al. 2018, section 2.1, the statistics pooling layer, its second half.
+
+    >>> std_pooling([[1.0], [3.0], [99.0]], [True, True, False])
+    array([1.])
+    """
+    return _moments(x, mask, weights, ddof, epsilon)[1]
+
+
+@definition
+def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
+    r"""Gives the mean and the standard deviation of the real tokens, after each other.
+
+    .. math:: o = [\mu; \sigma], \qquad \mu = \frac 1 W \sum_{l : k_l} w_l x_l, \quad
+              \sigma = \sqrt{\frac{\sum_{l : k_l} w_l (x_l - \mu)^2}{W - \delta W_2 / W}}, \quad
+              W = \sum_{l : k_l} w_l, \quad W_2 = \sum_{l : k_l} w_l^2
+
+    :math:`\sigma` is that of :func:`std_pooling`.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      ddof: :math:`\delta`, a number: 1 divides by N - 1 without weights.
+      epsilon: the floor of the variance, a number.
+
+    Returns:
+      [..., 2d]; 0 where nothing is real or the weights sum to 0.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+
+    Source:
+      Snyder et al. 2018, section 2.1, the statistics pooling layer.
+
+    >>> statistics_pooling([[1.0], [3.0], [99.0]], [True, True, False])
+    array([2., 1.])
+    """
+    return np.concatenate(_moments(x, mask, weights, ddof, epsilon), -1)
+
+
+@definition
+def attentive_statistics_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    kernel,
+    out_kernel,
+    bias=None,
+    out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    activation="tanh",
+    global_context=False,
+    context_ddof=0,
+    epsilon=0.0,
+    return_weights=False,
+):
+    r"""Gives the mean and the standard deviation of the real tokens under weights that a small network learns.
+
+    .. math:: o = [\mu; \sigma], \qquad w = \mathrm{softmax}_{l : k_l}(a(u_l W + b) V), \qquad
+              \mu = \sum_l w_l x_l, \quad \sigma = \sqrt{\sum_l w_l (x_l - \mu)^2}
+
+    :math:`u_l = x_l`, and with ``global_context`` the token beside the plain mean and standard deviation of its sequence.
+    With ``norm_scale`` the network is :math:`\tanh(\gamma\, \mathrm{relu}(u_l W + b) + \beta) V`: a batch normalisation
+    that is frozen. What is added to every score cancels: ``out_bias`` is not read.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      kernel: [d, h], :math:`W`; [3d, h] with ``global_context``, for the token, the mean and the deviation.
+      out_kernel: :math:`V`: [h] gives a token one weight, [h, d] one for each feature.
+      bias: [h], :math:`b`, or None.
+      out_bias: a number or [d], or None.
+      norm_scale: [h], :math:`\gamma`, or None; only with tanh.
+      norm_bias: [h], :math:`\beta`, or None; only with ``norm_scale``.
+      activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
+      global_context: score each token beside the statistics of the whole.
+      context_ddof: the ``ddof`` of these, a number.
+      epsilon: the floor of both variances, a number.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] for each feature; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, ``norm_scale`` with another activation, ``norm_bias`` without it.
+
+    Source:
+      Okabe et al. 2018, section 2.3; Desplanques et al. 2020, section 3.1 (a weight for each feature, the context).
+
+    >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
+    >>> attentive_statistics_pooling([[1.0], [3.0], [99.0]], [True, True, False], **kernels)
+    array([2., 1.])
+    """
+    clean = np.where(mask[..., None], x, 0)
+    if global_context:
+        whole = np.concatenate(_moments(x, mask, None, context_ddof, epsilon), -1)[..., None, :]
+        clean = np.concatenate([clean, np.broadcast_to(whole, (*x.shape[:-1], whole.shape[-1]))], -1)
+    network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
+    weights = scores_of(clean, *network)
+    if out_kernel.ndim == 1:
+        weights = masked_softmax(weights, mask)
+    else:
+        weights = masked_softmax(weights, mask[..., None], axis=-2)
+    pooled = np.concatenate(_moments(x, mask, weights, 0.0, epsilon), -1)
+    return (pooled, weights) if return_weights else pooled
+
+
+def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kernel):
+    """The scores [..., L] or [..., L, d] that the network gives clean tokens."""
+    hidden = tokens @ kernel + (0 if bias is None else bias)
+    if norm_scale is not None:
+        hidden = norm_scale * np.maximum(hidden, 0) + (0 if norm_bias is None else norm_bias)
+    return ACTIVATIONS[activation](hidden) @ out_kernel
+
+
+def _moments(x, mask, weights, ddof, epsilon):
+    """(mean, deviation) [..., d] of the real tokens under weights [..., L] or [..., L, d], None for 1."""
+    mask = np.broadcast_to(mask[..., None], x.shape)
+    if weights is None:
+        weights = np.ones(x.shape)
+    weights = np.where(mask, weights if weights.ndim == x.ndim else weights[..., None], 0)
+    weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # squares may overflow
+    total, squares = np.sum(weights, -2), np.sum(weights**2, -2)
+    origin = first_used(x, weights)  # a constant is met exactly: what is left of it is 0
+    with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
+        shifted = np.where(mask, x, origin) - origin
+        size = power_of_two(np.max(np.abs(shifted), -2, keepdims=True, initial=0))  # no square over- or underflows
+        shifted = shifted / size
+        mean = np.sum(weights * shifted, -2, keepdims=True) / np.where(total == 0, 1, total)[..., None, :]
+        second = np.sum(weights * (shifted - mean) ** 2, -2)
+        mean = (origin + size * mean)[..., 0, :]
+    return np.where(total == 0, 0, mean), deviation_of(total, squares, second, ddof, epsilon, size[..., 0, :])
+
+
+def deviation_of(total, squares, second, ddof, epsilon, size=1):
+    """The deviation of the sum of weights, of their squares, and of weighted squared distances in units of ``size``."""
+    whole = total - ddof * squares / np.where(total == 0, 1, total)
+    variance = np.where(whole <= 0, 0, second) / np.where(whole <= 0, 1, whole)
+    deviation, floor = size * np.sqrt(np.where(variance < 0, 0, variance)), np.sqrt(epsilon)
+    return np.where(total == 0, 0, np.where(deviation <= floor, floor, deviation))
+
+
+def first_used(x, weights):
+    """[..., 1, d]: for each feature the first token whose weight is not 0; 0 where none is."""
+    if x.shape[-2] == 0:
+        return np.sum(x, -2, keepdims=True)
+    used = np.broadcast_to(weights != 0, x.shape)
+    first = np.take_along_axis(x, np.argmax(used, -2)[..., None, :], -2)
+    return np.where(np.any(used, -2, keepdims=True), first, 0)

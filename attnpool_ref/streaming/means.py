@@ -1,0 +1,431 @@
+"""The states of sums and generalised means: sum, min, noisy-or, power mean, log-sum-exp, softmax."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnpool_ref.definition import definition
+from attnpool_ref.means import noisy_or_pooling, sum_pooling
+from attnpool_ref.states import kind
+
+
+@kind
+class SumState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.sum_state`: the sum [..., d] of the real tokens."""
+
+    sum: Any
+    dtype: Any = None
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.sum.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        return SumState(self.sum + other.sum)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return self.sum
+
+
+@kind
+class MinState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.min_state`: the smallest values [..., d], inf without any; whether any is real [...]."""
+
+    extreme: Any
+    real: Any
+    dtype: Any = None
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.extreme.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        return MinState(np.minimum(self.extreme, other.extreme), self.real | other.real)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return np.where(self.real[..., None], self.extreme, 0)
+
+
+@kind
+class NoisyOrState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.noisy_or_state`: the probability [..., d] that something happened."""
+
+    probability: Any
+    dtype: Any = None
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.probability.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        return NoisyOrState(self.probability + other.probability * (1 - self.probability))
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return self.probability
+
+
+@kind
+class PowerMeanState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.power_mean_state`: the sums of :class:`LogsumexpState`, of ln y under the scale p.
+
+    Attributes:
+      extreme: [..., d], the largest ln y where p is not negative, else the smallest; an infinity without any.
+      total: [..., d], the sum of exp(p (ln y - extreme)).
+      slack: [..., d], the sum of exp(p (ln y - extreme)) - 1 over the magnitude of p.
+      count: [...], the number of real tokens.
+      p: [..., d].
+      dtype: that of the result.
+    """
+
+    extreme: Any
+    total: Any
+    slack: Any
+    count: Any
+    p: Any
+    dtype: Any = None
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.total.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        return PowerMeanState(*_merged(self, other, self.p), self.count + other.count, self.p)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return np.where(self.count[..., None] == 0, 0, np.exp(_finalized(self, self.p, True)))
+
+
+@kind
+class LogsumexpState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.logsumexp_state`: sums in the measure of the largest exponent.
+
+    Attributes:
+      extreme: [..., d], the largest value where the scale is not negative, else the smallest; an infinity without any.
+      total: [..., d], the sum of exp(scale (x - extreme)).
+      slack: [..., d], the sum of exp(scale (x - extreme)) - 1 over the magnitude of the scale, which has a limit at 0.
+      count: [...], the number of real tokens.
+      scale: [..., d].
+      mean: whether it ends in a mean.
+      dtype: that of the result.
+    """
+
+    extreme: Any
+    total: Any
+    slack: Any
+    count: Any
+    scale: Any
+    mean: bool
+    dtype: Any = None
+
+    settings = ("mean",)
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.total.shape
+
+    def merged(self, other):
+        """The state of both chunks."""
+        return LogsumexpState(*_merged(self, other, self.scale), self.count + other.count, self.scale, self.mean)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return np.where(self.count[..., None] == 0, 0, _finalized(self, self.scale, self.mean))
+
+
+@kind
+class SoftmaxState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.softmax_state`: an exponential average of each channel before its division.
+
+    Attributes:
+      extreme: [..., d], the largest value where the scale is not negative, else the smallest; an infinity without any.
+      total: [..., d], the sum of exp(scale (x - extreme)).
+      sum: [..., d], the sum of exp(scale (x - extreme)) times the token.
+      scale: [..., d].
+      dtype: that of the result.
+    """
+
+    extreme: Any
+    total: Any
+    sum: Any
+    scale: Any
+    dtype: Any = None
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.sum.shape
+
+    def merged(self, other):
+        """The state of both chunks: both in the measure of the larger exponent."""
+        extreme, *depths = _met(self, other, self.scale)
+        mine, theirs = (np.exp(_times(self.scale, depth)) for depth in depths)
+        sums = self.total * mine + other.total * theirs, self.sum * mine + other.sum * theirs
+        return SoftmaxState(extreme, *sums, self.scale)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real."""
+        return self.sum / np.where(self.total == 0, 1, self.total)
+
+
+def _met(a, b, scale):
+    """The extreme of two states, and how far each lies below it as scale x goes, at most 0."""
+    heights = [np.where(scale < 0, -state.extreme, state.extreme) for state in (a, b)]
+    top = np.maximum(*heights)
+    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
+        depths = [np.where(height == top, 0, height - top) for height in heights]
+    return np.where(scale < 0, -top, top), *depths
+
+
+def _times(scale, depth):
+    """The magnitude of the scale times a depth; 0 where either is 0, whatever the other."""
+    with np.errstate(invalid="ignore"):
+        return np.where((depth == 0) | (scale == 0), 0, np.abs(scale) * depth)
+
+
+def _slack(scale, depth):
+    """(exp(scale depth) - 1) over the magnitude of the scale, and its limit at 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(scale == 0, depth, np.expm1(_times(scale, depth)) / np.abs(scale))
+
+
+def _merged(a, b, scale):
+    """(extreme, total, slack) of two states: both in the measure of the larger exponent."""
+    extreme, *depths = _met(a, b, scale)
+    total, slack = 0, 0
+    for state, depth in zip((a, b), depths, strict=True):
+        share, count = np.exp(_times(scale, depth)), state.count[..., None]
+        total = total + state.total * share
+        slack = (
+            slack + state.slack * share + np.where(count == 0, 0, count * _slack(scale, np.where(count == 0, 0, depth)))
+        )
+    return extreme, total, slack
+
+
+def _finalized(state, scale, mean):
+    """ln(mean exp(scale x)) / scale; anything where nothing was real."""
+    count = np.maximum(state.count, 1)[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):  # an empty row, scales of 0, and all tokens infinite
+        logarithm = np.log(state.total / (count if mean else 1))
+        if mean:
+            rest = np.where(np.isinf(scale), -1, _times(scale, state.slack / count))
+            logarithm = np.where(rest > -0.5, np.log1p(np.maximum(rest, -0.5)), logarithm)
+        limit = state.slack / count if mean else np.where(logarithm == 0, 0, np.inf)
+        below = np.where(scale == 0, limit, logarithm / scale)
+    return state.extreme + below
+
+
+def _sums(x, mask, scale):
+    """(extreme, total, slack, count, scale) of clean tokens under a scale."""
+    scale = np.broadcast_to(scale, (*x.shape[:-2], x.shape[-1]))
+    real, each = mask[..., None], scale[..., None, :]
+    top = np.max(np.where(real, np.where(each < 0, -x, x), -np.inf), -2, initial=-np.inf)
+    extreme = np.where(scale < 0, -top, top)
+    depths = _depths(x, mask, extreme, each)
+    total = np.sum(np.where(real, np.exp(_times(each, depths)), 0), -2)
+    slack = np.sum(np.where(real, _slack(each, depths), 0), -2)
+    return extreme, total, slack, np.sum(mask, -1), scale
+
+
+def _depths(x, mask, extreme, scale):
+    """How far each real token lies below the extreme as scale x goes, at most 0."""
+    extreme = extreme[..., None, :]
+    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
+        return np.where(mask[..., None] & (x != extreme), np.where(scale < 0, extreme - x, x - extreme), 0)
+
+
+@definition
+def sum_state(x, mask=None, *, lengths=None):
+    r"""Keeps what the sum of the whole needs of one chunk.
+
+    .. math:: \sum_{l : k_l} x_l
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+
+    Returns:
+      A ``SumState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Zaheer et al. 2017, equation 4, as a monoid.
+
+    >>> whole = merge_states(sum_state([[1.0], [3.0]]), sum_state([[8.0], [99.0]], [True, False]))
+    >>> finalize_state(whole)
+    array([12.])
+    """
+    return SumState(sum_pooling(x, mask))
+
+
+@definition
+def min_state(x, mask=None, *, lengths=None):
+    r"""Keeps what the minimum of the whole needs of one chunk.
+
+    .. math:: \min_{l : k_l} x_{lc}
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+
+    Returns:
+      A ``MinState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Corso et al. 2020, section 2.1, as a monoid.
+
+    >>> whole = merge_states(min_state([[1.0], [3.0]]), min_state([[-99.0]], [False]))
+    >>> finalize_state(whole)
+    array([1.])
+    """
+    return MinState(np.min(np.where(mask[..., None], x, np.inf), -2, initial=np.inf), np.any(mask, -1))
+
+
+@definition
+def noisy_or_state(x, mask=None, *, lengths=None):
+    r"""Keeps what the noisy-or of the whole needs of one chunk.
+
+    .. math:: 1 - \prod_{l : k_l} (1 - x_{lc})
+
+    Args:
+      x: [..., L, d] probabilities of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+
+    Returns:
+      A ``NoisyOrState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      [..., d].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Maron and Lozano-Pérez 1997, section 2, noisy-or, as a monoid.
+
+    >>> finalize_state(merge_states(noisy_or_state([[0.5]]), noisy_or_state([[0.5]])))
+    array([0.75])
+    """
+    return NoisyOrState(noisy_or_pooling(x, mask))
+
+
+@definition
+def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
+    r"""Keeps what the generalised mean of the whole needs of one chunk; the state remembers p.
+
+    .. math:: \Big( t, \; \sum_{l : k_l} e^{p \ln y_l - t}, \; \frac{1}{|p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
+              t = \max_{l : k_l} p \ln y_l, \quad y = \max(x, \epsilon)
+
+    States that merge have the same p.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      p: a number, or [d].
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      epsilon: :math:`\epsilon`, a number of at least 0.
+
+    Returns:
+      A ``PowerMeanState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      [..., d].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Radenović, Tolias and Chum 2018, equation 3, GeM, as a monoid.
+
+    >>> whole = merge_states(power_mean_state([[3.0]], p=2.0), power_mean_state([[4.0]], p=2.0))
+    >>> finalize_state(whole) ** 2
+    array([12.5])
+    """
+    with np.errstate(divide="ignore"):  # epsilon 0
+        logarithms = np.log(np.maximum(np.where(mask[..., None], x, 1), epsilon))
+    return PowerMeanState(*_sums(logarithms, mask, p))
+
+
+@definition
+def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
+    r"""Keeps what the log-mean-exp of the whole needs of one chunk; the state remembers the scale and ``mean``.
+
+    .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \; \frac{1}{|r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
+              t = \max_{l : k_l} r x_l
+
+    States that merge have the same scale.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      scale: :math:`r`, a number, or [d].
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      mean: divide by the number of real tokens in the end.
+
+    Returns:
+      A ``LogsumexpState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      [..., d].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, a scale of 0 without ``mean``.
+
+    Source:
+      Pinheiro and Collobert 2015, equation 4, as a monoid.
+
+    >>> finalize_state(merge_states(logsumexp_state([[1.0]], scale=0.0), logsumexp_state([[3.0]], scale=0.0)))
+    array([2.])
+    """
+    return LogsumexpState(*_sums(np.where(mask[..., None], x, 0), mask, scale), mean)
+
+
+@definition
+def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
+    r"""Keeps what softmax pooling of the whole needs of one chunk; the state remembers the scale.
+
+    .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \; \sum_{l : k_l} e^{r x_l - t} x_l \Big), \qquad
+              t = \max_{l : k_l} r x_l
+
+    States that merge have the same scale.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      scale: :math:`r`, a number, or [d].
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+
+    Returns:
+      A ``SoftmaxState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      [..., d].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      McFee, Salamon and Bello 2018, section II-C, as a monoid.
+
+    >>> finalize_state(merge_states(softmax_state([[1.0]], scale=0.0), softmax_state([[3.0]], scale=0.0)))
+    array([2.])
+    """
+    x = np.where(mask[..., None], x, 0)
+    extreme, total, _, _, scale = _sums(x, mask, scale)
+    each = scale[..., None, :]
+    shares = _times(each, _depths(x, mask, extreme, each))
+    weights = np.where(mask[..., None], np.exp(shares), 0)
+    with np.errstate(invalid="ignore"):  # 0 times an infinite token
+        return SoftmaxState(extreme, total, np.sum(np.where(weights == 0, 0, weights * x), -2), scale)

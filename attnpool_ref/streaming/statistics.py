@@ -1,0 +1,281 @@
+"""The states of statistics pooling: moments about a center, which merge without a difference of large squares."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnpool_ref.definition import definition
+from attnpool_ref.states import kind
+from attnpool_ref.statistics import deviation_of, first_used, scores_of
+
+
+@kind
+class StdState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.std_state`: moments, each [..., d], or [..., 1] for all features alike.
+
+    Attributes:
+      mass: the sum of the weights' magnitudes.
+      total: the sum of the weights.
+      squares: the sum of their squares.
+      center: the mean under the magnitudes, which is the mean where no weight is negative.
+      first: the sum of weight times distance from the center, which is 0 where no weight is negative.
+      second: the sum of weight times squared distance.
+      ddof: [..., 1], as it was given.
+      epsilon: [..., 1], as it was given.
+      dtype: that of the result.
+    """
+
+    mass: Any
+    total: Any
+    squares: Any
+    center: Any
+    first: Any
+    second: Any
+    ddof: Any
+    epsilon: Any
+    dtype: Any = None
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.second.shape
+
+    def merged(self, other):
+        """The state of both chunks, about a center between theirs."""
+        return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
+
+    def finalized(self):
+        """[..., d]; 0 where nothing was real or the weights cancel."""
+        return _statistics(self[1:6], self.ddof, self.epsilon)[1]
+
+
+@kind
+class StatisticsState(StdState):
+    """Of :func:`~attnpool_ref.streaming.statistics_state`: a :class:`StdState`."""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return _doubled(self.second.shape)
+
+    def finalized(self):
+        """[..., 2d]; 0 where nothing was real or the weights cancel."""
+        return np.concatenate(_statistics(self[1:6], self.ddof, self.epsilon), -1)
+
+
+@kind
+class AttentiveStatisticsState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.attentive_statistics_state`: moments under exp(score - top), as in :class:`StdState`.
+
+    Attributes:
+      top: [..., d] or [..., 1], the largest score; -inf without any.
+      mass: the sum of exp(score - top).
+      total: the same.
+      squares: the sum of their squares.
+      center: the mean.
+      first: 0.
+      second: the sum of exp(score - top) times squared distance.
+      epsilon: [..., 1], as it was given.
+      dtype: that of the result.
+    """
+
+    top: Any
+    mass: Any
+    total: Any
+    squares: Any
+    center: Any
+    first: Any
+    second: Any
+    epsilon: Any
+    dtype: Any = None
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return _doubled(self.second.shape)
+
+    def merged(self, other):
+        """The state of both chunks, in the measure of the larger top."""
+        top, parts = np.maximum(self.top, other.top), []
+        for state in (self, other):
+            with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+                scale = np.exp(state.top - np.where(top == -np.inf, 0, top))
+            mass, total, squares, center, first, second = state[1:7]
+            parts.append((mass * scale, total * scale, squares * scale**2, center, first * scale, second * scale))
+        return AttentiveStatisticsState(top, *_merged(*parts), self.epsilon)
+
+    def finalized(self):
+        """[..., 2d]; 0 where nothing was real."""
+        return np.concatenate(_statistics(self[2:7], 0, self.epsilon), -1)
+
+
+def _doubled(shape):
+    return (*shape[:-1], 2 * shape[-1])
+
+
+def _merged(a, b):
+    """(mass, total, squares, center, first, second) of both."""
+    whole = a[0] + b[0]
+    with np.errstate(invalid="ignore"):  # inf - inf: of an infinite token
+        between = a[3] + (b[3] - a[3]) * (b[0] / np.where(whole == 0, 1, whole))
+        center = np.where(b[0] == 0, a[3], np.where(a[0] == 0, b[3], between))
+        moved = [np.where((c == center) | (mass == 0), 0, c - center) for mass, _, _, c, _, _ in (a, b)]
+        first = sum(part[4] + part[1] * away for part, away in zip((a, b), moved, strict=True))
+        second = sum(part[5] + away * (2 * part[4] + part[1] * away) for part, away in zip((a, b), moved, strict=True))
+    return whole, a[1] + b[1], a[2] + b[2], center, first, second
+
+
+def _statistics(moments, ddof, epsilon):
+    """(mean, deviation) of (total, squares, center, first, second)."""
+    total, squares, center, first, second = moments
+    whole = np.where(total == 0, 1, total)
+    mean = np.where(total == 0, 0, center + first / whole)
+    return mean, deviation_of(total, squares, second - first**2 / whole, ddof, epsilon)
+
+
+def _moments(x, mask, weights):
+    """(mass, total, squares, center, first, second) of the real tokens under weights [..., L, d] or [..., L, 1]."""
+    mask = mask[..., None]
+    weights = np.where(mask, weights, 0)
+    origin, mass = first_used(x, weights), np.sum(np.abs(weights), -2)
+    with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
+        shifted = np.where(mask, x, origin) - origin
+        center = np.sum(np.abs(weights) * shifted, -2) / np.where(mass == 0, 1, mass)
+        away = shifted - center[..., None, :]
+        first, second = np.sum(weights * away, -2), np.sum(weights * away**2, -2)
+        center = origin[..., 0, :] + center
+    return mass, np.sum(weights, -2), np.sum(weights**2, -2), center, first, second
+
+
+def _given(x, mask, weights, ddof, epsilon):
+    """The fields of a state under given weights."""
+    if weights is None:
+        weights = np.ones(mask.shape)
+    moments = _moments(x, mask, weights if weights.ndim == x.ndim else weights[..., None])
+    return *moments, *(np.broadcast_to(number, (*x.shape[:-2], 1)) for number in (ddof, epsilon))
+
+
+@definition
+def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
+    r"""Keeps what the standard deviation of the whole needs of one chunk, and the options.
+
+    .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
+              W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
+
+    Two merge about the mean of both. Weights of a chunk may cancel: the state then keeps a center in place of the mean.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      ddof: a number: 1 divides by N - 1 without weights. That of the first state counts where they differ.
+      epsilon: the floor of the variance, a number.
+
+    Returns:
+      A ``StdState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+
+    Source:
+      Chan, Golub and LeVeque 1983, Algorithms for computing the sample variance, equation 2.1, for merging.
+
+    >>> whole = merge_states(std_state([[1.0], [2.0]]), std_state([[3.0], [99.0]], [True, False], ddof=0))
+    >>> finalize_state(whole)
+    array([0.81649658])
+    """
+    return StdState(*_given(x, mask, weights, ddof, epsilon))
+
+
+@definition
+def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
+    r"""Keeps what the mean and the standard deviation of the whole need of one chunk, and the options.
+
+    .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
+              W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      ddof: a number: 1 divides by N - 1 without weights. That of the first state counts where they differ.
+      epsilon: the floor of the variance, a number.
+
+    Returns:
+      A ``StatisticsState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      [..., 2d].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+
+    Source:
+      Chan, Golub and LeVeque 1983, Algorithms for computing the sample variance, equation 2.1, for merging.
+
+    >>> finalize_state(merge_states(statistics_state([[1.0], [1.0]]), statistics_state([[3.0], [3.0]])))
+    array([2., 1.])
+    """
+    return StatisticsState(*_given(x, mask, weights, ddof, epsilon))
+
+
+@definition
+def attentive_statistics_state(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    kernel,
+    out_kernel,
+    bias=None,
+    out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    activation="tanh",
+    global_context=False,
+    epsilon=0.0,
+):
+    r"""Keeps what attentive statistics pooling of the whole needs of one chunk: moments under exponential weights.
+
+    .. math:: \Big( t, \; W, \; \mu, \; \sum_{l : k_l} e^{s_l - t} (x_l - \mu)^2 \Big), \qquad
+              t = \max_{l : k_l} s_l, \quad W = \sum_{l : k_l} e^{s_l - t}, \quad s_l = a(x_l W + b) V
+
+    The statistics of the whole are not known before the end: ``global_context=True`` is refused.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      kernel: [d, h], :math:`W`.
+      out_kernel: :math:`V`: [h] gives a token one weight, [h, d] one for each feature.
+      bias: [h], :math:`b`, or None.
+      out_bias: a number or [d], or None; it cancels.
+      norm_scale: [h], or None; only with tanh.
+      norm_bias: [h], or None; only with ``norm_scale``.
+      activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
+      global_context: False.
+      epsilon: the floor of the variance, a number.
+
+    Returns:
+      An ``AttentiveStatisticsState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state`
+      gives [..., 2d].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, ``norm_scale`` with another activation, ``norm_bias`` without it, the
+        context.
+
+    Source:
+      Okabe et al. 2018, section 2.3, as a monoid.
+
+    >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
+    >>> whole = merge_states(*(attentive_statistics_state([[token]], **kernels) for token in (1.0, 3.0)))
+    >>> finalize_state(whole)
+    array([2., 1.])
+    """
+    clean = np.where(mask[..., None], x, 0)
+    scores = scores_of(clean, kernel, bias, norm_scale, norm_bias, activation, out_kernel)
+    scores = np.where(mask[..., None], scores if out_kernel.ndim == 2 else scores[..., None], -np.inf)
+    top = np.max(scores, -2, initial=-np.inf)
+    with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
+        weights = np.exp(scores - np.where(top == -np.inf, 0, top)[..., None, :])
+    return AttentiveStatisticsState(top, *_moments(x, mask, weights), np.broadcast_to(epsilon, (*x.shape[:-2], 1)))
