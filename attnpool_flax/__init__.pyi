@@ -8,6 +8,7 @@ from jax import Array
 from jax.lax import PrecisionLike
 
 from attnpool_flax import linen as linen
+from attnpool_flax.modules.additive import AdditiveAttentionPool as AdditiveAttentionPool
 from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttention
 from attnpool_flax.modules.attention import LocationAttention as LocationAttention
 from attnpool_flax.modules.attention import MultiHeadAttention as MultiHeadAttention
@@ -27,6 +28,9 @@ from attnpool_flax.modules.pooling import MultiHeadAttentionPool as MultiHeadAtt
 from attnpool_flax.modules.pooling import WeightedPool as WeightedPool
 from attnpool_flax.modules.probes import PMA as PMA
 from attnpool_flax.modules.probes import AttentiveProbe as AttentiveProbe
+from attnpool_flax.modules.readouts import LatentAttentionPool as LatentAttentionPool
+from attnpool_flax.modules.readouts import Set2SetPool as Set2SetPool
+from attnpool_flax.modules.readouts import VLADPool as VLADPool
 from attnpool_flax.modules.relations import FieldAttentionPool as FieldAttentionPool
 from attnpool_flax.modules.relations import LabelAttention as LabelAttention
 from attnpool_flax.modules.relations import RelationVector as RelationVector
@@ -37,6 +41,7 @@ from attnpool_flax.modules.scores import LocationScore as LocationScore
 from attnpool_flax.modules.scores import TanhSumScore as TanhSumScore
 from attnpool_flax.modules.scores import TrilinearScore as TrilinearScore
 from attnpool_flax.modules.statistics import AttentiveStatisticsPool as AttentiveStatisticsPool
+from attnpool_flax.states import AdditiveAttentionState as AdditiveAttentionState
 from attnpool_flax.states import AttentionState as AttentionState
 from attnpool_flax.states import FirstState as FirstState
 from attnpool_flax.states import LastState as LastState
@@ -50,6 +55,8 @@ from attnpool_flax.streaming.means import NoisyOrState as NoisyOrState
 from attnpool_flax.streaming.means import PowerMeanState as PowerMeanState
 from attnpool_flax.streaming.means import SoftmaxState as SoftmaxState
 from attnpool_flax.streaming.means import SumState as SumState
+from attnpool_flax.streaming.readouts import LatentAttentionState as LatentAttentionState
+from attnpool_flax.streaming.readouts import VladState as VladState
 from attnpool_flax.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
 from attnpool_flax.streaming.statistics import StatisticsState as StatisticsState
 from attnpool_flax.streaming.statistics import StdState as StdState
@@ -63,6 +70,9 @@ _State = TypeVar(
     WeightedState,
     AttentionState,
     MultiHeadAttentionState,
+    AdditiveAttentionState,
+    LatentAttentionState,
+    VladState,
     SumState,
     MinState,
     NoisyOrState,
@@ -129,6 +139,11 @@ __all__ = [
     "std_pooling",
     "statistics_pooling",
     "attentive_statistics_pooling",
+    "additive_attention_pooling",
+    "attention_penalty",
+    "latent_attention_pooling",
+    "set2set_pooling",
+    "vlad_pooling",
     "layer_norm",
     "residual_feed_forward",
     "segment_mean_pooling",
@@ -147,12 +162,18 @@ __all__ = [
     "segment_std_pooling",
     "segment_statistics_pooling",
     "segment_attentive_statistics_pooling",
+    "segment_additive_attention_pooling",
+    "segment_latent_attention_pooling",
+    "segment_set2set_pooling",
+    "segment_vlad_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
     "code_wise_attention",
     "mask_attention",
     "bidaf_attention",
+    "maxsim_score",
+    "maxsim_score_all_pairs",
     "orthogonal_decomposition",
     "linear_decomposition",
     "rigid_decomposition",
@@ -171,6 +192,9 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "additive_attention_state",
+    "latent_attention_state",
+    "vlad_state",
     "sum_state",
     "min_state",
     "noisy_or_state",
@@ -204,6 +228,10 @@ __all__ = [
     "AttentionPool2d",
     "PMA",
     "AttentiveProbe",
+    "AdditiveAttentionPool",
+    "LatentAttentionPool",
+    "Set2SetPool",
+    "VLADPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -966,6 +994,181 @@ def attentive_statistics_pooling(
     axis_name: str | tuple[str, ...] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+def attention_penalty(weights: ArrayLike, *, precision: PrecisionLike = None) -> Array: ...
+def latent_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[False] = False,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[True],
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: bool,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
 def layer_norm(
     x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
 ) -> Array: ...
@@ -1336,6 +1539,187 @@ def segment_attentive_statistics_pooling(
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
 @overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+def segment_latent_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    indices_are_sorted: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+    precision: PrecisionLike = None,
+) -> tuple[Array, Array]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+    precision: PrecisionLike = None,
+) -> Array | tuple[Array, Array]: ...
+@overload
 def segment_cross_attention_pooling(
     x: ArrayLike,
     x_segment_ids: ArrayLike,
@@ -1620,6 +2004,28 @@ def bidaf_attention(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, tuple[Array, Array]]: ...
+def maxsim_score(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
+def maxsim_score_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
 def orthogonal_decomposition(
     x: ArrayLike, reference: ArrayLike, *, precision: PrecisionLike = None
 ) -> tuple[Array, Array]: ...
@@ -1813,6 +2219,56 @@ def multi_head_attention_state(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> MultiHeadAttentionState: ...
+def additive_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    implementation: Literal["einsum", "tiles"] | None = None,
+    precision: PrecisionLike = None,
+) -> AdditiveAttentionState: ...
+def latent_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    precision: PrecisionLike = None,
+) -> LatentAttentionState: ...
+def vlad_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    precision: PrecisionLike = None,
+) -> VladState: ...
 def sum_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
@@ -1892,6 +2348,9 @@ def finalize_state(
     | WeightedState
     | AttentionState
     | MultiHeadAttentionState
+    | AdditiveAttentionState
+    | LatentAttentionState
+    | VladState
     | SumState
     | MinState
     | NoisyOrState

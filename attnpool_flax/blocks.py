@@ -84,7 +84,7 @@ def size_of(*arrays_and_axes):
 
 
 def over_first(function, parts, cost):
-    """Maps over the first axis of arrays: all at once where they make no more than a block, else one by one.
+    """Maps over the first axis of arrays, as many at a time as make a block.
 
     Args:
       function: from one element of each array to arrays.
@@ -103,6 +103,9 @@ def over_first(function, parts, cost):
         return function(*(a if is_shared else b for is_shared, a, b in zip(shared, whole, own, strict=True)))
 
     own = [None if is_shared else part for is_shared, part in zip(shared, parts, strict=True)]
-    if isinstance(count, int) and count * cost <= LARGEST:
+    together = max(1, LARGEST // max(1, cost)) if isinstance(cost, int) else 1
+    if not isinstance(count, int) or together == 1:
+        return lax.map(recomputed(element), own)
+    if count <= together:
         return jax.vmap(element, axis_size=count)(own)
-    return lax.map(recomputed(element), own)
+    return lax.map(recomputed(element), own, batch_size=together)

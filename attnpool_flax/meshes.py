@@ -8,6 +8,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from attnpool_flax.reductions import names_of, varies
+from attnpool_ref.language import present
 
 _SPLIT = ("L", "T")
 """Axes of tokens."""
@@ -87,9 +88,9 @@ def over_explicit_axes(body, given, row, call, both, apart):
     places = _places(given, call.arguments, len(call.batch))
     batch = range(len(call.batch))
     # the leaves of a state have their batch axes in common, and nothing else
-    specs = _spec(batch, places) if row.state else _specs(row.results, places, len(call.batch))
+    specs = _spec(batch, places) if row.state else _specs(present(row.results, call.sizes), places, len(call.batch))
     if both:
-        specs = None if apart else specs, _specs(row.weight_results, places, len(call.batch))
+        specs = None if apart else specs, _specs(present(row.weight_results, call.sizes), places, len(call.batch))
     entered = jax.sharding.get_abstract_mesh() != mesh
     with jax.sharding.use_abstract_mesh(mesh) if entered else contextlib.nullcontext():
         return jax.sharding.auto_axes(body, axes=mesh.explicit_axes, out_sharding=specs)(given)

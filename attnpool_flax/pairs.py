@@ -11,7 +11,7 @@ from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exponentials, softmax
 from attnpool_flax.reductions import Dense, chosen, softmax_together, summed_together
-from attnpool_flax.reductions.sums import weighted
+from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.rounding import largest_product, norm
 from attnpool_flax.scores import dot
 
@@ -181,6 +181,63 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
 
     x_scores, y_scores = over_first(with_candidate, (y, y_mask), x.shape[0] * products)
     return jnp.swapaxes(x_scores, 0, 1), jnp.swapaxes(y_scores, 0, 1)
+
+
+@implementation
+def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
+    """Twin of :func:`attnpool_ref.maxsim_score`: blocks of the query's tokens, never all of [L, T].
+
+    >>> maxsim_score(jnp.eye(2), jnp.array([[2.0, 1.0], [0.0, 3.0]]))
+    Array(5., dtype=float32)
+    """
+    x, y = keep_real(x, x_mask), keep_real(y, y_mask)
+    best = over_queries(_best_of(y, y_mask, precision), (x,), keys=_keys(y, x))
+    return _summed_best(best[..., 0], y, x_mask, y_mask, mean)
+
+
+def _best_of(y, y_mask, precision):
+    """From rows [..., n, d] to their largest products [..., n, 1] with the real tokens of y."""
+    longest = jnp.max(norm(y), -2, initial=0)
+    real = None if y_mask is None else y_mask[..., None, :]
+
+    def best(rows):
+        size = norm(rows)[..., 0] * longest
+        return largest_product(dot(rows, y, precision), real, size, rows.shape[-1])[..., None]
+
+    return best
+
+
+def _summed_best(best, y, x_mask, y_mask, mean):
+    """[...]: the sum or the mean of the largest products [..., L] of real tokens; 0 where either side is empty."""
+    best = _over_real(best, y, y_mask)
+    if x_mask is None:
+        return summed(best, -1) / (max(best.shape[-1], 1) if mean else 1)
+    total = summed(jnp.where(x_mask, best, 0), -1)
+    return total / jnp.maximum(jnp.sum(x_mask, -1, dtype=total.dtype), 1) if mean else total
+
+
+@implementation(as_they_come=("x", "y"))
+def maxsim_score_all_pairs(
+    x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
+):
+    """Twin of :func:`attnpool_ref.maxsim_score_all_pairs`: blocks of documents, never [B, C, L, T], no copy of them all.
+
+    >>> maxsim_score_all_pairs(jnp.eye(2)[None], jnp.array([[[2.0, 1.0]], [[0.0, 3.0]]]))
+    Array([[3., 3.]], dtype=float32)
+    """
+    dtype = jnp.promote_types(jnp.promote_types(x.dtype, y.dtype), jnp.float32)
+    x = keep_real(x.astype(dtype), x_mask)
+    count, length, width = x.shape
+
+    def of_document(y, y_mask):
+        y, y_mask = keep_real(y.astype(dtype), y_mask)[None], None if y_mask is None else y_mask[None]
+        rows = (
+            jnp.reshape(x, (1, count * length, width)) if isinstance(count, int) else x
+        )  # so that blocks end anywhere
+        best = over_queries(_best_of(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
+        return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
+
+    return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
 
 
 @implementation

@@ -23,7 +23,7 @@ KERNEL_INIT = nnx.initializers.lecun_normal()
 """Kernels, by default: normal with variance 1 / fan-in, Flax's own choice."""
 
 QUERY_INIT = nnx.initializers.lecun_normal()
-"""Learned queries, by default: of length 1 in expectation, whatever their width."""
+"""Learned queries, by default: of length 1 in expectation, whatever their width. So are latents and centres."""
 
 BIAS_INIT = nnx.initializers.zeros
 """Biases, by default."""
@@ -47,7 +47,7 @@ class Parameter:
     Attributes:
       name: the function's argument that it becomes.
       axes: its shape in the row's symbols; an axis with ``?`` is there if its size is given.
-      init: "kernel", "bias" or "query", which the constructor can replace, or one of :data:`UNDRAWN`.
+      init: "kernel", "bias", "query", "latents" or "centers", which the constructor can replace, or one of :data:`UNDRAWN`.
       over: the axes that are contracted with data: the initialiser's fan-in. All others are its fan-out, which is 1
         for a vector. Empty where the initialiser sees the shape as it is.
       when: the constructor arguments without which the module has no such parameter; ``variant=pyg`` asks for a value.
@@ -275,6 +275,56 @@ OWNERS = {
             Parameter("bias", ("h",), "bias"),
             Parameter("norm_scale", ("h",), "ones", when=("use_norm",)),
             Parameter("norm_bias", ("h",), "zeros", when=("use_norm",)),
+        ),
+    ),
+    "AdditiveAttentionPool": Owner(
+        "additive_attention_pooling",
+        {"d": "in_features", "h": "hidden_features", "n": "num_queries"},
+        (
+            _kernel("kernel", "d", "h"),
+            _bias("bias", "h"),
+            _kernel("gate_kernel", "d", "h", when="gated"),
+            Parameter("gate_bias", ("h",), "bias", when="gate_has_bias"),
+            _kernel("out_kernel", "h", "n?"),
+        ),
+    ),
+    "LatentAttentionPool": Owner(
+        "latent_attention_pooling",
+        {"d": "in_features", "e": "in_features", "r": "num_latents", "f": "hidden_features"} | _HEADS,
+        (
+            Parameter("latents", ("r", "e"), "latents", over=("e",)),
+            _kernel("query_kernel", "d", "H", "c"),
+            _kernel("key_kernel", "e", "H", "c"),
+            _kernel("value_kernel", "e", "H", "c'"),
+            _kernel("out_kernel", "H", "c'", "d", over=("H", "c'")),
+            _kernel("mlp_kernel", "d", "2f"),
+            _kernel("mlp_out_kernel", "f", "d"),
+            Parameter("mlp_bias", ("2f",), "bias"),
+            Parameter("mlp_out_bias", ("d",), "bias"),
+            Parameter("norm_scale", ("d",), "ones"),
+            Parameter("norm_bias", ("d",), "zeros"),
+            Parameter("latent_norm_scale", ("e",), "ones"),
+            Parameter("latent_norm_bias", ("e",), "zeros"),
+            Parameter("mlp_norm_scale", ("d",), "ones"),
+            Parameter("mlp_norm_bias", ("d",), "zeros"),
+        ),
+    ),
+    "Set2SetPool": Owner(
+        "set2set_pooling",
+        {"d": "in_features"},
+        (
+            _kernel("input_kernel", "2d", "4d"),
+            _kernel("recurrent_kernel", "d", "4d"),
+            Parameter("bias", ("4d",), "bias"),
+        ),
+    ),
+    "VLADPool": Owner(
+        "vlad_pooling",
+        {"d": "in_features", "K": "num_clusters", "G": "num_ghosts"},
+        (
+            _kernel("assign_kernel", "d", "K+G"),
+            Parameter("assign_bias", ("K+G",), "bias"),
+            Parameter("centers", ("K", "d"), "centers", over=("d",)),
         ),
     ),
     "CrossAttentionPool": Owner(

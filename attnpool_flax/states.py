@@ -78,7 +78,7 @@ class MeanState(Decided):
         count = self.count + other.count
         part = part_of(_real(count, self))
         shares = [(part_of(_real(state.count, self)) / part)[..., None] for state in (self, other)]
-        return MeanState(*added(*_scaled((self, other), shares)), count)
+        return type(self)(*added(*_scaled((self, other), shares)), count)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
@@ -318,6 +318,22 @@ class MultiHeadAttentionState(AttentionState):
       total_rest: [..., n, H].
       sum: [..., n, H, d].
       rest: [..., n, H, d].
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+
+@kind
+@pytree("top", "total", "total_rest", "sum", "rest")
+@dataclass(frozen=True, eq=False)
+class AdditiveAttentionState(AttentionState):
+    """Of :func:`~attnpool_flax.streaming.additive_attention_state`: as :class:`AttentionState`, of n hops for each of them.
+
+    Attributes:
+      top: [...] or [..., n].
+      total: [...] or [..., n].
+      total_rest: [...] or [..., n].
+      sum: [..., v] or [..., n, v].
+      rest: [..., v] or [..., n, v].
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from attnpool_ref.states import AdditiveAttentionState as AdditiveAttentionState
 from attnpool_ref.states import AttentionState as AttentionState
 from attnpool_ref.states import FirstState as FirstState
 from attnpool_ref.states import LastState as LastState
@@ -19,6 +20,8 @@ from attnpool_ref.streaming.means import NoisyOrState as NoisyOrState
 from attnpool_ref.streaming.means import PowerMeanState as PowerMeanState
 from attnpool_ref.streaming.means import SoftmaxState as SoftmaxState
 from attnpool_ref.streaming.means import SumState as SumState
+from attnpool_ref.streaming.readouts import LatentAttentionState as LatentAttentionState
+from attnpool_ref.streaming.readouts import VladState as VladState
 from attnpool_ref.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
 from attnpool_ref.streaming.statistics import StatisticsState as StatisticsState
 from attnpool_ref.streaming.statistics import StdState as StdState
@@ -32,6 +35,9 @@ _State = TypeVar(
     WeightedState,
     AttentionState,
     MultiHeadAttentionState,
+    AdditiveAttentionState,
+    LatentAttentionState,
+    VladState,
     SumState,
     MinState,
     NoisyOrState,
@@ -92,6 +98,11 @@ __all__ = [
     "std_pooling",
     "statistics_pooling",
     "attentive_statistics_pooling",
+    "additive_attention_pooling",
+    "attention_penalty",
+    "latent_attention_pooling",
+    "set2set_pooling",
+    "vlad_pooling",
     "layer_norm",
     "residual_feed_forward",
     "segment_mean_pooling",
@@ -110,12 +121,18 @@ __all__ = [
     "segment_std_pooling",
     "segment_statistics_pooling",
     "segment_attentive_statistics_pooling",
+    "segment_additive_attention_pooling",
+    "segment_latent_attention_pooling",
+    "segment_set2set_pooling",
+    "segment_vlad_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
     "code_wise_attention",
     "mask_attention",
     "bidaf_attention",
+    "maxsim_score",
+    "maxsim_score_all_pairs",
     "orthogonal_decomposition",
     "linear_decomposition",
     "rigid_decomposition",
@@ -134,6 +151,9 @@ __all__ = [
     "weighted_state",
     "attention_state",
     "multi_head_attention_state",
+    "additive_attention_state",
+    "latent_attention_state",
+    "vlad_state",
     "sum_state",
     "min_state",
     "noisy_or_state",
@@ -749,6 +769,155 @@ def attentive_statistics_pooling(
     epsilon: ArrayLike = 0.0,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def additive_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"]
+    | Callable[[Any, Any], Any] = "softmax",
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def attention_penalty(weights: ArrayLike) -> NDArray[Any]: ...
+def latent_attention_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+) -> NDArray[Any]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def set2set_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def vlad_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def layer_norm(
     x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
 ) -> NDArray[Any]: ...
@@ -1098,6 +1267,171 @@ def segment_attentive_statistics_pooling(
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_additive_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+    normalizer: Literal["softmax", "sigmoid"] = "softmax",
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_latent_attention_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_set2set_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    input_kernel: ArrayLike,
+    recurrent_kernel: ArrayLike,
+    bias: ArrayLike,
+    num_steps: int,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[False] = False,
+) -> NDArray[Any]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: Literal[True],
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def segment_vlad_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+    indices_are_sorted: bool = False,
+    return_weights: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
 def segment_cross_attention_pooling(
     x: ArrayLike,
     x_segment_ids: ArrayLike,
@@ -1352,6 +1686,26 @@ def bidaf_attention(
     query_lengths: ArrayLike | None = None,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]: ...
+def maxsim_score(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+) -> NDArray[Any]: ...
+def maxsim_score_all_pairs(
+    x: ArrayLike,
+    y: ArrayLike,
+    x_mask: ArrayLike | None = None,
+    y_mask: ArrayLike | None = None,
+    *,
+    x_lengths: ArrayLike | None = None,
+    y_lengths: ArrayLike | None = None,
+    mean: bool = False,
+) -> NDArray[Any]: ...
 def orthogonal_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def linear_decomposition(x: ArrayLike, reference: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def rigid_decomposition(
@@ -1495,6 +1849,52 @@ def multi_head_attention_state(
     scale: ArrayLike | None = None,
     bias: ArrayLike | None = None,
 ) -> MultiHeadAttentionState: ...
+def additive_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    bias: ArrayLike | None = None,
+    gate_kernel: ArrayLike | None = None,
+    gate_bias: ArrayLike | None = None,
+    out_bias: ArrayLike | None = None,
+    value: ArrayLike | None = None,
+    activation: Literal["tanh", "relu", "gelu", "identity"] = "tanh",
+) -> AdditiveAttentionState: ...
+def latent_attention_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    latents: ArrayLike,
+    query_kernel: ArrayLike,
+    key_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    out_kernel: ArrayLike,
+    mlp_kernel: ArrayLike,
+    mlp_out_kernel: ArrayLike,
+    mlp_bias: ArrayLike | None = None,
+    mlp_out_bias: ArrayLike | None = None,
+    norm_scale: ArrayLike | None = None,
+    norm_bias: ArrayLike | None = None,
+    latent_norm_scale: ArrayLike | None = None,
+    latent_norm_bias: ArrayLike | None = None,
+    mlp_norm_scale: ArrayLike | None = None,
+    mlp_norm_bias: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-05,
+) -> LatentAttentionState: ...
+def vlad_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    assign_kernel: ArrayLike,
+    centers: ArrayLike,
+    assign_bias: ArrayLike | None = None,
+    normalize: bool = True,
+) -> VladState: ...
 def sum_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> SumState: ...
 def min_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MinState: ...
 def noisy_or_state(
@@ -1561,6 +1961,9 @@ def finalize_state(
     | WeightedState
     | AttentionState
     | MultiHeadAttentionState
+    | AdditiveAttentionState
+    | LatentAttentionState
+    | VladState
     | SumState
     | MinState
     | NoisyOrState

@@ -30,7 +30,7 @@ from attnpool_ref.language import (
     terms,
 )
 
-FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H"})
+FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
 
 COUNTS = ("num_segments",)
@@ -427,18 +427,30 @@ def _sizes(row, arguments, given, values, batch):
                 f"`{key}` needs {argument} with {axis} = {sizes[axis_name]}"
             )
 
-    pending = []
+    pending, having = [], {}
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index"):
             continue
         own = _own(_alternative(row.name, argument, value, batch))
+        if argument.lacks:
+            other, theirs = having.setdefault(argument.lacks, (key, argument.lacks in own))
+            if theirs != (argument.lacks in own):
+                needs = ", ".join(argument.shapes[0 if theirs else 1])
+                raise ValueError(
+                    f"{row.name}: `{key}` has shape {axes_text(value.shape)} but `{other}` has "
+                    f"{axes_text(given[other].shape)}: `{key}` needs [{needs}]"
+                )
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
                 settle(key, argument, value, axis, size)
             else:
                 pending.append((key, argument, value, axis, size))
     for key, argument, value, axis, size in pending:
+        unknown = [symbol for _, symbol in terms(axis) if root(symbol) not in sizes]
+        if len(unknown) == 1:  # what the others leave of it
+            rest = size - size_of(axis, {symbol: sizes.get(root(symbol), 0) for _, symbol in terms(axis)})
+            settle(key, argument, value, unknown[0], max(rest, 0))
         total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in terms(axis)})
         if total != size:
             raise ValueError(

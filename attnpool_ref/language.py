@@ -3,10 +3,12 @@
 ``shapes`` of a row, from left to right:
 
 * ``x[..., L, d]``: an array; ``...`` are its batch axes, which all data arguments share or do not have at all.
-* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``.
+* ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``; one term
+  whose size no other array tells is what the others leave of a sum.
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
+* ``out_kernel[h, n?]``: an axis that a call has or lacks, in all that show it alike: arguments, result and weights.
 * ``weights?[..., L]|[..., L, d]``: the rank beside that of the other data says which; only the first may be shared.
 * ``p[]|[d]``: a number, which never widens the result, or a parameter of that shape, which may.
 * ``lengths:int[...]``: integers on some leading axes.
@@ -35,6 +37,7 @@ from dataclasses import dataclass, replace
 
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 _AXIS = re.compile(rf"{_TERM.pattern}(?:\+{_TERM.pattern})*")
+_LACKED = re.compile(r"[A-Za-z]\w*'?\?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
 INTEGERS = ("int", "lengths", "position", "segments", "index")
@@ -51,12 +54,14 @@ class Argument:
       optional: whether it may be None.
       kind: data, parameter, mask, stretch (broadcasts, never widens), number, bool, or one of :data:`INTEGERS`.
       shapes: its alternatives, each a tuple of axes; the batch axes are "...".
+      lacks: the axis that its second shape lacks, if a call may lack one.
     """
 
     name: str
     optional: bool
     kind: str
     shapes: tuple[tuple[str, ...], ...]
+    lacks: str = ""
 
     def __str__(self):
         if self.kind == "number":
@@ -217,6 +222,16 @@ def parse_results(text):
     return tuple(_axes(part) for part in re.findall(r"\[[^\[\]]*\]", text))
 
 
+def present(results, sizes):
+    """The axes of each array, without the marks of those that a call may lack, and without those that it lacks.
+
+    Args:
+      results: a tuple of axes for each array.
+      sizes: the size of each axis that the call has.
+    """
+    return tuple(tuple(axis.rstrip("?") for axis in axes if axis[-1] != "?" or axis[:-1] in sizes) for axes in results)
+
+
 def parse_rule(text):
     """The rule that ``text`` says; a ValueError if it says none."""
     if match := re.fullmatch(r"(\w+'?)=(\w+'?) (if|unless) (\w+(?: or \w+)*)", text):
@@ -299,11 +314,17 @@ def _argument(piece):
         raise ValueError(f"the argument {piece!r} is not understood")
     name, optional, stretch, kind, alternatives = match.groups()
     shapes = tuple(_axes(part) for part in alternatives.split("|"))
+    lacked = [axis[:-1] for axes in shapes for axis in axes if axis[-1] == "?"]
+    if lacked:
+        if len(lacked) > 1 or len(shapes) > 1:
+            raise ValueError(f"the argument {piece!r} has too many shapes")
+        axes = next(iter(shapes))
+        shapes = tuple(axis.rstrip("?") for axis in axes), tuple(axis for axis in axes if axis[-1] != "?")
     if kind is not None and (kind not in KINDS or stretch):
         raise ValueError(f"the argument {piece!r} is of no known kind")
     if kind is None:
         kind = _kind(name, stretch, shapes)
-    return Argument(name, bool(optional), kind, shapes)
+    return Argument(name, bool(optional), kind, shapes, *lacked)
 
 
 def _kind(name, stretch, shapes):
@@ -320,6 +341,6 @@ def _axes(part):
     """``[..., L, d]`` as ("...", "L", "d")."""
     axes = tuple(axis.strip() for axis in part[1:-1].split(",")) if part[1:-1].strip() else ()
     for index, axis in enumerate(axes):
-        if not (_AXIS.fullmatch(axis) or (axis == "..." and index == 0)):
+        if not (_AXIS.fullmatch(axis) or _LACKED.fullmatch(axis) or (axis == "..." and index == 0)):
             raise ValueError(f"the axis {axis!r} of {part} is not understood")
     return axes

@@ -312,8 +312,9 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     >>> masked_sigmoid([-1000.0, -1000.0], normalize=True)
     array([0.5, 0.5])
     """
-    scores = np.where(scores == np.inf, np.nan, np.where(mask, scores, 0))
-    logarithms = -np.logaddexp(0, -scores)
+    scores = np.where(mask, scores, 0)
+    with np.errstate(invalid="ignore"):  # NaN, as +inf is by definition
+        logarithms = np.where(scores == np.inf, np.nan, -np.logaddexp(0, -scores))
     if normalize:
         return masked_softmax(logarithms, mask, axis=axis)
     return np.where(mask, np.exp(logarithms), 0)

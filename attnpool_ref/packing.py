@@ -7,7 +7,7 @@ import numpy as np
 
 from attnpool_ref import variants
 from attnpool_ref.definition import definition
-from attnpool_ref.language import arguments_of
+from attnpool_ref.language import arguments_of, present
 
 _NEW = [
     inspect.Parameter("segment_ids", inspect.Parameter.POSITIONAL_OR_KEYWORD),
@@ -35,7 +35,7 @@ def each_segment(dense, example):
         nothing = np.zeros(len(segment_ids), bool)
         places = [None] * len(row.results)
         if values.get("return_weights"):
-            places += [axes.index("N") for axes in row.weight_results]
+            places += [axes.index("N") for axes in present(row.weight_results, _had(row, values))]
         results = []
         for like, place in zip(_arrays(dense(**_of(row, values, nothing, 0))), places, strict=True):
             shape = list(like.shape)
@@ -71,6 +71,12 @@ def _of(row, values, own, s):
     return values
 
 
+def _had(row, values):
+    """The axes that a call may lack, and this one has."""
+    given = [(a, values[key]) for key, a in row.arguments.items() if a.lacks and values[key] is not None]
+    return {a.lacks for a, value in given if value.ndim == len(a.shapes[0])}
+
+
 def _arrays(result):
     return result if isinstance(result, tuple) else (result,)
 
@@ -89,6 +95,8 @@ def _docstring(dense, example):
     text, _, _ = (inspect.getdoc(dense) or "").partition(">>> ")
     summary, _, rest = text.rstrip().partition("\n\n")
     rest = re.sub(r"\n  lengths: .*(\n    .*)*", "", rest)
+    rest = re.sub(r"\n  normalizer: .*(\n    .*)*", '\n  normalizer: "softmax" or "sigmoid".', rest)
+    rest = re.sub(r", a\n? *function whose weights have another shape than its scores", "", rest)
     rest = re.sub(r"\[\.\.\., ([^\]]*)\]", _packed_shape, rest)
     rest = re.sub(r"(?<=\n)  x: \[N, d\] tokens(.*)\n", rf"  x: [N, d] tokens of all segments\1\n{_NEW_ARGS}", rest)
     last = "\n  return_weights:" if "\n  return_weights:" in rest else "\n\nReturns:"

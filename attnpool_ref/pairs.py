@@ -147,6 +147,78 @@ def cross_attention_pooling_all_pairs(
 
 
 @definition
+def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False):
+    r"""Scores a document by the best product of each of the query's tokens: late interaction.
+
+    .. math:: s = \sum_l \max_t\; x_l \cdot y_t
+
+    Sum and maximum run over real tokens. x is the query and y the document: the two sides are not symmetric. Tokens are
+    taken as they are; the source normalises them first (:func:`l2_normalize`). The gradient of the maximum is shared
+    evenly among ties. A document without tokens has score 0, and outranks one with a negative score: rank those with
+    ``y_mask.any(-1)``.
+
+    Args:
+      x: [..., L, d] tokens of the query.
+      y: [..., T, d] tokens of the document.
+      x_mask: bool, broadcastable to [..., L], True = real.
+      y_mask: bool, broadcastable to [..., T], True = real.
+      x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
+      y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
+      mean: divide by the number of the query's real tokens.
+
+    Returns:
+      [...]; 0 where either side is empty.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Khattab and Zaharia 2020, equation 3; the mean is that of sentence-transformers.
+
+    >>> float(maxsim_score([[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0], [0.0, 3.0]]))
+    5.0
+    """
+    x, y = np.where(x_mask[..., None], x, 0), np.where(y_mask[..., None], y, 0)
+    real = x_mask[..., :, None] & y_mask[..., None, :]
+    total = np.sum(_reduce(x @ np.swapaxes(y, -1, -2), real, "max", -1), -1)
+    return total / np.maximum(np.sum(x_mask, -1), 1) if mean else total
+
+
+@definition
+def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False):
+    r"""Scores every document of one batch by every query of another: B·C calls of ``maxsim_score``.
+
+    .. math:: s_{bc} = \mathrm{maxsim}(x_b, y_c)
+
+    Args:
+      x: [B, L, d] tokens of the queries.
+      y: [C, T, d] tokens of the documents.
+      x_mask: bool, broadcastable to [B, L], True = real.
+      y_mask: bool, broadcastable to [C, T], True = real.
+      x_lengths: integers [B] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
+      y_lengths: integers [C] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
+      mean: divide by the number of the query's real tokens.
+
+    Returns:
+      [B, C]; 0 where either side is empty.
+
+    Raises:
+      ValueError: shapes disagree, other than one batch axis a side, a float mask.
+
+    Source:
+      Khattab and Zaharia 2020, equation 3; the mean is that of sentence-transformers.
+
+    >>> maxsim_score_all_pairs([[[1.0, 0.0], [0.0, 1.0]]], [[[2.0, 1.0]], [[0.0, 3.0]]])
+    array([[3., 3.]])
+    """
+    columns = [
+        maxsim_score(x, np.broadcast_to(one, (len(x), *one.shape)), x_mask, real, mean=mean)
+        for one, real in zip(y, y_mask, strict=True)
+    ]
+    return np.stack(columns, -1) if columns else np.zeros((len(x), 0))
+
+
+@definition
 def code_wise_attention(
     query,
     context,

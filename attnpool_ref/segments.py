@@ -5,7 +5,7 @@ Each function is the dense one, segment by segment, and is made from it.
 
 import numpy as np
 
-from attnpool_ref import means, pairs, pooling, statistics
+from attnpool_ref import additive, means, pairs, pooling, readouts, statistics
 from attnpool_ref.definition import as_array, definition
 from attnpool_ref.packing import each_segment
 from attnpool_ref.sequences import checked_packed, checked_sequences, sequence_arrays
@@ -164,6 +164,56 @@ segment_softmax_pooling = each_segment(
     >>> segment_softmax_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
     array([[2.],
            [5.]])
+    """,
+)
+
+segment_additive_attention_pooling = each_segment(
+    additive.additive_attention_pooling,
+    """
+    >>> x, kernel = [[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], np.zeros((2, 4))
+    >>> segment_additive_attention_pooling(x, [0, 1, 0], 2, kernel=kernel, out_kernel=np.ones(4))
+    array([[2., 0.],
+           [9., 9.]])
+    """,
+)
+
+segment_latent_attention_pooling = each_segment(
+    readouts.latent_attention_pooling,
+    """
+    >>> parameters = {
+    ...     "latents": [[1.0, -1.0]],
+    ...     "query_kernel": np.eye(2)[:, None],
+    ...     "key_kernel": np.eye(2)[:, None],
+    ...     "value_kernel": np.eye(2)[:, None],
+    ...     "out_kernel": np.eye(2)[None],
+    ...     "mlp_kernel": np.zeros((2, 2)),
+    ...     "mlp_out_kernel": np.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> segment_latent_attention_pooling([[1.0, 2.0], [9.0, 8.0], [3.0, 4.0]], [0, 1, 0], 2, **parameters)
+    array([[ 3.,  2.],
+           [10.,  7.]])
+    """,
+)
+
+segment_set2set_pooling = each_segment(
+    readouts.set2set_pooling,
+    """
+    >>> parameters = {"input_kernel": np.zeros((2, 4)), "recurrent_kernel": np.zeros((1, 4)), "bias": np.zeros(4)}
+    >>> segment_set2set_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, **parameters, num_steps=2)
+    array([[0., 2.],
+           [0., 5.]])
+    """,
+)
+
+segment_vlad_pooling = each_segment(
+    readouts.vlad_pooling,
+    """
+    >>> parameters = {"assign_kernel": [[0.0]], "centers": [[2.0]]}
+    >>> segment_vlad_pooling([[1.0], [5.0], [4.0]], [0, 1, 0], 2, **parameters, normalize=False)
+    array([[[1.]],
+    <BLANKLINE>
+           [[3.]]])
     """,
 )
 

@@ -45,7 +45,7 @@ class MeanState(NamedTuple):
         count = self.count + other.count
         whole = np.maximum(count, 1)
         parts = [state.mean * (state.count / whole)[..., None] for state in (self, other)]
-        return MeanState(parts[0] + parts[1], count)
+        return type(self)(parts[0] + parts[1], count)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
@@ -217,6 +217,18 @@ class MultiHeadAttentionState(AttentionState):
       top: [..., n, H], the largest score; -inf without any.
       total: [..., n, H], the sum of exp(score - top).
       sum: [..., n, H, d], the sum of exp(score - top) times the token.
+      dtype: that of the result.
+    """
+
+
+@kind
+class AdditiveAttentionState(AttentionState):
+    """Of :func:`~attnpool_ref.streaming.additive_attention_state`: an :class:`AttentionState`, of n hops for each of them.
+
+    Attributes:
+      top: [...] or [..., n], the largest score; -inf without any.
+      total: [...] or [..., n], the sum of exp(score - top).
+      sum: [..., v] or [..., n, v], the sum of exp(score - top) times the value.
       dtype: that of the result.
     """
 

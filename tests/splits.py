@@ -7,6 +7,7 @@ from jax.sharding import PartitionSpec
 from walks import Call
 
 from attnpool_ref import variants
+from attnpool_ref.language import present
 
 NAMES = "slow", "fast"
 SIZES = {"L": 24, "T": 16, "d": 5, "e": 7, "q": 5, "n": 2}
@@ -34,7 +35,8 @@ class Split(Call):
     def result_specs(self):
         """Where the results lie, and the weights if they are asked for."""
         weights = self.case.row.weight_results if self.options.get("return_weights") else ()
-        return [place_of(own, len(own)) for own in (*self.case.row.results, *weights)]
+        both = present((*self.case.row.results, *weights), self.case.sizes)
+        return [place_of(own, len(own)) for own in both]
 
     def without_weights(self):
         """The same call for its results alone."""

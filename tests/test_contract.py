@@ -243,7 +243,14 @@ BAD = [  # name, arguments, options, type, the whole message as a pattern
         (X, np.ones(4, np.float32)),
         {},
         ValueError,
-        "`weights` has shape (4,) but `x` has (3, 5, 4): `weights` needs [..., L] with L = 5",
+        "`weights` has shape (4,) but `x` has (3, 5, 4): `weights` needs [..., L] or [..., L, d] with L = 5",
+    ),
+    (
+        "weighted_pooling",  # their rank says that they are of channels, and no [3, 5] for three examples of one x
+        (X[0], np.ones((3, 5), np.float32)),
+        {},
+        ValueError,
+        "`weights` has shape (3, 5) but `x` has (5, 4): `weights` needs [..., L] or [..., L, d] with L = 5",
     ),
     # batch axes
     (
@@ -352,5 +359,7 @@ def test_an_array_without_batch_axes_is_shared_by_every_example(package):
     shared = np.asarray(package.attention_pooling(tokens, MASK, query))
     each = package.attention_pooling(tokens, MASK, np.broadcast_to(query, (3, 4)))
     chex.assert_trees_all_close(np.asarray(each), shared, atol=rounded(shared, tokens.size), rtol=0)
-    weights = package.weighted_pooling(tokens[0], np.ones((3, 5), np.float32))
-    assert weights.shape == (3, 4)
+    weights = np.arange(5, dtype=np.float32)
+    shared = np.asarray(package.weighted_pooling(tokens, weights))
+    each = package.weighted_pooling(tokens, np.broadcast_to(weights, (3, 5)))
+    chex.assert_trees_all_close(np.asarray(each), shared, atol=rounded(shared, tokens.size), rtol=0)

@@ -250,3 +250,53 @@ def test_tanh_sum_scores_stay_within_the_hidden_width(package, rng):
 def test_cosine_scores_stay_within_one(package, rng):
     scores = np.asarray(package.cosine_score(draw(rng, N, D), draw(rng, M, D)))
     assert np.abs(scores).max() <= 1 + rounded(1, D)
+
+
+@PACKAGES
+def test_each_step_of_set2set_is_attention_pooling_by_its_hidden_state(package, rng):
+    x, mask = draw(rng, BATCH, M, D), draw_mask(rng, BATCH, M)
+    parameters = {
+        "input_kernel": draw(rng, 2 * D, 4 * D),
+        "recurrent_kernel": draw(rng, D, 4 * D),
+        "bias": draw(rng, 4 * D),
+    }
+    for num_steps in (1, 3):
+        read, weights = package.set2set_pooling(x, mask, **parameters, num_steps=num_steps, return_weights=True)
+        hidden = np.asarray(read)[..., :D]
+        assert_same(
+            (read[..., D:], weights),
+            package.attention_pooling(x, mask, hidden, scale=1.0, return_weights=True),
+        )
+
+
+@PACKAGES
+def test_one_latent_says_the_same_to_each_token(package, rng):
+    x, mask, latents = draw(rng, BATCH, M, D), draw_mask(rng, BATCH, M), draw(rng, 1, E)
+    value, out = draw(rng, E, 2, V), draw(rng, 2, V, D)
+    heads = {
+        "query_kernel": draw(rng, D, 2, 3),
+        "key_kernel": draw(rng, E, 2, 3),
+        "value_kernel": value,
+        "out_kernel": out,
+    }
+    mlp = {"kernel": draw(rng, D, 2 * H), "out_kernel": draw(rng, H, D)}
+    pooled = package.latent_attention_pooling(
+        x, mask, latents=latents, **heads, mlp_kernel=mlp["kernel"], mlp_out_kernel=mlp["out_kernel"]
+    )
+    told = np.einsum("re,ehc,hcd->d", np.asarray(package.layer_norm(latents, epsilon=1e-5)), value, out)
+    mapped = package.residual_feed_forward(x + np.float32(told), **mlp, activation="geglu", epsilon=1e-5)
+    assert_same(pooled, package.mean_pooling(mapped, mask), 256, size=10)
+
+
+@PACKAGES
+def test_vlad_is_a_sum_of_tokens_less_one_of_centres_and_its_norms(package, rng):
+    x, mask, centers = draw(rng, BATCH, M, D), draw_mask(rng, BATCH, M), draw(rng, H, D)
+    parameters = {"assign_kernel": draw(rng, D, H + 2), "assign_bias": draw(rng, H + 2), "centers": centers}
+    raw, weights = package.vlad_pooling(x, mask, **parameters, normalize=False, return_weights=True)
+    weights = np.asarray(weights)
+    expected = np.swapaxes(weights, -1, -2) @ np.where(mask[..., None], x, 0) - weights.sum(-2)[..., None] * centers
+    assert_same(raw, expected, size=5)
+    each = np.asarray(package.l2_normalize(np.asarray(raw))).reshape(BATCH, -1)
+    assert_same(
+        package.vlad_pooling(x, mask, **parameters), np.asarray(package.l2_normalize(each)).reshape(expected.shape)
+    )

@@ -20,7 +20,8 @@ def test_a_row_says_again_what_its_text_says(row):
 
 def _written(argument):
     kind = f":{argument.kind}" if argument.kind in language.KINDS else ""
-    shapes = "|".join(f"[{', '.join(axes)}]" for axes in argument.shapes)
+    marked = [[axis + "?" * (axis == argument.lacks) for axis in axes] for axes in argument.shapes]
+    shapes = "|".join(f"[{', '.join(axes)}]" for axes in (marked[:1] if argument.lacks else marked))
     return argument.name + "?" * argument.optional + "~" * (argument.kind == "stretch") + kind + shapes
 
 

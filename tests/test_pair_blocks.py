@@ -53,6 +53,7 @@ LARGE = {
     "code_wise_attention": (attnpool_flax.code_wise_attention, [(K, WIDTH), (N, WIDTH)]),
     "mask_attention": (attnpool_flax.mask_attention, [(K, WIDTH), (N, WIDTH)]),
     "bidaf_attention": (attnpool_flax.bidaf_attention, [(N, WIDTH), (K, WIDTH), (3 * WIDTH,)]),
+    "maxsim_score": (attnpool_flax.maxsim_score, [(N, WIDTH), (K, WIDTH)]),
 }
 
 
@@ -96,6 +97,22 @@ def test_the_scores_of_all_pairs_never_exist_at_once(x_shape, y_shape):
     assert held(step(all_pairs_of_largest), x_shape, y_shape) < 4 * BLOCK + 8 * weights
 
 
+@pytest.mark.parametrize(
+    ("x_shape", "y_shape"),
+    [((4, 16, WIDTH), (240, 24, WIDTH)), ((64, 16, WIDTH), (30, 96, WIDTH))],
+    ids=["many documents", "many queries"],
+)
+def test_maxsim_takes_a_block_of_documents_at_a_time(x_shape, y_shape):
+    """However many there are, and no copy of them all; backward their own gradient, and a number for each token of x."""
+    (b, length, _), (c, other, _) = x_shape, y_shape
+    everything, best = FLOAT * b * c * length * other, FLOAT * b * c * length
+    assert everything > 15 * BLOCK
+    score = attnpool_flax.maxsim_score_all_pairs
+    own = FLOAT * max(b * length, c * other) * WIDTH
+    assert held(score, x_shape, y_shape) < 4 * BLOCK + 2 * FLOAT * b * c + FLOAT * b * length * WIDTH
+    assert held(step(score), x_shape, y_shape) < 6 * BLOCK + 2 * own + 4 * best < everything
+
+
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_the_linear_reductions_of_all_pairs_have_no_scores(reduction):
     pool = functools.partial(attnpool_flax.cross_attention_pooling_all_pairs, reduction=reduction)
@@ -130,7 +147,8 @@ def test_blocks_are_the_definition(name, shared):
         arrays = (context, query, rng.normal(size=9).astype(np.float32), context_mask, query_mask)
     else:
         arrays = (query, context, query_mask, context_mask)
-    actual, expected = (getattr(p, name)(*arrays, return_weights=True) for p in (attnpool_flax, attnpool_ref))
+    weights = {} if name == "maxsim_score" else {"return_weights": True}
+    actual, expected = (getattr(p, name)(*arrays, **weights) for p in (attnpool_flax, attnpool_ref))
     for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         chex.assert_shape(a, b.shape)
         chex.assert_trees_all_close(np.asarray(a), b, atol=rounded(b, 256), rtol=0)
@@ -138,7 +156,7 @@ def test_blocks_are_the_definition(name, shared):
         np.where(mask[..., None], array, np.nan) if array.ndim == 3 else array
         for array, mask in zip(arrays[:2], (arrays[-2], arrays[-1]), strict=True)
     ]
-    again = getattr(attnpool_flax, name)(*poisoned, *arrays[2:], return_weights=True)
+    again = getattr(attnpool_flax, name)(*poisoned, *arrays[2:], **weights)
     for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(actual), strict=True):
         assert np.array_equal(a, b)
 

@@ -49,6 +49,32 @@ def test_cross_pooling_is_attention_pooling_by_the_other_sides_sum(package, rng)
 
 
 @PACKAGES
+def test_maxsim_sums_up_what_cross_pooling_by_the_largest_scores_weighs(package, rng):
+    x, y = draw(rng, BATCH, LENGTH, WIDTH), draw(rng, BATCH, OTHER, WIDTH)
+    x_mask, y_mask = masks(rng)
+    one_token = {
+        "x": x[..., None, :],
+        "y": np.repeat(y[:, None], LENGTH, 1),
+        "y_mask": np.repeat(y_mask[:, None], LENGTH, 1),
+    }
+    best = np.asarray(package.maxsim_score(**one_token))
+    assert_same(package.maxsim_score(x, y, x_mask, y_mask), np.where(x_mask, best, 0).sum(-1))
+    _, (weights, _) = package.cross_attention_pooling(x, y, x_mask, y_mask, reduction="max", return_weights=True)
+    assert_same(weights, package.masked_softmax(best, x_mask))
+
+
+@PACKAGES
+def test_all_pairs_of_maxsim_are_the_single_pairs(package, rng):
+    x, y = draw(rng, BATCH, LENGTH, WIDTH), draw(rng, 6, OTHER, WIDTH)
+    x_mask, y_mask = rng.random((BATCH, LENGTH)) < 0.6, rng.random((6, OTHER)) < 0.6
+    scores = package.maxsim_score_all_pairs(x, y, x_mask, y_mask, mean=True)
+    single = [
+        [package.maxsim_score(x[b], y[c], x_mask[b], y_mask[c], mean=True) for c in range(6)] for b in range(BATCH)
+    ]
+    assert_same(scores, np.asarray(single))
+
+
+@PACKAGES
 @pytest.mark.parametrize("reduction", ["sum", "mean", "max"])
 def test_all_pairs_are_the_single_pairs(package, rng, reduction):
     x, y = draw(rng, BATCH, LENGTH, WIDTH), draw(rng, 6, OTHER, 7)

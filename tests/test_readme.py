@@ -111,9 +111,12 @@ def test_every_recipe_has_its_section():
     first_words = [recipe.split(":")[0] for recipe in RECIPES]
     assert first_words == [
         *("DVQA", "CTM", "MIAN", "MIAN", "NeurJudge"),
-        *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l", "Sums and means"),
-        *("x-vector", "Attentive statistics", "MHASTP"),
+        *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l"),
+        *("x-vector", "Attentive statistics", "MHASTP", "Sums and means"),
+        *("SGPT", "AllenNLP", "Peters"),
         *("MAPHead", "timm", "CoCa", "CLIP", "PMA", "PMA", "V-JEPA", "AIM and CAPI", "SimPool, without its power"),
+        *("ABMIL and CLAM", "HAN, Lin et al., SAP"),
+        *("ColBERT, ColPali, PyLate", "NetVLAD", "NV-Embed"),
     ]
 
 

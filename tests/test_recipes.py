@@ -1,5 +1,7 @@
 """Systems that are one call: each recipe against the system as its source writes it, by loops over real tokens."""
 
+import math
+
 import chex
 import head_formulas
 import numpy as np
@@ -61,6 +63,42 @@ def test_dvqas_attention_over_image_regions(package, rng):
         scores = np.tanh(g[m] @ of_image + (f @ of_question + bias)) @ out + 1.5
         expected.append([softmax(scores) @ g[m]])
     assert_same(actual, expected)
+
+
+@PACKAGES
+def test_bags_hops_and_frames_by_a_perceptron(package, rng):
+    """ABMIL, gated with a column for each class (CLAM), Lin's hops; HAN's projections; a linear score.
+
+    And what they are of each other: hops are calls of their own, a gate of zeros halves, a query of 0 adds nothing.
+    """
+    bags, mask = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH)
+    layer = {"kernel": draw(rng, WIDTH, HIDDEN), "bias": draw(rng, HIDDEN)}
+    gate = {"gate_kernel": draw(rng, WIDTH, HIDDEN), "gate_bias": draw(rng, HIDDEN)}
+    out = draw(rng, HIDDEN, OTHER)
+
+    def pool(column, gated, values=lambda h: h):
+        pooled = []
+        for bag, real in zip(bags, mask, strict=True):
+            units = np.tanh(bag[real] @ layer["kernel"] + layer["bias"])
+            if gated:
+                units = units / (1 + np.exp(-(bag[real] @ gate["gate_kernel"] + gate["gate_bias"])))
+            pooled.append(softmax(units @ column) @ values(bag[real]))
+        return np.array(pooled)
+
+    def additive(out_kernel, **more):
+        return package.additive_attention_pooling(bags, mask, **layer, out_kernel=out_kernel, **more)
+
+    assert_same(additive(out[:, 0]), pool(out[:, 0], False))
+    assert_same(additive(out, **gate), np.stack([pool(column, True) for column in out.T], 1))
+    projected = np.tanh(bags @ layer["kernel"] + layer["bias"])
+    of_projected = pool(out[:, 0], False, lambda bag: np.tanh(bag @ layer["kernel"] + layer["bias"]))
+    assert_same(additive(out[:, 0], value=projected), of_projected)
+    assert_same(additive(2 * out, gate_kernel=np.zeros((WIDTH, HIDDEN))), np.asarray(additive(out)))
+    zero, kernels = np.zeros((1, 1)), (np.ones((1, HIDDEN)), layer["kernel"], out[:, 0])
+    by_query = package.additive_attention(zero, bags, bags, *kernels, mask[..., None, :], bias=layer["bias"])
+    assert_same(additive(out[:, 0]), np.asarray(by_query)[:, 0])
+    scores = [softmax(bag[real] @ out[0, :WIDTH]) @ bag[real] for bag, real in zip(bags, mask, strict=True)]
+    assert_same(package.attention_pooling(bags, mask, out[0, :WIDTH], scale=1.0), scores)
 
 
 @PACKAGES
@@ -406,3 +444,64 @@ def test_simpool_without_its_power(package, rng):
         weights = softmax((tokens @ kernels["key_kernel"][:, h]) @ query / np.sqrt(WIDTH))
         expected[b, h] = weights @ tokens[:, h * WIDTH : (h + 1) * WIDTH]
     assert_same(actual, expected.reshape(BATCH, -1), 128)
+
+
+@PACKAGES
+def test_colberts_late_interaction(package, rng):
+    """Unit tokens; the sum of the best cosines, and sentence-transformers' mean of them."""
+    query, document = draw(rng, BATCH, OTHER, WIDTH), draw(rng, 3, LENGTH, WIDTH)
+    query_mask, document_mask = lengths(rng, BATCH, OTHER), lengths(rng, 3, LENGTH)
+    units = [package.l2_normalize(side) for side in (query, document)]
+    scores = package.maxsim_score_all_pairs(*units, query_mask, document_mask)
+    means = package.maxsim_score_all_pairs(*units, query_mask, document_mask, mean=True)
+    for b in range(BATCH):
+        for c in range(3):
+            x, y = query[b][query_mask[b]], document[c][document_mask[c]]
+            best = [max(t @ u / np.linalg.norm(t) / np.linalg.norm(u) for u in y) for t in x]
+            assert_same(scores[b, c], sum(best))
+            assert_same(means[b, c], np.mean(best))
+
+
+@PACKAGES
+def test_netvlad_over_unit_descriptors(package, rng):
+    x, mask, centers = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH), draw(rng, OTHER, WIDTH)
+    alpha = 3.0  # so that the kernel and the bias are those of a soft assignment by distance
+    kernel, bias = 2 * alpha * centers.T, -alpha * np.sum(centers**2, -1)
+    units = np.asarray(package.l2_normalize(x))
+    actual = package.vlad_pooling(units, mask, assign_kernel=kernel, assign_bias=bias, centers=centers)
+    expected = []
+    for tokens, m in zip(x, mask, strict=True):
+        tokens = tokens[m] / np.linalg.norm(tokens[m], axis=-1, keepdims=True)
+        shares = softmax(-alpha * np.sum((tokens[:, None] - centers) ** 2, -1))
+        rows = [sum(s[k] * (t - c) for s, t in zip(shares, tokens, strict=True)) for k, c in enumerate(centers)]
+        rows = np.array([row / np.linalg.norm(row) for row in rows])
+        expected.append(rows / np.linalg.norm(rows))
+    assert_same(actual, expected, 256)
+
+
+@PACKAGES
+def test_nv_embeds_head(package, rng):
+    """Tokens ask the latents; the mean of what they become, as a unit vector."""
+    x, mask, latents = draw(rng, BATCH, LENGTH, WIDTH), lengths(rng, BATCH, LENGTH), draw(rng, OTHER, WIDTH)
+    kernels = {name: draw(rng, WIDTH, 1, WIDTH) for name in ("query_kernel", "key_kernel", "value_kernel")}
+    out, inner, outer = draw(rng, 1, WIDTH, WIDTH), draw(rng, WIDTH, 2 * HIDDEN), draw(rng, HIDDEN, WIDTH)
+    pooled = package.latent_attention_pooling(
+        x, mask, latents=latents, **kernels, out_kernel=out, mlp_kernel=inner, mlp_out_kernel=outer
+    )
+    expected = []
+    for tokens, m in zip(x, mask, strict=True):
+        mapped = []
+        for t in tokens[m]:
+            known = np.array([layer_norm(z) for z in latents])
+            keys, values = known @ kernels["key_kernel"][:, 0], known @ kernels["value_kernel"][:, 0]
+            weights = softmax(keys @ (layer_norm(t) @ kernels["query_kernel"][:, 0]) / np.sqrt(WIDTH))
+            h = t + weights @ values @ out[0]
+            u, g = np.split(layer_norm(h) @ inner, 2)
+            mapped.append(h + (u * np.array([v * (1 + math.erf(v / math.sqrt(2))) / 2 for v in g])) @ outer)
+        mean = np.mean(mapped, 0)
+        expected.append(mean / np.linalg.norm(mean))
+    assert_same(package.l2_normalize(pooled), expected, 256)
+
+
+def layer_norm(x):
+    return (x - x.mean()) / np.sqrt(x.var() + 1e-5)

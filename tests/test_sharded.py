@@ -47,7 +47,11 @@ COLLECTIVES = {
     ("statistics_pooling", "fullest"): (3, 3),
     ("attentive_statistics_pooling", "fullest"): (4, 5),
     ("attentive_statistics_pooling", "global_context=True"): (7, 8),
+    ("additive_attention_pooling", "fullest"): (2, 3),
     ("cross_attention_pooling", "smallest"): (3, 4),
+    ("latent_attention_pooling", "smallest"): (1, 2),
+    ("set2set_pooling", "smallest"): (4, 6),  # of two steps
+    ("vlad_pooling", "fullest"): (2, 3),
 }
 """How many a program has, and one with gradients, whatever the length."""
 

@@ -41,6 +41,27 @@ MORE = {
     "last_state": {"start": 0},
     "attention_state": {"query": RNG.standard_normal(4).astype(np.float32)},
     "multi_head_attention_state": HEADS,
+    "additive_attention_state": {
+        "kernel": RNG.standard_normal((4, 5)).astype(np.float32),
+        "gate_kernel": RNG.standard_normal((4, 5)).astype(np.float32),
+        "out_kernel": RNG.standard_normal((5, 2)).astype(np.float32),
+    },
+    "latent_attention_state": {
+        key: RNG.standard_normal(shape).astype(np.float32)
+        for key, shape in {
+            "latents": (5, 6),
+            "query_kernel": (4, 2, 3),
+            "key_kernel": (6, 2, 3),
+            "value_kernel": (6, 2, 7),
+            "out_kernel": (2, 7, 4),
+            "mlp_kernel": (4, 10),
+            "mlp_out_kernel": (5, 4),
+        }.items()
+    },
+    "vlad_state": {
+        "assign_kernel": RNG.standard_normal((4, 5)).astype(np.float32),
+        "centers": RNG.standard_normal((3, 4)).astype(np.float32),
+    },
 }
 NAMES = [row.name for row in variants.STATES]
 
@@ -83,7 +104,7 @@ def test_a_chunk_without_a_real_token_is_the_unit_to_the_last_bit(package, name)
         state_of(package, name, np.full_like(X, np.nan), MASK & False),
         state_of(package, name, X[:, :0], MASK[:, :0]),
     ]
-    for x in (X,) if "attent" in name else (X, low):  # whose scores would be NaN
+    for x in (X,) if "attent" in name or name == "vlad_state" else (X, low):  # whose scores would be NaN
         state = state_of(package, name, x)
         for unit in empty:
             assert_same(package.merge_states(state, unit), state)
@@ -241,6 +262,10 @@ REFUSED = {
         ValueError,
         lambda p: p.merge_states(p.mean_state(X[:1]), p.mean_state(X)),
     ),
+    "merge_states: `a` has `normalize` True but `b` has False, needs states of equal options": (
+        ValueError,
+        lambda p: p.merge_states(state_of(p, "vlad_state"), state_of(p, "vlad_state", normalize=False)),
+    ),
     "finalize_state: `state` is a ndarray, needs a state, such as `attention_state` gives": (
         TypeError,
         lambda p: p.finalize_state(X),
@@ -316,9 +341,11 @@ def test_a_start_is_traced_and_no_value_of_it_compiles_again():
 KEPT = {
     "attention_state": {"query": (64,)},
     "multi_head_attention_state": {"query": (1, 64), "query_kernel": (64, 2, 4), "key_kernel": (64, 2, 4)},
+    "additive_attention_state": {"kernel": (64, 16), "gate_kernel": (64, 16), "out_kernel": (16,)},
     "weighted_state": {"weights": (2048,)},
 }
-WALKS = [(name, "einsum") for name in KEPT] + [("attention_state", "tiles")]
+WALKS = [(name, "einsum") for name in KEPT]
+WALKS += [("attention_state", "tiles"), ("additive_attention_state", "tiles")]
 
 
 @pytest.mark.thorough

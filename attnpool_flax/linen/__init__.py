@@ -3,12 +3,14 @@
 Sizes that stand in the data are read off those of the first call, as Linen does; all other arguments are the same.
 """
 
+from attnpool_flax.linen.additive import AdditiveAttentionPool
 from attnpool_flax.linen.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
 from attnpool_flax.linen.heads import AttentionalPooler, AttentionPool2d, MAPHead
 from attnpool_flax.linen.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
 from attnpool_flax.linen.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.linen.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
 from attnpool_flax.linen.probes import PMA, AttentiveProbe
+from attnpool_flax.linen.readouts import LatentAttentionPool, Set2SetPool, VLADPool
 from attnpool_flax.linen.relations import FieldAttentionPool, LabelAttention, RelationVector
 from attnpool_flax.linen.scores import (
     AdditiveScore,
@@ -43,6 +45,10 @@ __all__ = [  # in the order of the table
     "AttentionPool2d",
     "PMA",
     "AttentiveProbe",
+    "AdditiveAttentionPool",
+    "LatentAttentionPool",
+    "Set2SetPool",
+    "VLADPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

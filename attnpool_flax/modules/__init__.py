@@ -4,12 +4,14 @@ Each module calls one function of this package and stands in the file of its fam
 :mod:`attnpool_flax.parameters`; the same modules for Linen models are in :mod:`attnpool_flax.linen`.
 """
 
+from attnpool_flax.modules.additive import AdditiveAttentionPool
 from attnpool_flax.modules.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
 from attnpool_flax.modules.heads import AttentionalPooler, AttentionPool2d, MAPHead
 from attnpool_flax.modules.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
 from attnpool_flax.modules.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
 from attnpool_flax.modules.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
 from attnpool_flax.modules.probes import PMA, AttentiveProbe
+from attnpool_flax.modules.readouts import LatentAttentionPool, Set2SetPool, VLADPool
 from attnpool_flax.modules.relations import FieldAttentionPool, LabelAttention, RelationVector
 from attnpool_flax.modules.scores import (
     AdditiveScore,
@@ -44,6 +46,10 @@ __all__ = [  # in the order of the table
     "AttentionPool2d",
     "PMA",
     "AttentiveProbe",
+    "AdditiveAttentionPool",
+    "LatentAttentionPool",
+    "Set2SetPool",
+    "VLADPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",

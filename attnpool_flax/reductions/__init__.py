@@ -8,6 +8,7 @@ from attnpool_flax.reductions.columns import DenseColumns, PackedColumns, expone
 from attnpool_flax.reductions.dense import Dense
 from attnpool_flax.reductions.implementations import (
     IMPLEMENTATIONS,
+    alike,
     chosen,
     chosen_for_units,
     in_forward_mode,
@@ -26,6 +27,7 @@ __all__ = [
     "DenseColumns",
     "Packed",
     "PackedColumns",
+    "alike",
     "chosen",
     "chosen_for_units",
     "exponentials",

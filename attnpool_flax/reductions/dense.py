@@ -1,5 +1,6 @@
 """Tokens that stand in one array with a mask."""
 
+import copy
 import math
 from typing import Any
 
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.recomputing import recomputed
-from attnpool_flax.reductions import extreme, mutual, softmax, sums
+from attnpool_flax.reductions import extreme, hidden, mutual, softmax, sums
 from attnpool_flax.reductions.implementations import alike, chosen, record
 from attnpool_flax.reductions.mesh import PositionState, SumState, names_of, over_mesh
 
@@ -31,9 +32,15 @@ class Dense:
     def total(self, weights=None, part=1):
         """[..., d]: the sum of this device's tokens under weights [..., L] or 1, over ``part``, a power of two."""
         batch = self._batch((weights, 1))
-        x, mask, weights = alike(self.x, self._flat(self.mask, 1, batch), self._flat(weights, 1))
-        walk = sums.tiled_total if self._tiles(x, weights) else self._whole(sums.plain_total, 3, 4)
-        return self._spread(walk(x, mask, weights, part, self.precision), batch)
+        if weights is not None:
+            weights = self._flat(weights[..., None], 2)
+        return self._spread(self._totals(weights, part, batch)[:, 0], batch)
+
+    def _totals(self, weights, part, batch):
+        """[B, h, d]: the same under several weights [B or 1, L, h], all examples after each other."""
+        x, mask, weights = alike(self.x, self._flat(self.mask, 1, batch), weights)
+        walk: Any = sums.tiled_total if self._tiles(x, weights) else self._whole(sums.plain_total, 3, 4)
+        return walk(x, mask, weights, part, self.precision)
 
     def mean(self):
         """[..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
@@ -73,6 +80,27 @@ class Dense:
         """The tokens in the computing dtype, padding as 0."""
         x = self.x.astype(self.dtype)
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
+
+    def less(self, origin):
+        """The tokens as seen from an origin [d], in the computing dtype; padding holds anything."""
+        other = copy.copy(self)
+        other.x = self.x.astype(self.dtype) - jnp.reshape(origin, (1,) * (self.x.ndim - 1) + origin.shape)
+        return other
+
+    def heights(self, logs):
+        """(exp(log - top), 0 at padding, of logs [..., h, L]; top [..., h], the largest real one here, a constant)."""
+        if self.mask is not None:
+            logs = jnp.where(self.mask[..., None, :], logs, -jnp.inf)
+        top = lax.stop_gradient(jnp.max(logs, -1, initial=-jnp.inf))
+        return self.kept(softmax.exponential(logs, top[..., None])), top
+
+    def of_all(self, top, sums):
+        """(top [..., h], sums [..., h, d] of what has these tops) of this device as those of all."""
+        if self.axis_name is None:
+            return top, sums
+        state = softmax.SoftmaxState(self._flat(top, 1), self._flat(jnp.zeros_like(top), 1), self._flat(sums, 2))
+        (state,) = over_mesh([state], self.axis_name)
+        return self._spread(state.top, top.shape[:-1]), self._spread(state.sum, top.shape[:-1])
 
     def softmax(self, queries, multiplier=None, scored=None, bias=None):
         """Averages under the softmax of the products with queries [..., h, d].
@@ -155,6 +183,54 @@ class Dense:
         if self.axis_name is not None:
             state = softmax.with_shares(state, scores, arrays[1], arrays[4])
         return scores, state, batch
+
+    def perceptron(self, kernel, bias, out_kernel, activation):
+        """(scores [..., h, L] of each token by itself, as :func:`hidden.plain` says, tokens to go on with).
+
+        The batch axes of the scores are those of x.
+        """
+        after, arrays = copy.copy(self), alike(self.x, self._real_in_any(), kernel, bias, out_kernel)
+        walk: Any = hidden.tiled
+        if self._tiles(*arrays):
+            scores, after.x = walk(*arrays, activation, self.precision, not self._recompute)
+        else:
+            walk = self._whole(hidden.plain, 5, 6)
+            scores = walk(*arrays, activation, self.precision)
+        return jnp.swapaxes(scores, -1, -2), after
+
+    def _real_in_any(self):
+        """Bool of the shape of x without d: the tokens that are real in any example that shares them; None if all are."""
+        if self.mask is None:
+            return None
+        pairs = enumerate(zip(self.x.shape[:-2], self.mask.shape[:-1], strict=True))
+        shared = [axis for axis, (own, all_) in pairs if isinstance(own, int) and own == 1 and all_ != 1]
+        return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
+
+    def softmax_of(self, scores):
+        """As :meth:`softmax`, of given scores [..., h, L]."""
+        scores, state, batch = self._under(scores)
+        (state,) = over_mesh([state], self.axis_name)
+        return self.averages(scores, state, batch)[:2]
+
+    def weighed_of(self, scores, normalize):
+        """(sums [..., h, d], weights [..., h, L]) under the weights of given scores, as :meth:`weighed` takes ``normalize``."""
+        weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
+        batch = self._batch((weights, 2))
+        total = self._totals(self._flat(jnp.swapaxes(weights, -1, -2), 2), 1, batch)
+        (state,) = over_mesh([SumState(self._spread(total, batch), None)], self.axis_name)
+        return state.sum, weights
+
+    def softmax_state_of(self, scores):
+        """As :meth:`softmax_state`, of given scores [..., h, L]."""
+        _, state, batch = self._under(scores)
+        return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
+
+    def _under(self, scores):
+        """What :meth:`scored` gives, of given scores."""
+        batch = self._batch((scores, 2))
+        scores, mask = alike(self._flat(jnp.swapaxes(scores, -1, -2), 2, batch), self._flat(self.mask, 1, batch))
+        scores, state = softmax.under(scores, mask, lambda heights: self._totals(heights, 1, batch))
+        return scores, softmax.with_shares(state, scores, mask, None) if self.axis_name else state, batch
 
     def beside(self, other, scale, mean):
         """Averages under the softmax of the products with the other's sum or mean, of both sides in one walk.

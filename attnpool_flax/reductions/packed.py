@@ -1,14 +1,17 @@
 """Tokens of many sequences that stand in one array, with the number of the segment of each."""
 
+import copy
 import functools
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
+from attnpool_flax.reductions import hidden
 from attnpool_flax.reductions import packed_walks as walks
 from attnpool_flax.reductions.implementations import alike, chosen, record
 from attnpool_flax.reductions.segments import at, segments_of
-from attnpool_flax.reductions.softmax import finalize
+from attnpool_flax.reductions.softmax import SoftmaxState, finalize
 from attnpool_flax.reductions.sums import computing
 from attnpool_flax.rounding import power_of_two
 
@@ -41,6 +44,26 @@ class Packed:
         part = 2 * power_of_two(count)
         return self._sums(self.each(1 / part), False) / (count / part)[:, None]
 
+    def clean(self):
+        """The tokens in the computing dtype, padding as 0."""
+        return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
+
+    def less(self, origin):
+        """The tokens as seen from an origin [d], in the computing dtype; padding holds anything."""
+        other = copy.copy(self)
+        other.x = self.x.astype(self.dtype) - origin[None]
+        return other
+
+    def heights(self, logs):
+        """(exp(log - top), 0 at padding, of logs [h, N]; top [S, h], the largest real one, a constant)."""
+        logs = jnp.where(self.segments.real, logs, -jnp.inf).T
+        top = lax.stop_gradient(self.segments.largest(logs))
+        return self.kept(walks.exponential(logs, self.segments.each(top)).T), top[: self.number]
+
+    def of_all(self, top, sums):
+        """What is given: packed tokens are not split."""
+        return top, sums
+
     def softmax(self, queries, multiplier=None, scored=None, bias=None):
         """Averages under the softmax of the products with queries [h, d], or [S, h, d].
 
@@ -59,10 +82,30 @@ class Packed:
         x, scored, queries, multiplier, bias = alike(self.x, scored, queries, multiplier, bias)
         walk: Any = walks.tiled_softmax if self._tiles() else walks.plain_softmax
         scores, state = walk(x, self.segments, scored, queries, multiplier, bias, self.precision)
+        return self._averages(scores, state)
+
+    def _averages(self, scores, state):
+        """(pooled [S, h, d], weights [h, N]) of scores [N, h] and their state."""
         total = self.segments.each(jnp.where(state.total == 0, 1, state.total))
         weights = walks.exponential(scores, self.segments.each(state.top)) / total
         weights = jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
         return finalize(state)[: self.number], weights.T
+
+    def perceptron(self, kernel, bias, out_kernel, activation):
+        """(scores [h, N] of each token by itself, as :func:`hidden.plain` says, tokens to go on with)."""
+        after, arrays = copy.copy(self), alike(self.x, self.segments.real, kernel, bias, out_kernel)
+        walk: Any = hidden.tiled
+        if self._tiles():
+            scores, after.x = walk(*arrays, activation, self.precision, True)
+        else:
+            walk = hidden.plain
+            scores = walk(*arrays, activation, self.precision)
+        return scores.T, after
+
+    def softmax_of(self, scores):
+        """As :meth:`softmax`, of given scores [h, N]."""
+        scores, top, heights, _ = walks.heights_of(scores.T, self.segments, None, None)
+        return self._averages(scores, SoftmaxState(top, self.segments.total(heights), self._totals(heights, True)))
 
     def softmax_with_shares(self, queries, multiplier=None, bias=None):
         """As :meth:`softmax`, with [S, h]: what the weights that are averaged under sum to."""
@@ -138,11 +181,19 @@ class Packed:
         """What each segment has; of one without tokens where there is none."""
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
 
+    def weighed_of(self, scores, normalize):
+        """(sums [S, h, d], weights [h, N]) under the weights of given scores, as :meth:`weighed` takes ``normalize``."""
+        weights = normalize(scores, self.segments.real[None])
+        return self._totals(weights.T, True)[: self.number], weights
+
     def _sums(self, weights, learned):
-        x, weights = alike(self.x, weights[:, None])
+        return self._totals(weights[:, None], learned)[: self.number, 0]
+
+    def _totals(self, weights, learned):
+        """[count, h, d]: the sums of the tokens under weights [N, h]."""
+        x, weights = alike(self.x, weights)
         tiled = functools.partial(walks.tiled_sums, learned=learned)
-        sums = (tiled if self._tiles() else walks.plain_sums)(x, self.segments, weights)
-        return sums[: self.number, 0]
+        return (tiled if self._tiles() else walks.plain_sums)(x, self.segments, weights)
 
     def _tiles(self):
         return chosen(self.asked, self.x) == "tiles"

@@ -190,7 +190,7 @@ def plain_softmax(x, segments, scored, queries, multiplier, bias, precision):
     scores = plain_scores(x, segments, queries, precision)
     if bias is not None:
         scores = scores + jnp.where(segments.real[:, None], bias, 0)
-    scores, top, heights, taken = _heights(scores, segments, scored, multiplier)
+    scores, top, heights, taken = heights_of(scores, segments, scored, multiplier)
     return scores, SoftmaxState(top, segments.total(heights), plain_sums(x, segments, taken))
 
 
@@ -202,7 +202,7 @@ def plain_scores(x, segments, queries, precision):
     return jnp.dot(clean, queries[0].T, precision=precision)
 
 
-def _heights(scores, segments, scored, multiplier):
+def heights_of(scores, segments, scored, multiplier):
     """(scores, largest of each segment, exp(score - largest), the same times the multiplier)."""
     if scored is not None:
         scores = jnp.where(segments.each(scored)[:, None], scores, 0)
@@ -232,7 +232,7 @@ def _softmax_by_tiles(x, segments, scored, queries, multiplier, bias, *, plan, p
     scores = _scores(x, segments, queries, plan, precision)
     if bias is not None:
         scores = scores + bias
-    scores, top, heights, taken = _heights(scores, segments, scored, multiplier)
+    scores, top, heights, taken = heights_of(scores, segments, scored, multiplier)
     sums = _sums_by_tiles(x, segments, taken, plan=plan)
     return scores, SoftmaxState(top, segments.total(heights), sums)
 

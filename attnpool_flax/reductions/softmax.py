@@ -39,6 +39,15 @@ def with_shares(state, scores, mask, multiplier):
     return SoftmaxState(state.top, state.total, jnp.concatenate([state.sum, total[..., None]], -1))
 
 
+def under(scores, mask, totals):
+    """(scores [B, L, h] with -inf at padding, state) of given scores; ``totals`` sums the tokens under weights [B, L, h]."""
+    if mask is not None:
+        scores = jnp.where(mask[..., None], scores, -jnp.inf)
+    top = small(lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf)))
+    unnormalized = exponential(scores, top[:, None])
+    return scores, SoftmaxState(top, summed(unnormalized), totals(unnormalized))
+
+
 def weights_of(scores, state):
     """The weights [B, L, h] of scores [B, L, h], which are -inf at padding."""
     weights = exponential(scores, state.top[:, None]) / jnp.where(state.total == 0, 1, state.total)[:, None]

@@ -118,20 +118,20 @@ def plain_total(x, mask, weights, part, precision):
     Args:
       x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
       mask: bool [B, L], or None.
-      weights: [B or 1, L] in the computing dtype, or None for 1.
+      weights: [B or 1, L, h] in the computing dtype, or None for 1.
       part: a power of two by which each term is divided, so that no sum overflows.
       precision: of the products.
 
     Returns:
-      [B, d] in the computing dtype.
+      [B, h, d] in the computing dtype; h is 1 without weights.
     """
     x = tiles.flat(x).astype(computing(x.dtype))
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
-        weights = None if weights is None else jnp.where(mask, weights, 0)
+        weights = None if weights is None else jnp.where(mask[..., None], weights, 0)
     if weights is None:
-        return summed(x / part)
-    return weighted((weights / part)[:, None], x, precision)[:, 0]
+        return summed(x / part)[:, None]
+    return weighted(jnp.swapaxes(weights / part, 1, 2), x, precision)
 
 
 def computing(dtype):
@@ -156,8 +156,9 @@ def _total_of_tiles(x, mask, weights, *, plan, part, precision):
 
     def of_tile(trip, plan):
         tokens, keep = tiles.tile(x, mask, plan, trip, dtype)
+        keep = keep[..., None]
         shares = keep.astype(dtype) if weights is None else jnp.where(keep, tiles.cut(weights, plan, trip), 0)
-        return (), sums_of_tile((shares / part)[..., None], tokens, precision)[:, 0]
+        return (), sums_of_tile(shares / part, tokens, precision)
 
     def sum_of(trip):
         return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
@@ -172,14 +173,16 @@ def _keep_total(x, mask, weights, part, precision):
 def _total_slopes(part, precision, kept, of_total):
     x, mask, weights = kept
     shape, x = x.shape, tiles.flat(x)
-    shares = jnp.ones((1, x.shape[1]), of_total.dtype) if weights is None else weights
+    shares = jnp.ones((1, x.shape[1], 1), of_total.dtype) if weights is None else weights
     if mask is not None:
-        shares = jnp.where(mask, shares, 0)
+        shares = jnp.where(mask[..., None], shares, 0)
     if x.shape[0] == 1 and of_total.shape[0] != 1:  # shared by the examples
-        shares = jnp.broadcast_to(shares / part, (of_total.shape[0], x.shape[1]))
-        of_x = jnp.einsum("bl,bd->ld", shares, of_total, precision=precision)[None]
+        shares = jnp.broadcast_to(shares / part, (of_total.shape[0], *shares.shape[1:]))
+        of_x = jnp.einsum("blh,bhd->ld", shares, of_total, precision=precision)[None]
+    elif shares.shape[2] == 1:
+        of_x = (shares / part) * of_total
     else:
-        of_x = (shares / part)[..., None] * of_total[:, None]
+        of_x = jnp.einsum("blh,bhd->bld", shares / part, of_total, precision=precision)
     of_x = jnp.reshape(of_x.astype(x.dtype), shape)
     if weights is None:
         return of_x, None, None
@@ -190,14 +193,14 @@ def _total_slopes(part, precision, kept, of_total):
 
 
 def _reached_plain(x, mask, of_total, *, precision):
-    reached = products(x.astype(of_total.dtype), of_total[:, None], precision)[..., 0]
-    return reached if mask is None else jnp.where(mask, reached, 0)
+    reached = products(x.astype(of_total.dtype), of_total, precision)
+    return reached if mask is None else jnp.where(mask[..., None], reached, 0)
 
 
 def _reached_by_tiles(x, mask, of_total, *, plan, precision):
     def of_tile(trip, plan):
         tokens, _ = tiles.tile(x, mask, plan, trip, of_total.dtype)
-        return (products_of_tile(tokens, tiles.of_rows(of_total[:, None], plan, trip), precision)[..., 0],), ()
+        return (products_of_tile(tokens, tiles.of_rows(of_total, plan, trip), precision),), ()
 
     def reached(trip):
         return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip, (0,))[0][0]

@@ -1,5 +1,8 @@
 """Chunks. Twin of :mod:`attnpool_ref.streaming`, a file for each family of poolings."""
 
+from attnpool_flax.streaming.additive import (
+    additive_attention_state,
+)
 from attnpool_flax.streaming.means import (
     logsumexp_state,
     min_state,
@@ -8,9 +11,11 @@ from attnpool_flax.streaming.means import (
     softmax_state,
     sum_state,
 )
-from attnpool_flax.streaming.merging import finalize_state, merge_states
+from attnpool_flax.streaming.merging import (
+    finalize_state,
+    merge_states,
+)
 from attnpool_flax.streaming.pooling import (
-    _token_state,
     attention_state,
     first_state,
     last_state,
@@ -19,26 +24,36 @@ from attnpool_flax.streaming.pooling import (
     multi_head_attention_state,
     weighted_state,
 )
-from attnpool_flax.streaming.statistics import attentive_statistics_state, statistics_state, std_state
+from attnpool_flax.streaming.readouts import (
+    latent_attention_state,
+    vlad_state,
+)
+from attnpool_flax.streaming.statistics import (
+    attentive_statistics_state,
+    statistics_state,
+    std_state,
+)
 
 __all__ = [
-    "finalize_state",
-    "merge_states",
-    "_token_state",
+    "additive_attention_state",
     "attention_state",
     "attentive_statistics_state",
+    "finalize_state",
     "first_state",
     "last_state",
+    "latent_attention_state",
+    "logsumexp_state",
     "max_state",
     "mean_state",
-    "multi_head_attention_state",
-    "statistics_state",
-    "std_state",
-    "weighted_state",
-    "logsumexp_state",
+    "merge_states",
     "min_state",
+    "multi_head_attention_state",
     "noisy_or_state",
     "power_mean_state",
     "softmax_state",
+    "statistics_state",
+    "std_state",
     "sum_state",
+    "vlad_state",
+    "weighted_state",
 ]

@@ -151,7 +151,7 @@ def attention_state(
     state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(
         query[..., None, :], None if bias is None else bias[..., None, :]
     )
-    return AttentionState(*_with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
+    return AttentionState(*with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
 
 
 @implementation(as_they_come=("x",))
@@ -191,8 +191,9 @@ def multi_head_attention_state(
     state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries, bias)
     top, total = (jnp.reshape(part, (*part.shape[:-1], *each)) for part in (state.top, state.total))
     pooled = jnp.reshape(state.sum, (*state.sum.shape[:-2], *each, width))
-    return MultiHeadAttentionState(*_with_rests(top, total, pooled))
+    return MultiHeadAttentionState(*with_rests(top, total, pooled))
 
 
-def _with_rests(top, total, pooled):
+def with_rests(top, total, pooled):
+    """The parts of an attention state from which rounding has taken nothing yet."""
     return top, *_with_rest(total), *_with_rest(pooled)

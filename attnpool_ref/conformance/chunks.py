@@ -19,9 +19,6 @@ from attnpool_ref.conformance.cases.case import generator
 CUTS = 2
 """Cuts at random: the chunks are one more, and the empty one."""
 
-SLICED = {"x": -2, "mask": -1, "weights": -1, "bias": -1}
-"""Along which axis an argument has the tokens; a mask may have 1 there for all of them."""
-
 
 def named(namespace, name) -> Any:
     """What a module, a mapping or an object has under a name, or None."""
@@ -42,6 +39,8 @@ class InChunks:
         self.merge, self.finalize = named(namespace, "merge_states"), named(namespace, "finalize_state")
         self.__name__ = self.__qualname__ = name
         self._names = arguments or {}
+        own = {key: argument.own for key, argument in variants.get(name).arguments.items() if "L" in argument.own}
+        self._sliced = {key: axes.index("L") - len(axes) for key, axes in own.items()}
         self.__signature__ = inspect.signature(self.whole)
 
     def complete(self):
@@ -65,7 +64,7 @@ class InChunks:
         """The arguments of one chunk."""
         values = dict(values)
         rank = len(values[self._names.get("x", "x")].shape)
-        for ours, axis in SLICED.items():
+        for ours, axis in self._sliced.items():  # a mask may have 1 along it, for all tokens
             key = self._names.get(ours, ours)
             value = values.get(key)
             if ours == "weights" and value is not None and len(value.shape) == rank:

@@ -110,7 +110,7 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
     """The candidate against itself for every masked axis; ``single`` laws want a case without batch axes."""
     if single and (not case.row.batched or case.batch != ()):
         return None  # positions differ by example
-    finding, axes = None, output_axes(case.row, return_weights)
+    finding, axes = None, output_axes(case, return_weights)
     original = subject.outputs(case, return_weights)
     if return_weights and "|" in case.row.weights:
         axes[-1] = case.row.weights_of_rank(original[-1].ndim - len(case.batch))

@@ -14,6 +14,7 @@ import numpy as np
 from attnpool_ref import contract
 from attnpool_ref.conformance.anatomy import SCORES, Anatomy
 from attnpool_ref.conformance.subject import oracle_outputs
+from attnpool_ref.language import Needs
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,8 @@ def _without(key):
     def answer(asked):
         if asked.values[key] is None:
             return None
-        return asked.oracle(**{key: None})
+        needing = [rule.argument for rule in asked.row.relations if isinstance(rule, Needs) and rule.option == key]
+        return asked.oracle(**dict.fromkeys([key, *needing]))
 
     return answer
 

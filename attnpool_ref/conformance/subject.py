@@ -10,6 +10,7 @@ from attnpool_ref.conformance.calling import Calling, NotAsked, arrange, formed
 from attnpool_ref.conformance.candidates import Candidate
 from attnpool_ref.conformance.chunks import oracle_of
 from attnpool_ref.conformance.watch import Watch
+from attnpool_ref.language import present
 
 
 class Subject:
@@ -240,9 +241,10 @@ def flatten(result):
     return [result]
 
 
-def output_axes(row, return_weights):
+def output_axes(case, return_weights):
     """The axes of each output, as the row's shapes name them; an output of any rank has those that were drawn."""
-    axes = row.results + (row.weight_results if return_weights else ())
+    row = case.row
+    axes = present(row.results + (row.weight_results if return_weights else ()), case.sizes)
     return [drawing.ANY_RANK if own == ("...",) and _any_rank(row) else own for own in axes]
 
 

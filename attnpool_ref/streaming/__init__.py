@@ -4,6 +4,9 @@ No chunk overlaps another. A chunk without a real token, or of length 0, has the
 each family of poolings.
 """
 
+from attnpool_ref.streaming.additive import (
+    additive_attention_state,
+)
 from attnpool_ref.streaming.means import (
     logsumexp_state,
     min_state,
@@ -12,7 +15,10 @@ from attnpool_ref.streaming.means import (
     softmax_state,
     sum_state,
 )
-from attnpool_ref.streaming.merging import finalize_state, merge_states
+from attnpool_ref.streaming.merging import (
+    finalize_state,
+    merge_states,
+)
 from attnpool_ref.streaming.pooling import (
     attention_state,
     first_state,
@@ -22,25 +28,36 @@ from attnpool_ref.streaming.pooling import (
     multi_head_attention_state,
     weighted_state,
 )
-from attnpool_ref.streaming.statistics import attentive_statistics_state, statistics_state, std_state
+from attnpool_ref.streaming.readouts import (
+    latent_attention_state,
+    vlad_state,
+)
+from attnpool_ref.streaming.statistics import (
+    attentive_statistics_state,
+    statistics_state,
+    std_state,
+)
 
 __all__ = [
-    "finalize_state",
-    "merge_states",
+    "additive_attention_state",
     "attention_state",
     "attentive_statistics_state",
+    "finalize_state",
     "first_state",
     "last_state",
+    "latent_attention_state",
+    "logsumexp_state",
     "max_state",
     "mean_state",
-    "multi_head_attention_state",
-    "statistics_state",
-    "std_state",
-    "weighted_state",
-    "sum_state",
+    "merge_states",
     "min_state",
+    "multi_head_attention_state",
     "noisy_or_state",
     "power_mean_state",
-    "logsumexp_state",
     "softmax_state",
+    "statistics_state",
+    "std_state",
+    "sum_state",
+    "vlad_state",
+    "weighted_state",
 ]

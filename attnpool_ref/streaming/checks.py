@@ -29,7 +29,7 @@ def check_alike(a, b, kinds):
 
     Raises:
       TypeError: one is no state.
-      ValueError: they differ in kind, width or batch axes.
+      ValueError: they differ in kind, width, batch axes or options.
     """
     check_state("merge_states", "a", a, kinds)
     check_state("merge_states", "b", b, kinds)
@@ -46,6 +46,11 @@ def check_alike(a, b, kinds):
         raise ValueError(
             f"merge_states: `a` has shape {a.shape} but `b` has {b.shape}, needs states of equal widths and batch axes"
         )
+    for key, value in getattr(a, "options", {}).items():
+        if b.options[key] != value:
+            raise ValueError(
+                f"merge_states: `a` has `{key}` {value!r} but `b` has {b.options[key]!r}, needs states of equal options"
+            )
 
 
 def resolve_finalize(state, kinds, multi_head, **parameters):

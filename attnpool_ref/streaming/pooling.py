@@ -238,7 +238,7 @@ def attention_state(
     scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
     if bias is not None:
         scores = scores + np.where(mask, bias, 0)
-    return AttentionState(*_exponential_sums(scores, x, mask))
+    return AttentionState(*exponential_sums(scores, x, mask))
 
 
 @definition
@@ -301,10 +301,10 @@ def multi_head_attention_state(
     scores = scores * (1 / np.sqrt(queries.shape[-1]) if scale is None else scale)
     if bias is not None:
         scores = scores + np.swapaxes(np.where(mask[..., None, None, :], bias, 0), -3, -2)
-    return MultiHeadAttentionState(*_exponential_sums(scores, x[..., None, None, :, :], mask[..., None, None, :]))
+    return MultiHeadAttentionState(*exponential_sums(scores, x[..., None, None, :, :], mask[..., None, None, :]))
 
 
-def _exponential_sums(scores, x, mask):
+def exponential_sums(scores, x, mask):
     """(top, total, sum) of scores [..., L] over clean tokens [..., L, d]."""
     scores = np.where(mask, scores, -np.inf)
     top = np.max(scores, -1, initial=-np.inf)

@@ -7,6 +7,7 @@ conformance kit all read it, and find the function itself by its name in any nam
 """
 
 from attnpool_ref.variants import (
+    additive,
     attention,
     decomposition,
     heads,
@@ -16,6 +17,7 @@ from attnpool_ref.variants import (
     normalizers,
     pairs,
     pooling,
+    readouts,
     relations,
     scores,
     segments,
@@ -38,6 +40,8 @@ VARIANTS: tuple[Variant, ...] = sum(
             pooling,
             means,
             statistics,
+            additive,
+            readouts,
             layers,
             segments,
             pairs,

@@ -58,4 +58,21 @@ ROWS = (
         "h~ = sum_t softmax_t(max_j S_tj) h_t, S_tj = w . [h_t; u_j; h_t * u_j]",
         module="BiDAFAttention",
     ),
+    Variant(
+        "maxsim_score",
+        family="pairs",
+        shapes="x[..., L, d] y[..., T, d] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
+        "y_lengths?:lengths[...] -> [...]",
+        source="khattab2020",
+        equation="s = sum over real l of max over real t of x_l . y_t",
+        options={"mean": "flag"},
+    ),
+    Variant(
+        "maxsim_score_all_pairs",
+        family="pairs",
+        shapes="x[B, L, d] y[C, T, d] x_mask?[B, L] x_lengths?:lengths[B] y_mask?[C, T] y_lengths?:lengths[C] -> [B, C]",
+        source="khattab2020",
+        equation="s_bc = maxsim_score(x_b, y_c)",
+        options={"mean": "flag"},
+    ),
 )

@@ -2,7 +2,7 @@
 
 import re
 
-from attnpool_ref.variants import means, pooling, statistics
+from attnpool_ref.variants import additive, means, pooling, readouts, statistics
 from attnpool_ref.variants.row import Variant
 
 _SORTS = "it compares the scores of a segment with each other, and sums do not tell it"
@@ -61,7 +61,7 @@ _CROSS = Variant(
     ),
 )
 
-_DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS)
+_DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS, *additive.ROWS, *readouts.ROWS)
 """The families of one sequence."""
 
 ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts), _CROSS)

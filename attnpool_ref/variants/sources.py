@@ -1,6 +1,7 @@
 """Where the variants come from."""
 
 SOURCES = {
+    "arandjelovic2016": "Arandjelovic, Gronat, Torii, Pajdla, Sivic: NetVLAD: CNN architecture for weakly supervised place recognition. CVPR 2016.",
     "ba2016": "Ba, Kiros, Hinton: Layer normalization. 2016.",
     "bahdanau2015": "Bahdanau, Cho, Bengio: Neural machine translation by jointly learning to align and translate. ICLR 2015.",
     "bardes2024": "Bardes et al.: Revisiting feature prediction for learning visual representations from video (V-JEPA). TMLR 2024; El-Nouby et al.: Scalable pre-training of large autoregressive image models (AIM). ICML 2024.",
@@ -10,8 +11,12 @@ SOURCES = {
     "durand2016": "Durand, Thome, Cord: WELDON: weakly supervised learning of deep convolutional neural networks. CVPR 2016.",
     "gardner2018": "Gardner et al.: AllenNLP: a deep semantic natural language processing platform. NLP-OSS 2018.",
     "hyndman1996": "Hyndman, Fan: Sample quantiles in statistical packages. The American Statistician 50(4), 1996.",
+    "ilse2018": "Ilse, Tomczak, Welling: Attention-based deep multiple instance learning. ICML 2018.",
     "jang2017": "Jang, Gu, Poole: Categorical reparameterization with Gumbel-softmax. ICLR 2017.",
+    "khattab2020": "Khattab, Zaharia: ColBERT: efficient and effective passage search via contextualized late interaction over BERT. SIGIR 2020.",
     "lee2019": "Lee, Lee, Kim, Kosiorek, Choi, Teh: Set Transformer. ICML 2019.",
+    "lee2024": "Lee et al.: NV-Embed: improved techniques for training LLMs as generalist embedding models. ICLR 2025.",
+    "lin2017": "Lin et al.: A structured self-attentive sentence embedding. ICLR 2017.",
     "liu2022": "Liu, Du, Li, Pan, Ming: Augmenting legal judgment prediction with contrastive case relations. COLING 2022.",
     "luong2015": "Luong, Pham, Manning: Effective approaches to attention-based neural machine translation. EMNLP 2015.",
     "maron1997": "Maron, Lozano-Pérez: A framework for multiple-instance learning. NIPS 1997.",
@@ -34,6 +39,7 @@ SOURCES = {
     "shazeer2020": "Shazeer: GLU variants improve transformer. 2020.",
     "snyder2018": "Snyder, Garcia-Romero, Sell, Povey, Khudanpur: X-vectors: robust DNN embeddings for speaker recognition. ICASSP 2018.",
     "vaswani2017": "Vaswani et al.: Attention is all you need. NeurIPS 2017.",
+    "vinyals2016": "Vinyals, Bengio, Kudlur: Order matters: sequence to sequence for sets. ICLR 2016.",
     "wang2016": "Wang, Mi, Ittycheriah: Sentence similarity learning by lexical decomposition and composition. COLING 2016.",
     "wang2022": "Wang, Zhao, Wei, Liu: SimKGC: simple contrastive knowledge graph completion with pre-trained language models. ACL 2022.",
     "yu2022": "Yu, Wang, Vasudevan, Yeung, Seyedhosseini, Wu: CoCa: contrastive captioners are image-text foundation models. TMLR 2022.",

@@ -1,6 +1,8 @@
 """The table's rows: the states of chunks."""
 
 from attnpool_ref.variants import means
+from attnpool_ref.variants.additive import ACTIVATIONS
+from attnpool_ref.variants.readouts import LATENT
 from attnpool_ref.variants.row import Variant
 
 _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
@@ -100,6 +102,34 @@ ROWS = (
         equation=f"{_ATTENTION}, for each head h and query i: s = scale (q_i W_q^h + b_q^h) . (x W_k^h) + bias",
         rules=("query[n, H, c] unless query_kernel", "query_bias needs query_kernel"),
         state="multi_head_attention_pooling",
+    ),
+    Variant(
+        "additive_attention_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] kernel[d, h] out_kernel[h, n?] bias?[h] "
+        "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] -> [..., n?, v]",
+        source="ilse2018",
+        equation=f"{_ATTENTION}, for each hop: s = (act(x W + b) * sigmoid(x U + g)) . k + c",
+        rules=("v=d unless value", "gate_bias needs gate_kernel"),
+        options={"activation": ACTIVATIONS},
+        state="additive_attention_pooling",
+    ),
+    Variant(
+        "latent_attention_state",
+        family="streaming",
+        equation="the mean of h_l + MLP(LN(h_l)) over real l, and their number; h_l as in latent_attention_pooling",
+        state="latent_attention_pooling",
+        **LATENT,
+    ),
+    Variant(
+        "vlad_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] assign_kernel[d, K+G] centers[K, d] assign_bias?[K+G] "
+        "-> [..., K, d]",
+        source="arandjelovic2016",
+        equation="sum = sum over real l of exp(log a_lk - top_k) (x_l - c_k), top_k = max log a_lk",
+        options={"normalize": "flag"},
+        state="vlad_pooling",
     ),
     *(_chunked(row, _OF_MEANS[row.name]) for row in means.ROWS if "states" in row.layouts),
 )

@@ -23,6 +23,9 @@ SIZES |= {
     "h": 12,
     "o": 13,
     "f": 8,
+    "r": 6,
+    "K": 4,
+    "G": 2,
     "max_length": 6,
     "num_segments": 6,
 }

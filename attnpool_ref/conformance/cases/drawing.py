@@ -24,6 +24,8 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     arguments = row.arguments
     present = {k: k not in left and (not a.optional or k in names or k in chosen) for k, a in arguments.items()}
     arguments = language.arguments_of(row, {k: True if p else None for k, p in present.items()} | options)
+    lacked = {arguments[name].lacks for name in chosen} - {""}
+    chosen |= {name: 1 for name, argument in arguments.items() if argument.lacks in lacked}
     arrays = [a for a in arguments.values() if a.kind != "lengths"]
     keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens

@@ -33,7 +33,10 @@ def extremes(main):
         low = {k: np.abs(values[k]) for k in main.given("data")}
         yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
     if not main.row.norms and not main.row.unit and "scores" not in values and main.given("data"):
-        yield main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
+        large = main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
+        yield large
+        if "identity" in main.row.options.get("activation", ()):  # the others may be bounded
+            yield replace(large, title=f"{large.title}, as they are", options=main.options | {"activation": "identity"})
 
 
 def exact(main):
@@ -128,6 +131,8 @@ TIED = frozenset(
         "cross_attention_pooling_all_pairs",
         "code_wise_attention",
         "bidaf_attention",
+        "maxsim_score",
+        "maxsim_score_all_pairs",
     }
 )
 """Rows with a maximum whose gradient ties share."""

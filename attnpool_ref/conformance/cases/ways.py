@@ -45,7 +45,9 @@ def configurations(row):
             yield f"with {key}", [*masks, *_needed(row, key, arguments), key], defaults
     chosen = {rule.argument for rule in row.relations if isinstance(rule, Shaped)}
     for key, argument in arguments.items():
-        for i in range(1, 0 if key in chosen else len(argument.shapes)):
+        if key in chosen or (argument.lacks and argument.optional):
+            continue  # a rule, or an argument that is needed, says which of its shapes it has
+        for i in range(1, len(argument.shapes)):
             yield f"{key} as {_text(argument.shapes[i])}", [*masks, *full, f"{key}#{i}"], defaults | flags
 
 

@@ -5,6 +5,7 @@ right one as the mistake allows. ``MUTANTS[row][mistake]``; the test beside this
 """
 
 from conformance.mutants import (
+    additive,
     attention,
     decomposition,
     layers,
@@ -13,6 +14,7 @@ from conformance.mutants import (
     normalizers,
     pairs,
     pooling,
+    readouts,
     relations,
     scores,
     segments,
@@ -28,6 +30,8 @@ FAMILIES = (
     pooling,
     means,
     statistics,
+    additive,
+    readouts,
     layers,
     segments,
     pairs,

@@ -102,6 +102,52 @@ def all_pairs_scale_without_its_sign(a):
     return a.oracle(x=np.abs(a.x), y=np.abs(a.y)) if a.reduction == "max" else a.oracle()
 
 
+@MUTANTS.of("maxsim_score", "maxsim: padding has the product 0")
+def maxsim_padding_is_0(a):
+    y = np.where(a.y_mask[..., None], a.y, 0)
+    some = np.any(a.y_mask, -1)
+    return np.where(some, a.oracle(y=y, y_mask=None), 0)
+
+
+@MUTANTS.of("maxsim_score", "maxsim: the maximum begins at 0")
+def maxsim_from_0(a):
+    y = np.concatenate([a.y, 0 * a.y[..., :1, :]], -2) if a.y.shape[-2] else a.y
+    real = np.concatenate([a.y_mask, np.any(a.y_mask, -1, keepdims=True)], -1) if a.y.shape[-2] else a.y_mask
+    return a.oracle(y=np.nan_to_num(y) if not np.all(np.isfinite(y)) else y, y_mask=real)
+
+
+@MUTANTS.of("maxsim_score", "maxsim: the sides swapped")
+def maxsim_sides_swapped(a):
+    return a.oracle(x=a.y, y=a.x, x_mask=a.y_mask, y_mask=a.x_mask)
+
+
+@MUTANTS.of("maxsim_score", "maxsim: the mean over the padded length")
+def maxsim_mean_over_the_padded_length(a):
+    return a.oracle(mean=False) / max(a.x.shape[-2], 1) if a.mean else a.oracle()
+
+
+@MUTANTS.of("maxsim_score", "maxsim: a document without tokens is the worst of all")
+def maxsim_of_nothing_is_low(a):
+    return np.where(np.any(a.y_mask, -1) | ~np.any(a.x_mask, -1), a.oracle(), -1e9)
+
+
+@MUTANTS.of("maxsim_score_all_pairs", "all pairs of maxsim: transposed")
+def maxsim_all_pairs_transposed(a):
+    return ref.maxsim_score_all_pairs(a.y, a.x, a.y_mask, a.x_mask, mean=a.mean).T
+
+
+@MUTANTS.of("maxsim_score_all_pairs", "all pairs of maxsim: the tokens of all documents together")
+def maxsim_all_documents_together(a):
+    together = a.y.reshape(1, -1, a.y.shape[-1]), a.y_mask.reshape(1, -1)
+    scores = ref.maxsim_score_all_pairs(a.x, together[0], a.x_mask, together[1], mean=a.mean)
+    return np.broadcast_to(scores, (len(a.x), len(a.y)))
+
+
+@MUTANTS.of("maxsim_score_all_pairs", "all pairs of maxsim: the documents' mask forgotten")
+def maxsim_all_pairs_without_the_mask(a):
+    return a.oracle(y_mask=None)
+
+
 def _context_scores(a):
     """Scores [..., n, k] of what is real; 0 elsewhere."""
     return a.scale * (_kept(a.context, a.context_mask) @ np.swapaxes(_kept(a.query, a.query_mask), -1, -2))

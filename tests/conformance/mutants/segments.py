@@ -7,9 +7,10 @@ import attnpool_ref as ref
 
 MUTANTS = Mistakes()
 ONE_SIDE = [f"segment_{name}_pooling" for name in ("mean", "max", "first", "last", "weighted", "attention")]
-ONE_SIDE.append("segment_multi_head_attention_pooling")
+ONE_SIDE += ["segment_multi_head_attention_pooling", "segment_additive_attention_pooling"]
 ONE_SIDE += [f"segment_{name}_pooling" for name in ("std", "statistics", "attentive_statistics")]
 ONE_SIDE += [f"segment_{name}_pooling" for name in ("sum", "min", "noisy_or", "power_mean", "logsumexp", "softmax")]
+ONE_SIDE += [f"segment_{name}_pooling" for name in ("latent_attention", "set2set", "vlad")]
 
 
 def _one_off(name):

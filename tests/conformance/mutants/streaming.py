@@ -165,7 +165,7 @@ def _mean_of_the_pooled(a, b):
     return a._replace(top=np.maximum(a.top, b.top), total=sum(real), sum=sum(pooled))
 
 
-for _row in ("attention_state", "multi_head_attention_state"):
+for _row in ("attention_state", "multi_head_attention_state", "additive_attention_state"):
     _name = _row.replace("_", " ")
     _merging(_row, f"{_name}: the merge forgets the rescaling")(_unscaled)
     _merging(_row, f"{_name}: -inf minus -inf")(_infinite)
@@ -263,3 +263,24 @@ for _row, _mistakes in {
         _merging(_row, f"{_row.replace('_', ' ')}: {_mistake.__doc__.removeprefix('A merge that ').rstrip('.')}")(
             _mistake
         )
+
+
+@_giving("latent_attention_state", "latent attention state: padding counts")
+def latent_state_counts_padding(right, x, mask=None, **parameters):
+    return right(x, mask, **parameters)._replace(count=np.full(x.shape[:-2], x.shape[-2]))
+
+
+@_merging("latent_attention_state", "latent attention state: a mean of means")
+def latent_mean_of_means(a, b):
+    return a._replace(mean=(a.mean + b.mean) / 2, count=a.count + b.count)
+
+
+@_merging("vlad_state", "vlad state: the merge forgets the rescaling")
+def vlad_unscaled(a, b):
+    return a._replace(top=np.maximum(a.top, b.top), sum=a.sum + b.sum)
+
+
+@_merging("vlad_state", "vlad state: what the chunks give, added up")
+def vlad_sum_of_the_normalized(a, b):
+    parts = [state.finalized() / np.where(np.exp(state.top) == 0, 1, np.exp(state.top))[..., None] for state in (a, b)]
+    return ref.merge_states(a._replace(sum=parts[0]), b._replace(sum=parts[1]))

@@ -1,0 +1,87 @@
+"""Additive pooling. Twin of :mod:`attnpool_ref.additive`: the hidden layer is there for a tile of tokens at a time."""
+
+import functools
+
+import jax.numpy as jnp
+
+from attnpool_flax.implementation import implementation
+from attnpool_flax.normalizers import normalize
+from attnpool_flax.reductions import Dense
+
+
+@implementation(as_they_come=("x", "value"))
+def additive_attention_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    kernel,
+    out_kernel,
+    bias=None,
+    gate_kernel=None,
+    gate_bias=None,
+    out_bias=None,
+    value=None,
+    activation="tanh",
+    normalizer="softmax",
+    return_weights=False,
+    axis_name=None,
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.additive_attention_pooling`: kernel and gate meet each token in one product.
+
+    >>> x, kernel = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.zeros((2, 4))
+    >>> additive_attention_pooling(x, jnp.array([True, True, False]), kernel=kernel, out_kernel=jnp.ones(4))
+    Array([2., 0.], dtype=float32)
+    """
+    tokens, values = (
+        own if own is None else Dense(own, mask, implementation, precision, axis_name) for own in (x, value)
+    )
+    scores, tokens = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
+    pooled, weights = averages(tokens if values is None else values, scores, normalizer, out_kernel)
+    return (pooled, weights) if return_weights else pooled
+
+
+def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
+    """(scores [..., n, L] of tokens in any layout, whatever padding gives, tokens to go on with).
+
+    n is 1 for an ``out_kernel`` [h].
+    """
+    columns = jnp.reshape(out_kernel, (kernel.shape[1], -1))
+    if gate_kernel is not None:
+        kernel, bias = jnp.concatenate([kernel, gate_kernel], 1), _side_by_side(bias, gate_bias, kernel)
+    scores, tokens = tokens.perceptron(kernel, bias, columns, activation)
+    if out_bias is not None:
+        scores = scores + jnp.broadcast_to(jnp.reshape(out_bias, (-1, 1)), scores.shape)
+    return scores, tokens
+
+
+def _side_by_side(bias, gate_bias, kernel):
+    """Both biases as one, 0 for one that is not there; None for neither."""
+    if bias is None and gate_bias is None:
+        return None
+    nothing = jnp.zeros_like(kernel[0])
+    return jnp.concatenate([nothing if own is None else own for own in (bias, gate_bias)])
+
+
+def averages(tokens, scores, normalizer, out_kernel):
+    """(pooled, weights) of tokens in any layout under given scores, without the axis of hops for an ``out_kernel`` [h]."""
+    if isinstance(normalizer, str) and normalizer == "softmax":
+        pooled, weights = tokens.softmax_of(scores)
+    else:
+        pooled, weights = tokens.weighed_of(scores, functools.partial(normalize, normalizer=normalizer))
+    return (pooled, weights) if out_kernel.ndim == 2 else (pooled[..., 0, :], weights[..., 0, :])
+
+
+@implementation
+def attention_penalty(weights, *, precision=None):
+    """Twin of :func:`attnpool_ref.attention_penalty`.
+
+    >>> attention_penalty(jnp.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]))
+    Array(0.25, dtype=float32)
+    """
+    products = jnp.einsum("...nl,...ml->...nm", weights, weights, precision=precision)
+    own = jnp.broadcast_to(jnp.eye(weights.shape[-2], dtype=bool), products.shape)
+    looks = jnp.any(weights != 0, -1)[..., None]
+    return jnp.sum(jnp.square(products - (own & looks).astype(products.dtype)), (-1, -2))

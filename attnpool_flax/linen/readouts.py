@@ -1,0 +1,244 @@
+"""Readouts with parameters of their own. For Linen models."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.layouts import in_layout
+from attnpool_flax.linen.creation import TokenWalker, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features, read_sizes
+from attnpool_flax.readouts import latent_attention_pooling, set2set_pooling, vlad_pooling
+from attnpool_flax.segments import (
+    segment_latent_attention_pooling,
+    segment_set2set_pooling,
+    segment_vlad_pooling,
+)
+
+
+class LatentAttentionPool(TokenWalker):
+    """Parameters of :func:`attnpool_flax.latent_attention_pooling`.
+
+    Owns ``latents`` [r, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel``
+    [H, c, d], ``mlp_kernel`` [d, 2f], ``mlp_out_kernel`` [f, d], ``mlp_bias`` [2f], ``mlp_out_bias`` [d]; ``norm_scale`` [d],
+    ``norm_bias`` [d], ``latent_norm_scale`` [d], ``latent_norm_bias`` [d], ``mlp_norm_scale`` [d] and ``mlp_norm_bias`` [d],
+    which start at ones and zeros.
+
+    Attributes:
+      num_latents: r, how many latents there are.
+      num_heads: H, the number of heads.
+      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
+      epsilon: of the normalisations.
+      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
+        by ``init``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases of the hidden layer and the result.
+      latents_init: initialiser of the latents, which sees the shape [d, r].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = LatentAttentionPool(5, 2)
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 4)
+    """
+
+    num_latents: int
+    num_heads: int
+    qkv_features: int | None = None
+    hidden_features: int | None = None
+    epsilon: float = 1e-5
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+    latents_init: Initializer = QUERY_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
+        """Pools tokens, each with what it finds among the latents.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
+
+        Returns:
+          [..., d].
+        """
+        sizes = read_sizes("LatentAttentionPool", {"x": x})
+        width = sizes["in_features"]
+        sizes["hidden_features"] = 4 * width if self.hidden_features is None else self.hidden_features
+        qkv_features = width if self.qkv_features is None else self.qkv_features
+        sizes["head_features"] = head_features("LatentAttentionPool", self.num_heads, qkv_features)
+        parameters = values(
+            self, "LatentAttentionPool", sizes, kernel=self.kernel_init, bias=self.bias_init, latents=self.latents_init
+        )
+        pool = in_layout(
+            "LatentAttentionPool",
+            latent_attention_pooling,
+            segment_latent_attention_pooling,
+            num_segments,
+            {"lengths": lengths},
+            None if self.is_initializing() else self.axis_name,
+            segment_ids=segment_ids,
+        )
+        return pool(
+            cast(x, self.dtype),
+            mask=mask,
+            epsilon=self.epsilon,
+            precision=self.precision,
+            **parameters,
+        )
+
+
+class Set2SetPool(TokenWalker):
+    """Parameters of :func:`attnpool_flax.set2set_pooling`.
+
+    Owns ``input_kernel`` [2d, 4d], ``recurrent_kernel`` [d, 4d] and ``bias`` [4d] of an LSTM, whose gates are i, f, g, o.
+
+    Attributes:
+      num_steps: how often the set is read.
+      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
+        by ``init``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the bias.
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = Set2SetPool(3)
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 8)
+    """
+
+    num_steps: int
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights of the last step.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
+
+        Returns:
+          [..., 2d], and with ``return_weights`` the weights [..., L].
+        """
+        sizes = read_sizes("Set2SetPool", {"x": x})
+        parameters = values(self, "Set2SetPool", sizes, kernel=self.kernel_init, bias=self.bias_init)
+        pool = in_layout(
+            "Set2SetPool",
+            set2set_pooling,
+            segment_set2set_pooling,
+            num_segments,
+            {"lengths": lengths},
+            None if self.is_initializing() else self.axis_name,
+            segment_ids=segment_ids,
+        )
+        return pool(
+            cast(x, self.dtype),
+            mask=mask,
+            num_steps=self.num_steps,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **parameters,
+        )
+
+
+class VLADPool(TokenWalker):
+    """Parameters of :func:`attnpool_flax.vlad_pooling`.
+
+    Owns ``assign_kernel`` [d, K+G], ``assign_bias`` [K+G] and ``centers`` [K, d].
+
+    Attributes:
+      num_clusters: K, the number of clusters.
+      num_ghosts: G, the number of clusters without a centre, which are dropped.
+      normalize: divide by the norms.
+      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
+        by ``init``.
+      kernel_init: initialiser of the kernel.
+      bias_init: initialiser of the bias.
+      centers_init: initialiser of the centres, which sees the shape [d, K].
+
+    >>> import jax
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool = VLADPool(5, num_ghosts=1)
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 5, 4)
+    """
+
+    num_clusters: int
+    num_ghosts: int = 0
+    normalize: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: Initializer = KERNEL_INIT
+    bias_init: Initializer = BIAS_INIT
+    centers_init: Initializer = QUERY_INIT
+
+    @nn.compact
+    def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
+        """Pools tokens, once for each cluster.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          return_weights: also return the weights of the clusters.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
+
+        Returns:
+          [..., K, d], and with ``return_weights`` the weights [..., L, K].
+        """
+        sizes = read_sizes("VLADPool", {"x": x})
+        parameters = values(
+            self, "VLADPool", sizes, kernel=self.kernel_init, bias=self.bias_init, centers=self.centers_init
+        )
+        pool = in_layout(
+            "VLADPool",
+            vlad_pooling,
+            segment_vlad_pooling,
+            num_segments,
+            {"lengths": lengths},
+            None if self.is_initializing() else self.axis_name,
+            segment_ids=segment_ids,
+        )
+        return pool(
+            cast(x, self.dtype),
+            mask=mask,
+            normalize=self.normalize,
+            return_weights=return_weights,
+            precision=self.precision,
+            **parameters,
+        )

@@ -1,0 +1,114 @@
+"""Additive pooling with parameters of its own."""
+
+import jax.numpy as jnp
+from flax import nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
+
+from attnpool_flax.additive import additive_attention_pooling
+from attnpool_flax.layouts import in_layout
+from attnpool_flax.modules.creation import create, values
+from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.segments import segment_additive_attention_pooling
+
+
+class AdditiveAttentionPool(nnx.Module):
+    """Parameters of :func:`attnpool_flax.additive_attention_pooling`.
+
+    Owns ``kernel`` [d, h] and ``out_kernel`` [h], or with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h];
+    with ``gated`` also ``gate_kernel`` [d, h] and ``gate_bias`` [h]. The bias of the scores cancels, and there is none.
+
+    Args:
+      in_features: d, the width of the tokens.
+      hidden_features: h, the width of the hidden layer.
+      num_queries: n, the number of averages (hops, classes); None gives one, without an axis for it.
+      gated: whether a second layer, through a sigmoid, multiplies the first.
+      use_bias: whether the hidden layers have biases.
+      activation: "tanh", "relu", "gelu" (exact) or "identity".
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+
+    >>> pool = AdditiveAttentionPool(4, 8, num_queries=5, gated=True, rngs=nnx.Rngs(0))
+    >>> pool(jnp.ones((2, 3, 4))).shape
+    (2, 5, 4)
+    """
+
+    kernel: nnx.Param
+    bias: nnx.Param | None
+    gate_kernel: nnx.Param | None
+    gate_bias: nnx.Param | None
+    out_kernel: nnx.Param
+
+    def __init__(
+        self,
+        in_features: int,
+        hidden_features: int,
+        *,
+        num_queries: int | None = None,
+        gated: bool = False,
+        use_bias: bool = True,
+        activation: str = "tanh",
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = jnp.float32,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = KERNEL_INIT,
+        bias_init: Initializer = BIAS_INIT,
+        rngs: nnx.Rngs,
+    ):
+        self.in_features = in_features
+        self.hidden_features = hidden_features
+        self.num_queries = num_queries
+        self.gated = gated
+        self.use_bias = use_bias
+        self.gate_has_bias = gated and use_bias
+        self.activation = activation
+        self.dtype = dtype
+        self.param_dtype = param_dtype
+        self.precision = precision
+        self.implementation = implementation
+        self.axis_name = axis_name
+        create(self, "AdditiveAttentionPool", rngs, kernel=kernel_init, bias=bias_init)
+
+    def __call__(
+        self, x, mask=None, *, lengths=None, value=None, segment_ids=None, num_segments=None, return_weights=False
+    ):
+        """Pools tokens, once, or once for each of n hops.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          value: [..., L, v] what is averaged; None averages the tokens.
+          return_weights: also return the weights.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
+
+        Returns:
+          [..., v], and with ``return_weights`` the weights [..., L]; with ``num_queries`` [..., n, v] and [..., n, L].
+        """
+        pool = in_layout(
+            "AdditiveAttentionPool",
+            additive_attention_pooling,
+            segment_additive_attention_pooling,
+            num_segments,
+            {"lengths": lengths},
+            self.axis_name,
+            segment_ids=segment_ids,
+        )
+        return pool(
+            cast(x, self.dtype),
+            mask=mask,
+            value=cast(value, self.dtype),
+            activation=self.activation,
+            return_weights=return_weights,
+            implementation=self.implementation,
+            precision=self.precision,
+            **values(self, "AdditiveAttentionPool"),
+        )

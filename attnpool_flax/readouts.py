@@ -1,0 +1,247 @@
+"""Readouts. Twin of :mod:`attnpool_ref.readouts`."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax import blocks
+from attnpool_flax.activations import geglu
+from attnpool_flax.attention import from_heads, to_heads
+from attnpool_flax.blocks import over_first, over_queries
+from attnpool_flax.implementation import implementation
+from attnpool_flax.layers import mapped, normalized
+from attnpool_flax.masks import keep_real
+from attnpool_flax.normalizers import softmax, unit
+from attnpool_flax.reductions import Dense, alike
+
+ROWS = 256
+"""Tokens of a block at least: kernels are read from memory once a block."""
+
+
+@implementation
+def latent_attention_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    latent_norm_scale=None,
+    latent_norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    epsilon=1e-5,
+    axis_name=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.latent_attention_pooling`: keys and values once a call, blocks of tokens.
+
+    >>> parameters = {
+    ...     "latents": jnp.array([[1.0, -1.0]]),
+    ...     "query_kernel": jnp.eye(2)[:, None],
+    ...     "key_kernel": jnp.eye(2)[:, None],
+    ...     "value_kernel": jnp.eye(2)[:, None],
+    ...     "out_kernel": jnp.eye(2)[None],
+    ...     "mlp_kernel": jnp.zeros((2, 2)),
+    ...     "mlp_out_kernel": jnp.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> x, mask = jnp.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]), jnp.array([True, True, False])
+    >>> latent_attention_pooling(x, mask, **parameters)
+    Array([3., 2.], dtype=float32)
+    """
+    each = asked_of_latents(
+        keep_real(x, mask),
+        latents,
+        query_kernel,
+        key_kernel,
+        value_kernel,
+        out_kernel,
+        mlp_kernel,
+        mlp_out_kernel,
+        mlp_bias,
+        mlp_out_bias,
+        norm_scale,
+        norm_bias,
+        latent_norm_scale,
+        latent_norm_bias,
+        mlp_norm_scale,
+        mlp_norm_bias,
+        epsilon,
+        precision,
+    )
+    return Dense(each, mask, "einsum", axis_name=axis_name).mean()
+
+
+def asked_of_latents(
+    x,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias,
+    mlp_out_bias,
+    norm_scale,
+    norm_bias,
+    latent_norm_scale,
+    latent_norm_bias,
+    mlp_norm_scale,
+    mlp_norm_bias,
+    epsilon,
+    precision,
+):
+    """[..., L, d]: what the map makes of each clean token; no other token is seen."""
+    # a parameter that is the same on all devices becomes each one's own once, and not in every block
+    x, query_kernel, out_kernel, mlp_kernel, mlp_out_kernel, mlp_bias, mlp_out_bias, *norms = alike(
+        x,
+        query_kernel,
+        out_kernel,
+        mlp_kernel,
+        mlp_out_kernel,
+        mlp_bias,
+        mlp_out_bias,
+        norm_scale,
+        norm_bias,
+        mlp_norm_scale,
+        mlp_norm_bias,
+    )
+    norm_scale, norm_bias, mlp_norm_scale, mlp_norm_bias = norms
+    known = normalized(latents, latent_norm_scale, latent_norm_bias, epsilon)
+    keys, values = (to_heads(known, kernel, None, precision) for kernel in (key_kernel, value_kernel))
+    _, keys, values = alike(x, keys * query_kernel.shape[-1] ** -0.5, values)
+
+    def of_tokens(x):
+        queries = to_heads(normalized(x, norm_scale, norm_bias, epsilon), query_kernel, None, precision)
+        weights = softmax(jnp.einsum("...hlc,hrc->...hlr", queries, keys, precision=precision), None)
+        attended = jnp.einsum("...hlr,hrc->...hlc", weights, values, precision=precision)
+        x = x + from_heads(attended, out_kernel, None, precision)
+        hidden = geglu(mapped(normalized(x, mlp_norm_scale, mlp_norm_bias, epsilon), mlp_kernel, mlp_bias, precision))
+        return x + mapped(hidden, mlp_out_kernel, mlp_out_bias, precision)
+
+    held = mlp_kernel.shape[-1] + math.prod(keys.shape[:2])
+    keys_of_one = math.prod(x.shape[:-2]) * min(held, blocks.LARGEST // ROWS)
+    return over_queries(of_tokens, (x,), keys=keys_of_one)
+
+
+@implementation(as_they_come=("x",))
+def set2set_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    input_kernel,
+    recurrent_kernel,
+    bias,
+    num_steps,
+    return_weights=False,
+    axis_name=None,
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.set2set_pooling`; the first query, which all examples share, is computed once.
+
+    >>> parameters = {"input_kernel": jnp.zeros((2, 4)), "recurrent_kernel": jnp.zeros((1, 4)), "bias": jnp.zeros(4)}
+    >>> set2set_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **parameters, num_steps=2)
+    Array([0., 2.], dtype=float32)
+    """
+    tokens = Dense(x, mask, implementation, precision, axis_name)
+    read, weights = set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps)
+    return (read, weights) if return_weights else read
+
+
+def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
+    """(read [..., 2d], weights [..., L] of the last step) of tokens in any layout."""
+    width = tokens.x.shape[-1]
+    hidden = cell = jnp.zeros((1,) * (tokens.x.ndim - 2) + (width,), tokens.dtype)
+    read: Any = None
+    weights: Any = None
+    shares: Any = None
+    for _ in range(num_steps):
+        gates = jnp.reshape(bias, (1,) * (hidden.ndim - 1) + bias.shape)
+        if read is not None:
+            gates = gates + mapped(read, input_kernel, None, tokens.precision)
+            gates = gates + mapped(hidden, recurrent_kernel, None, tokens.precision)
+        keep, forget, new, show = jnp.split(gates, 4, -1)
+        cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(keep) * jnp.tanh(new)
+        hidden = jax.nn.sigmoid(show) * jnp.tanh(cell)
+        pooled, weights, shares = tokens.softmax_with_shares(hidden[..., None, :])
+        pooled = pooled[..., 0, :]
+        hidden, cell = (jnp.broadcast_to(part, pooled.shape) for part in (hidden, cell))
+        read = jnp.concatenate([hidden, pooled], -1)
+    return jnp.where(shares == 0, 0, read), weights[..., 0, :]
+
+
+@implementation
+def vlad_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    assign_kernel,
+    centers,
+    assign_bias=None,
+    normalize=True,
+    return_weights=False,
+    axis_name=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.vlad_pooling`: one cluster after another, no residuals [..., L, K, d].
+
+    Each residual is taken before it is summed up: the sum of the tokens less that of the centres would cancel.
+
+    >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
+    >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)
+    Array([[1.]], dtype=float32)
+    """
+    tokens = Dense(x, mask, "einsum", precision, axis_name)
+    top, residuals, weights = residuals_of(tokens, assign_kernel, centers, assign_bias)
+    result = vlad_of(top, residuals, normalize)
+    return (result, weights) if return_weights else result
+
+
+def residuals_of(tokens, assign_kernel, centers, assign_bias):
+    """What is left of tokens in any layout, of all devices.
+
+    Returns:
+      (top [..., K], the largest logarithm of a weight, a constant; the sums [..., K, d] of the residuals under weights
+      relative to it; weights [..., L, K]).
+    """
+    # a parameter that is the same on all devices becomes each one's own once, and not in every trip of the loop
+    _, assign_kernel, centers, assign_bias = alike(tokens.x, assign_kernel, centers, assign_bias)
+    scores = jnp.einsum("...d,dk->...k", tokens.clean(), assign_kernel, precision=tokens.precision)
+    if assign_bias is not None:
+        scores = scores + jnp.reshape(assign_bias, (1,) * (scores.ndim - 1) + assign_bias.shape)
+    logs = jnp.swapaxes(jax.nn.log_softmax(scores)[..., : centers.shape[0]], -1, -2)
+    weights = tokens.kept(jnp.exp(logs))
+    shares, top = tokens.heights(logs)
+
+    def of_cluster(center, shares):
+        return tokens.less(center).total(shares)
+
+    parts = centers, jnp.moveaxis(shares, -2, 0)
+    residuals = jnp.moveaxis(over_first(of_cluster, parts, math.prod(tokens.x.shape)), 0, -2)
+    return *tokens.of_all(top, residuals), jnp.swapaxes(weights, -1, -2)
+
+
+def vlad_of(top, residuals, normalize):
+    """[..., K, d]: sums of residuals under weights relative to ``top``, normalised or in their own size."""
+    if not normalize:
+        return jnp.exp(lax.stop_gradient(top))[..., None] * residuals
+    each = unit(residuals)
+    whole = jnp.reshape(each, (*each.shape[:-2], each.shape[-2] * each.shape[-1]))
+    return jnp.reshape(unit(whole), each.shape)

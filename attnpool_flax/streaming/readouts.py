@@ -1,0 +1,147 @@
+"""The states of readouts: latent attention, VLAD."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.implementation import implementation
+from attnpool_flax.masks import keep_real
+from attnpool_flax.readouts import asked_of_latents, residuals_of, vlad_of
+from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.softmax import exponential
+from attnpool_flax.reductions.sums import added
+from attnpool_flax.states import Decided, MeanState, kind
+
+
+@kind
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class LatentAttentionState(MeanState):
+    """Of :func:`~attnpool_flax.streaming.latent_attention_state`: as :class:`MeanState`, of what the map makes of the tokens."""
+
+    decided: str = field(default="", metadata={"static": True})
+
+
+@implementation
+def latent_attention_state(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    latent_norm_scale=None,
+    latent_norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    epsilon=1e-5,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.latent_attention_state`; the sum keeps what rounding takes from it, and does not drift.
+
+    >>> parameters = {
+    ...     "latents": jnp.array([[1.0, -1.0]]),
+    ...     "query_kernel": jnp.eye(2)[:, None],
+    ...     "key_kernel": jnp.eye(2)[:, None],
+    ...     "value_kernel": jnp.eye(2)[:, None],
+    ...     "out_kernel": jnp.eye(2)[None],
+    ...     "mlp_kernel": jnp.zeros((2, 2)),
+    ...     "mlp_out_kernel": jnp.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> chunks = jnp.array([[1.0, 2.0]]), jnp.array([[3.0, 4.0]])
+    >>> finalize_state(merge_states(*(latent_attention_state(chunk, **parameters) for chunk in chunks)))
+    Array([3., 2.], dtype=float32)
+    """
+    each = asked_of_latents(
+        keep_real(x, mask),
+        latents,
+        query_kernel,
+        key_kernel,
+        value_kernel,
+        out_kernel,
+        mlp_kernel,
+        mlp_out_kernel,
+        mlp_bias,
+        mlp_out_bias,
+        norm_scale,
+        norm_bias,
+        latent_norm_scale,
+        latent_norm_bias,
+        mlp_norm_scale,
+        mlp_norm_bias,
+        epsilon,
+        precision,
+    )
+    total, count = Dense(each, mask, "einsum", recompute=True).counted()
+    return LatentAttentionState(total, jnp.zeros_like(total), count)
+
+
+@kind
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class VladState(Decided):
+    """Of :func:`~attnpool_flax.streaming.vlad_state`: sums of residuals before their weights are what they are.
+
+    Attributes:
+      top: [..., K], the largest logarithm of a weight; -inf without any. A constant, as it cancels.
+      sum: [..., K, d], the sum of exp(log a - top) times the residual.
+      rest: [..., K, d], what rounding took from it.
+      normalize: whether the result is divided by its norms; static.
+      decided: the name of the result's dtype; empty where integers alone decide none.
+    """
+
+    top: Any
+    sum: Any
+    rest: Any
+    normalize: bool = field(default=True, metadata={"static": True})
+    decided: str = field(default="", metadata={"static": True})
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.sum.shape
+
+    @property
+    def options(self):
+        """What two states must have in common to merge, beside their shapes."""
+        return {"normalize": self.normalize}
+
+    def merged(self, other):
+        """The state of both chunks: both in the measure of the larger top."""
+        top = lax.stop_gradient(jnp.maximum(self.top, other.top))
+        scaled = []
+        for state in (self, other):
+            scale = exponential(lax.stop_gradient(state.top), top)[..., None]
+            scaled.append((state.sum * scale, state.rest * scale))
+        return VladState(top, *added(*scaled), self.normalize)
+
+    def finalized(self):
+        """[..., K, d]; 0 where nothing was real."""
+        return vlad_of(self.top, self.sum + self.rest, self.normalize)
+
+
+@implementation
+def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True, precision=None):
+    """Twin of :func:`attnpool_ref.vlad_state`: one cluster after another, no residuals [..., L, K, d].
+
+    >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]]), "normalize": False}
+    >>> one, other = (vlad_state(jnp.array([[token]]), **parameters) for token in (1.0, 4.0))
+    >>> finalize_state(merge_states(one, other))
+    Array([[1.]], dtype=float32)
+    """
+    tokens = Dense(x, mask, "einsum", precision, recompute=True)
+    top, residuals, _ = residuals_of(tokens, assign_kernel, centers, assign_bias)
+    return VladState(top, residuals, jnp.zeros_like(residuals), normalize)

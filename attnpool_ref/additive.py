@@ -1,0 +1,117 @@
+"""Additive pooling: each token's score is a perceptron of the token alone, with one hidden layer, and without a query."""
+
+import numpy as np
+
+from attnpool_ref.activations import gelu, relu
+from attnpool_ref.definition import definition
+from attnpool_ref.normalizers import normalize
+
+ACTIVATIONS = {"tanh": np.tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
+
+
+@definition
+def additive_attention_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    kernel,
+    out_kernel,
+    bias=None,
+    gate_kernel=None,
+    gate_bias=None,
+    out_bias=None,
+    value=None,
+    activation="tanh",
+    normalizer="softmax",
+    return_weights=False,
+):
+    r"""Averages the real tokens by the scores of a perceptron, gated or not; one average for each hop.
+
+    .. math:: o_i = \sum_l w_{il} v_l, \qquad w_i = \mathrm{softmax}_{l : k_l}(s_{il}), \qquad
+              s_{il} = u_l \cdot K_i + c_i, \qquad u_l = \phi(x_l W + b) \odot \sigma(x_l U + g)
+
+    Without ``gate_kernel`` the sigmoid's factor is 1. The values :math:`v` are the tokens themselves if not given. Under
+    the softmax :math:`c` cancels. The same numbers as :func:`additive_attention` with a query of 0.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      kernel: [d, h], :math:`W`; the paper's :math:`V` transposed.
+      out_kernel: [h], :math:`K`, for one average; [h, n] for n hops (or classes), each with its own column.
+      bias: [h], :math:`b`, or None.
+      gate_kernel: [d, h], :math:`U`, or None; the paper's :math:`U` transposed.
+      gate_bias: [h], :math:`g`, or None; only with ``gate_kernel``.
+      out_bias: () or, of n hops, [n], :math:`c`, or None.
+      value: [..., L, v] what is averaged, or None for the tokens.
+      activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (under which :math:`c` counts, and the weights do not sum
+        to 1), "hardmax", or a function (scores, mask) -> weights, as :func:`attend` takes it.
+      return_weights: also return the weights.
+
+    Returns:
+      [..., v], and with ``return_weights`` the weights [..., L]; of n hops [..., n, v] and [..., n, L]. 0 where nothing
+      is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation or normaliser, a
+        function whose weights have another shape than its scores.
+
+    Source:
+      Ilse et al. 2018, equations 8 and 9; with n hops Lin et al. 2017, equation 6, and CLAM's branch for each class.
+
+    >>> x, kernel = [[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], np.zeros((2, 4))
+    >>> additive_attention_pooling(x, [True, True, False], kernel=kernel, out_kernel=np.ones(4))
+    array([2., 0.])
+    """
+    parameters = kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation
+    scores = additive_scores(np.where(mask[..., None], x, 0), *parameters)
+    value = np.where(mask[..., None], x if value is None else value, 0)
+    weights = normalize(scores, np.broadcast_to(mask[..., None, :], scores.shape), normalizer)
+    pooled = weights @ value
+    if out_kernel.ndim == 1:
+        pooled, weights = pooled[..., 0, :], weights[..., 0, :]
+    return (pooled, weights) if return_weights else pooled
+
+
+def additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
+    """The scores [..., n, L] of clean tokens; n is 1 for an ``out_kernel`` [h]."""
+    hidden = ACTIVATIONS[activation](x @ kernel + (0 if bias is None else bias))
+    if gate_kernel is not None:
+        hidden = hidden * _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
+    scores = hidden @ np.reshape(out_kernel, (len(out_kernel), -1)) + (0 if out_bias is None else out_bias)
+    return np.swapaxes(scores, -1, -2)
+
+
+def _sigmoid(x):
+    return np.exp(-np.logaddexp(0, -x))
+
+
+@definition
+def attention_penalty(weights):
+    r"""Says how much several hops look at the same tokens, or spread: 0 where each looks at one token of its own.
+
+    .. math:: p = \big\lVert A A^\top - I \big\rVert_F^2
+
+    :math:`I` has 0 in place of 1 for a row of :math:`A` that is all 0, so that an empty example costs nothing. The caller
+    averages over the batch, and multiplies by a coefficient.
+
+    Args:
+      weights: [..., n, L] weights of n hops, :math:`A`, as ``return_weights`` gives them.
+
+    Returns:
+      [...]: a number for each example.
+
+    Raises:
+      ValueError: boolean weights (which are a mask).
+
+    Source:
+      Lin et al. 2017, equation 8: the square of the norm, of the difference with the identity matrix.
+
+    >>> attention_penalty([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    array(0.25)
+    """
+    products = weights @ np.swapaxes(weights, -1, -2)
+    products = products - np.eye(weights.shape[-2]) * np.any(weights != 0, -1)[..., None]
+    return np.sum(products**2, (-1, -2))

@@ -1,0 +1,244 @@
+"""Readouts: what turns a set of tokens into more than an average of them."""
+
+import numpy as np
+
+from attnpool_ref.attention import multi_head_attention
+from attnpool_ref.definition import definition
+from attnpool_ref.layers import layer_norm, residual_feed_forward
+from attnpool_ref.normalizers import l2_normalize
+from attnpool_ref.pooling import attention_pooling, mean_pooling
+
+
+@definition
+def latent_attention_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    latent_norm_scale=None,
+    latent_norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    epsilon=1e-5,
+):
+    r"""Lets each token ask a learned dictionary of latents, then averages the tokens.
+
+    .. math:: h_l = x_l + \sum_h \mathrm{softmax}_r\Big(\frac{(\mathrm{LN}(x_l) W_q^h) \cdot
+              (\mathrm{LN}(z_r) W_k^h)}{\sqrt c}\Big) (\mathrm{LN}(z_r) W_v^h) W_o^h
+
+    .. math:: o = \frac 1 N \sum_{l : k_l} h_l + (u_l \circ \mathrm{gelu}(g_l)) G_2 + b_2, \qquad
+              [u_l ; g_l] = \mathrm{LN}(h_l) G_1 + b_1
+
+    The tokens are the queries, and the latents keys and values; many copies have it the other way round. No token sees
+    another one before the mean. The source divides the result by its norm (:func:`l2_normalize`). Where nothing is real
+    the result is 0, and no parameter has a gradient.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      latents: [r, e], :math:`z`.
+      query_kernel: [d, H, c], :math:`W_q`.
+      key_kernel: [e, H, c], :math:`W_k`.
+      value_kernel: [e, H, c'], :math:`W_v`.
+      out_kernel: [H, c', d], :math:`W_o`.
+      mlp_kernel: [d, 2f], :math:`G_1`, whose first half gives u.
+      mlp_out_kernel: [f, d], :math:`G_2`.
+      mlp_bias: [2f], :math:`b_1`, or None.
+      mlp_out_bias: [d], :math:`b_2`, or None.
+      norm_scale: [d], of the tokens' :func:`layer_norm`, 1 if None.
+      norm_bias: [d], 0 if None; only with ``norm_scale``.
+      latent_norm_scale: [e], of that of the latents, 1 if None.
+      latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
+      mlp_norm_scale: [d], of that before the perceptron, 1 if None.
+      mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
+      epsilon: of the three normalisations, a number.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, a norm's bias without its scale.
+
+    Source:
+      Lee et al. 2024, section 3.1, and the authors' ``modeling_nvembed.py`` (lee2024).
+
+    >>> parameters = {
+    ...     "latents": [[1.0, -1.0]],
+    ...     "query_kernel": np.eye(2)[:, None],
+    ...     "key_kernel": np.eye(2)[:, None],
+    ...     "value_kernel": np.eye(2)[:, None],
+    ...     "out_kernel": np.eye(2)[None],
+    ...     "mlp_kernel": np.zeros((2, 2)),
+    ...     "mlp_out_kernel": np.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> latent_attention_pooling([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]], [True, True, False], **parameters)
+    array([3., 2.])
+    """
+    x = np.where(mask[..., None], x, 0)
+    known = layer_norm(latents, latent_norm_scale, latent_norm_bias, epsilon=epsilon)
+    asked = multi_head_attention(
+        layer_norm(x, norm_scale, norm_bias, epsilon=epsilon),
+        known,
+        known,
+        query_kernel=query_kernel,
+        key_kernel=key_kernel,
+        value_kernel=value_kernel,
+        out_kernel=out_kernel,
+    )
+    mapped = residual_feed_forward(
+        x + asked,
+        mlp_kernel,
+        mlp_bias,
+        mlp_out_kernel,
+        mlp_out_bias,
+        norm_scale=mlp_norm_scale,
+        norm_bias=mlp_norm_bias,
+        activation="geglu",
+        epsilon=epsilon,
+    )
+    return mean_pooling(mapped, mask)
+
+
+@definition
+def set2set_pooling(
+    x, mask=None, *, lengths=None, input_kernel, recurrent_kernel, bias, num_steps, return_weights=False
+):
+    r"""Reads a set several times, each time with what was read before: an LSTM asks, its hidden state is the query.
+
+    .. math:: z = q^* W + h R + b, \qquad c \leftarrow \sigma(z_f) \circ c + \sigma(z_i) \circ \tanh(z_g), \qquad
+              h \leftarrow \sigma(z_o) \circ \tanh(c)
+
+    .. math:: a = \mathrm{softmax}_{l : k_l}(x_l \cdot h), \qquad q^* \leftarrow \Big[h ; \sum_l a_l x_l\Big]
+
+    from :math:`q^* = h = c = 0`. The products are not scaled, and the order of the tokens does not matter. Where nothing
+    is real both halves of the result are 0, and no parameter has a gradient.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      input_kernel: [2d, 4d], :math:`W`; its columns are the gates i, f, g, o, each of width d.
+      recurrent_kernel: [d, 4d], :math:`R`.
+      bias: [4d], :math:`b`; the sum of torch's two.
+      num_steps: how often the set is read, an integer of at least 1.
+      return_weights: also return the weights of the last step.
+
+    Returns:
+      [..., 2d], :math:`q^*`, and with ``return_weights`` the weights [..., L]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, no step.
+
+    Source:
+      Vinyals et al. 2016, equations 3 to 7 (vinyals2016), as PyTorch Geometric's ``Set2Set``.
+
+    >>> parameters = {"input_kernel": np.zeros((2, 4)), "recurrent_kernel": np.zeros((1, 4)), "bias": np.zeros(4)}
+    >>> set2set_pooling([[1.0], [3.0], [99.0]], [True, True, False], **parameters, num_steps=2)
+    array([0., 2.])
+    """
+    x = np.where(mask[..., None], x, 0)
+    state = np.zeros((*x.shape[:-2], x.shape[-1]))
+    hidden, read = state, np.concatenate([state, state], -1)
+    weights = np.zeros(mask.shape)
+    for _ in range(num_steps):
+        gates = read @ input_kernel + hidden @ recurrent_kernel + bias
+        i, f, g, o = np.split(gates, 4, -1)
+        state = _sigmoid(f) * state + _sigmoid(i) * np.tanh(g)
+        hidden = _sigmoid(o) * np.tanh(state)
+        pooled, weights = attention_pooling(x, mask, hidden, scale=1.0, return_weights=True)
+        read = np.concatenate([hidden, pooled], -1)
+    read = np.where(np.any(weights != 0, -1)[..., None], read, 0)
+    return (read, weights) if return_weights else read
+
+
+def _sigmoid(x):
+    small = np.exp(-np.abs(x))  # of -x it would overflow
+    return np.where(x < 0, small, 1) / (1 + small)
+
+
+@definition
+def vlad_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    assign_kernel,
+    centers,
+    assign_bias=None,
+    normalize=True,
+    return_weights=False,
+):
+    r"""Sums up how far the tokens lie from the centres of the clusters that they belong to.
+
+    .. math:: V_k = \sum_{l : k_l} a_{lk} (x_l - c_k), \qquad a_l = \mathrm{softmax}(x_l W + b)
+
+    The softmax runs over the clusters of a token. Clusters beyond those that have a centre are ghosts: they take their
+    share and are dropped. With ``normalize`` each :math:`V_k` is divided by its norm, and then all of them by that of
+    all; a zero stays 0. The cluster that a token hardly belongs to has a direction too: its weights are taken relative to
+    the largest of them, so that no exponential is 0 before it is divided by another.
+
+    Args:
+      x: [..., L, d] tokens; the source divides each by its norm (:func:`l2_normalize`) first.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      assign_kernel: [d, K+G], :math:`W`; the last G columns are those of the ghosts.
+      centers: [K, d], :math:`c`.
+      assign_bias: [K+G], :math:`b`, or None.
+      normalize: divide by the norms.
+      return_weights: also return the weights of the clusters.
+
+    Returns:
+      [..., K, d], and with ``return_weights`` the weights [..., L, K]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Arandjelovic et al. 2016, equation 4 (arandjelovic2016), and Zhong et al. 2018 (GhostVLAD) for the ghosts.
+
+    >>> vlad_pooling([[1.0], [4.0], [99.0]], [True, True, False], assign_kernel=[[0.0]], centers=[[2.0]], normalize=False)
+    array([[1.]])
+    """
+    top, residuals, weights = residuals_of(x, mask, assign_kernel, centers, assign_bias)
+    result = vlad_of(top, residuals, normalize)
+    return (result, weights) if return_weights else result
+
+
+def residuals_of(x, mask, assign_kernel, centers, assign_bias):
+    """The sums of residuals.
+
+    Returns:
+      (top [..., K], the largest logarithm of a weight; the sums [..., K, d] under weights relative to it; weights [..., L, K]).
+    """
+    x = np.where(mask[..., None], x, 0)
+    scores = x @ assign_kernel + (0 if assign_bias is None else assign_bias)
+    with np.errstate(invalid="ignore"):  # inf - inf: a score of +inf is NaN by definition
+        below = scores - np.max(scores, -1, keepdims=True)
+    logs = (below - np.log(np.sum(np.exp(below), -1, keepdims=True)))[..., : len(centers)]
+    logs = np.where(mask[..., None], logs, -np.inf)
+    top = np.max(logs, -2, initial=-np.inf)
+    shares = np.where(mask[..., None], np.exp(logs - np.where(top == -np.inf, 0, top)[..., None, :]), 0)
+    residuals = [np.sum(shares[..., k, None] * (x - center), -2) for k, center in enumerate(centers)]
+    return top, np.stack(residuals, -2), np.where(mask[..., None], np.exp(logs), 0)
+
+
+def vlad_of(top, residuals, normalize):
+    """[..., K, d]: sums of residuals under weights relative to ``top``, normalised or in their own size."""
+    if not normalize:
+        return np.exp(top)[..., None] * residuals
+    each = l2_normalize(residuals)
+    whole = each.reshape(*each.shape[:-2], each.shape[-2] * each.shape[-1])  # -1 is no size where nothing is
+    return l2_normalize(whole).reshape(each.shape)

@@ -1,0 +1,65 @@
+"""The state of additive attention pooling."""
+
+import numpy as np
+
+from attnpool_ref.additive import additive_scores
+from attnpool_ref.definition import definition
+from attnpool_ref.states import AdditiveAttentionState
+from attnpool_ref.streaming.pooling import exponential_sums
+
+
+@definition
+def additive_attention_state(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    kernel,
+    out_kernel,
+    bias=None,
+    gate_kernel=None,
+    gate_bias=None,
+    out_bias=None,
+    value=None,
+    activation="tanh",
+):
+    r"""Keeps what additive attention pooling of the whole needs of one chunk: the sums before their division.
+
+    .. math:: \Big( t_i, \; \sum_{l : k_l} e^{s_{il} - t_i}, \; \sum_{l : k_l} e^{s_{il} - t_i} v_l \Big), \qquad
+              t_i = \max_{l : k_l} s_{il}, \quad s_{il} = \big(\phi(x_l W + b) \odot \sigma(x_l U + g)\big) \cdot K_i + c_i
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      kernel: [d, h], :math:`W`.
+      out_kernel: [h], :math:`K`, or [h, n] for n hops.
+      bias: [h], :math:`b`, or None.
+      gate_kernel: [d, h], :math:`U`, or None.
+      gate_bias: [h], :math:`g`, or None; only with ``gate_kernel``.
+      out_bias: () or, of n hops, [n], :math:`c`, or None.
+      value: [..., L, v] what is averaged, or None for the tokens.
+      activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
+
+    Returns:
+      An ``AdditiveAttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state`
+      gives [..., v], or [..., n, v] of n hops.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation.
+
+    Source:
+      Ilse et al. 2018, equations 8 and 9, as a monoid.
+
+    >>> parameters = {"kernel": np.zeros((2, 4)), "out_kernel": np.ones(4)}
+    >>> one, other = (additive_attention_state([[first, 0.0]], **parameters) for first in (1.0, 3.0))
+    >>> finalize_state(merge_states(one, other))
+    array([2., 0.])
+    """
+    parameters = kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation
+    scores = additive_scores(np.where(mask[..., None], x, 0), *parameters)
+    value = np.where(mask[..., None], x if value is None else value, 0)
+    top, total, pooled = exponential_sums(scores, value[..., None, :, :], mask[..., None, :])
+    if out_kernel.ndim == 1:
+        top, total, pooled = top[..., 0], total[..., 0], pooled[..., 0, :]
+    return AdditiveAttentionState(top, total, pooled)

@@ -1,0 +1,178 @@
+"""The states of readouts: latent attention, VLAD."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnpool_ref.definition import definition
+from attnpool_ref.readouts import latent_attention_pooling, residuals_of, vlad_of
+from attnpool_ref.states import MeanState, kind
+
+
+@kind
+class LatentAttentionState(MeanState):
+    """Of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of what the map makes of the tokens."""
+
+
+@definition
+def latent_attention_state(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    latents,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    mlp_kernel,
+    mlp_out_kernel,
+    mlp_bias=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    latent_norm_scale=None,
+    latent_norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    epsilon=1e-5,
+):
+    r"""Keeps what latent attention pooling of the whole needs of one chunk: the mean of what its map makes of each token.
+
+    .. math:: \Big( \frac 1 N \sum_{l : k_l} f(x_l), \; N \Big), \qquad N = \sum_l k_l
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      latents: [r, e].
+      query_kernel: [d, H, c].
+      key_kernel: [e, H, c].
+      value_kernel: [e, H, c'].
+      out_kernel: [H, c', d].
+      mlp_kernel: [d, 2f], whose first half is multiplied by the gelu of the second.
+      mlp_out_kernel: [f, d].
+      mlp_bias: [2f], or None.
+      mlp_out_bias: [d], or None.
+      norm_scale: [d], of the tokens' normalisation, 1 if None.
+      norm_bias: [d], 0 if None; only with ``norm_scale``.
+      latent_norm_scale: [e], of that of the latents, 1 if None.
+      latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
+      mlp_norm_scale: [d], of that before the perceptron, 1 if None.
+      mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
+      epsilon: of the three normalisations, a number.
+
+    Returns:
+      A ``LatentAttentionState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
+      [..., d].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, a norm's bias without its scale.
+
+    Source:
+      Lee et al. 2024, section 3.1, as a monoid.
+
+    >>> parameters = {
+    ...     "latents": [[1.0, -1.0]],
+    ...     "query_kernel": np.eye(2)[:, None],
+    ...     "key_kernel": np.eye(2)[:, None],
+    ...     "value_kernel": np.eye(2)[:, None],
+    ...     "out_kernel": np.eye(2)[None],
+    ...     "mlp_kernel": np.zeros((2, 2)),
+    ...     "mlp_out_kernel": np.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> chunks = [[1.0, 2.0]], [[3.0, 4.0]]
+    >>> finalize_state(merge_states(*(latent_attention_state(chunk, **parameters) for chunk in chunks)))
+    array([3., 2.])
+    """
+    pooled = latent_attention_pooling(
+        x,
+        mask,
+        latents=latents,
+        query_kernel=query_kernel,
+        key_kernel=key_kernel,
+        value_kernel=value_kernel,
+        out_kernel=out_kernel,
+        mlp_kernel=mlp_kernel,
+        mlp_out_kernel=mlp_out_kernel,
+        mlp_bias=mlp_bias,
+        mlp_out_bias=mlp_out_bias,
+        norm_scale=norm_scale,
+        norm_bias=norm_bias,
+        latent_norm_scale=latent_norm_scale,
+        latent_norm_bias=latent_norm_bias,
+        mlp_norm_scale=mlp_norm_scale,
+        mlp_norm_bias=mlp_norm_bias,
+        epsilon=epsilon,
+    )
+    return LatentAttentionState(pooled, np.sum(mask, -1))
+
+
+@kind
+class VladState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals before their weights are what they are.
+
+    Attributes:
+      top: [..., K], the largest logarithm of a weight; -inf without any.
+      sum: [..., K, d], the sum of exp(log a - top) times the residual.
+      normalize: whether the result is divided by its norms.
+      dtype: that of the result.
+    """
+
+    top: Any
+    sum: Any
+    normalize: bool = True
+    dtype: Any = None
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return self.sum.shape
+
+    @property
+    def options(self):
+        """What two states must have in common to merge, beside their shapes."""
+        return {"normalize": self.normalize}
+
+    def merged(self, other):
+        """The state of both chunks: both in the measure of the larger top."""
+        top = np.maximum(self.top, other.top)
+        scales = [np.exp(state.top - np.where(top == -np.inf, 0, top))[..., None] for state in (self, other)]
+        return VladState(top, self.sum * scales[0] + other.sum * scales[1], self.normalize)
+
+    def finalized(self):
+        """[..., K, d]; 0 where nothing was real."""
+        return vlad_of(self.top, self.sum, self.normalize)
+
+
+@definition
+def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True):
+    r"""Keeps what VLAD of the whole needs of one chunk: the sums of residuals, before they are normalised.
+
+    .. math:: \Big( t, \; \sum_{l : k_l} e^{\log a_{lk} - t_k} (x_l - c_k) \Big), \qquad t_k = \max_{l : k_l} \log a_{lk}
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      assign_kernel: [d, K+G]; the last G columns are those of the ghosts.
+      centers: [K, d], :math:`c`.
+      assign_bias: [K+G], or None.
+      normalize: divide the result by its norms; states merge with states that say the same.
+
+    Returns:
+      A ``VladState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., K, d].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Arandjelovic et al. 2016, equation 4, as a monoid.
+
+    >>> parameters = {"assign_kernel": [[0.0]], "centers": [[2.0]], "normalize": False}
+    >>> finalize_state(merge_states(vlad_state([[1.0]], **parameters), vlad_state([[4.0]], **parameters)))
+    array([[1.]])
+    """
+    top, residuals, _ = residuals_of(x, mask, assign_kernel, centers, assign_bias)
+    return VladState(top, residuals, normalize)

@@ -1,0 +1,143 @@
+"""Mistakes in readouts."""
+
+import numpy as np
+from conformance.mutants.mistakes import Mistakes
+
+import attnpool_ref as ref
+
+MUTANTS = Mistakes()
+
+
+@MUTANTS.of("latent_attention_pooling", "latent: the latents ask the tokens")
+def latents_ask_the_tokens(a):
+    """Where the widths allow it; the latents are then averaged."""
+    if a.x.shape[-1] != a.latents.shape[-1]:
+        return a.oracle()
+    width = a.x.shape[-1]
+    tokens, masks = a.x.reshape(-1, *a.x.shape[-2:]), a.mask.reshape(-1, a.mask.shape[-1])
+    parts = [
+        a.oracle(x=a.latents, latents=x[m], mask=None) if np.any(m) else np.zeros(width)
+        for x, m in zip(tokens, masks, strict=True)
+    ]
+    return np.reshape(parts, (*a.x.shape[:-2], width))
+
+
+@MUTANTS.of("latent_attention_pooling", "latent: the mean over the padded length")
+def latent_mean_over_the_padded_length(a):
+    return a.oracle() * np.mean(a.mask, -1)[..., None] if a.mask.shape[-1] else a.oracle()
+
+
+@MUTANTS.of("latent_attention_pooling", "latent: zeros for padding, and then what the map makes of them")
+def latent_maps_padding(a):
+    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=None)
+
+
+@MUTANTS.of("latent_attention_pooling", "latent: the latents without their norm")
+def latents_scaled(a):
+    scale = np.ones(a.latents.shape[-1]) if a.latent_norm_scale is None else a.latent_norm_scale
+    return a.oracle(latent_norm_scale=scale * np.std(a.latents))
+
+
+@MUTANTS.of("latent_attention_pooling", "latent: the gelu of the other half")
+def latent_gelu_of_the_other_half(a):
+    halves = {
+        key: None if value is None else np.roll(value, value.shape[-1] // 2, -1)
+        for key, value in (("mlp_kernel", a.mlp_kernel), ("mlp_bias", a.mlp_bias))
+    }
+    return a.oracle(**halves)
+
+
+@MUTANTS.of("latent_attention_pooling", "latent: scaled by the width of all heads")
+def latent_scaled_by_all_heads(a):
+    return a.oracle(query_kernel=a.query_kernel * a.query_kernel.shape[1] ** -0.5)
+
+
+@MUTANTS.of("set2set_pooling", "set2set: one step too few")
+def set2set_one_step_less(a):
+    return a.oracle(num_steps=max(a.num_steps - 1, 1)) if a.num_steps > 1 else a.oracle(num_steps=2)
+
+
+@MUTANTS.of("set2set_pooling", "set2set: the gates in another order")
+def set2set_other_gates(a):
+    def turned(kernel):
+        i, f, g, o = np.split(kernel, 4, -1)
+        return np.concatenate([i, f, o, g], -1)
+
+    kernels = {key: turned(getattr(a, key)) for key in ("input_kernel", "recurrent_kernel", "bias")}
+    return a.oracle(**kernels)
+
+
+@MUTANTS.of("set2set_pooling", "set2set: the query where nothing is real")
+def set2set_keeps_the_query(a):
+    read, weights = a.oracle(return_weights=True)
+    other, _ = a.oracle(mask=np.ones_like(a.mask), x=0 * np.nan_to_num(a.x), return_weights=True)
+    empty = ~np.any(a.mask, -1)[..., None]
+    return a.returns(np.where(empty, other, read), weights)
+
+
+@MUTANTS.of("set2set_pooling", "set2set: the halves the other way round")
+def set2set_halves_turned(a):
+    read, weights = a.oracle(return_weights=True)
+    return a.returns(np.roll(read, read.shape[-1] // 2, -1), weights)
+
+
+@MUTANTS.of("set2set_pooling", "set2set: what was read is forgotten")
+def set2set_forgets_what_it_read(a):
+    kernel = a.input_kernel.copy()
+    kernel[len(kernel) // 2 :] = 0
+    return a.oracle(input_kernel=kernel)
+
+
+@MUTANTS.of("set2set_pooling", "set2set: padding is a token of zeros")
+def set2set_zeros_for_padding(a):
+    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=None)
+
+
+def _vlad(a, centers, norms):
+    """VLAD as sums of tokens less sums of centres."""
+    _, weights = a.oracle(return_weights=True)
+    x = np.where(a.mask[..., None], a.x, 0)
+    raw = np.swapaxes(weights, -1, -2) @ x - np.sum(weights, -2)[..., None] * centers
+    return a.returns(norms(raw) if a.normalize else raw, weights)
+
+
+def _whole(raw):
+    return ref.l2_normalize(raw.reshape(*raw.shape[:-2], -1)).reshape(raw.shape)
+
+
+@MUTANTS.of("vlad_pooling", "vlad: no direction where the weights are too small for float32")
+def vlad_loses_small_weights(a):
+    _, weights = a.oracle(return_weights=True)
+    lost = ~np.any(np.float32(weights), -2)[..., None]
+    raw = np.where(lost, 0, a.oracle(normalize=False, return_weights=False))
+    return a.returns(_whole(ref.l2_normalize(raw)) if a.normalize else raw, weights)
+
+
+@MUTANTS.of("vlad_pooling", "vlad: the norm of the whole alone")
+def vlad_whole_norm_alone(a):
+    return _vlad(a, a.centers, _whole)
+
+
+@MUTANTS.of("vlad_pooling", "vlad: the norm of each cluster alone")
+def vlad_each_norm_alone(a):
+    return _vlad(a, a.centers, ref.l2_normalize)
+
+
+@MUTANTS.of("vlad_pooling", "vlad: padding is a token of zeros")
+def vlad_zeros_for_padding(a):
+    _, weights = a.oracle(return_weights=True)
+    return a.returns(a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=None), weights)
+
+
+@MUTANTS.of("vlad_pooling", "vlad: the ghosts are left out of the softmax")
+def vlad_ghosts_left_out(a):
+    count = len(a.centers)
+    bias = None if a.assign_bias is None else a.assign_bias[:count]
+    return a.oracle(assign_kernel=a.assign_kernel[:, :count], assign_bias=bias)
+
+
+@MUTANTS.of("vlad_pooling", "vlad: the ghosts come first")
+def vlad_ghosts_first(a):
+    ghosts = a.assign_kernel.shape[1] - len(a.centers)
+    bias = None if a.assign_bias is None else np.roll(a.assign_bias, ghosts)
+    return a.oracle(assign_kernel=np.roll(a.assign_kernel, ghosts, -1), assign_bias=bias)
