@@ -129,6 +129,7 @@ def new_figure(figsize):
     """A figure of its own, in inches, whose layout makes room for every label."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError:
         raise ModuleNotFoundError("pictures need matplotlib: pip install 'attnpool[plot]'") from None
-    return Figure(figsize=figsize, layout="constrained")
+    return Figure(figsize=figsize, layout=ConstrainedLayoutEngine(rect=(0.01, 0.01, 0.98, 0.98)))  # no label at an edge

@@ -228,7 +228,6 @@ def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
     largest = max(*lost, *(np.max(weights) for weights in (*wrong, *right)))  # the longest bar
 
     figure = plot.new_figure((12, 0.24 * sum(longest) + 1.2))
-    figure.get_layout_engine().set(rect=(0.01, 0.01, 0.98, 0.98))  # no label at an edge
     figure.suptitle(
         f"Attention weights of cross pooling over L2-normalised tokens, every text padded to {length} positions\n"
         "A softmax that also counts the padding, whose vectors are 0, loses that weight. attnpool's does not.",
