@@ -98,7 +98,7 @@ def _docstring(dense, example):
     rest = re.sub(r"\n  normalizer: .*(\n    .*)*", '\n  normalizer: "softmax" or "sigmoid".', rest)
     rest = re.sub(r", a\n? *function whose weights have another shape than its scores", "", rest)
     rest = re.sub(r"\[\.\.\., ([^\]]*)\]", _packed_shape, rest)
-    rest = re.sub(r"(?<=\n)  x: \[N, d\] tokens(.*)\n", rf"  x: [N, d] tokens of all segments\1\n{_NEW_ARGS}", rest)
+    rest = re.sub(r"(?<=\n)  x: \[N, d\] (\w+)(.*)\n", rf"  x: [N, d] \1 of all segments\2\n{_NEW_ARGS}", rest)
     last = "\n  return_weights:" if "\n  return_weights:" in rest else "\n\nReturns:"
     rest = rest.replace(last, f"\n  indices_are_sorted: a promise that the numbers never decrease.{last}", 1)
     rest = rest.replace("[L] for all examples or ", "")

@@ -87,8 +87,8 @@ def test_rules_that_are_understood_are_objects():
         language.Excludes("mask", "lengths"),
         language.Needs("mask", "flag"),
         language.MayBeEmpty("d"),
-        language.Needs("mask", "x_kernel"),
         language.Needs("x_kernel", "flag", "best"),
+        language.Needs("mask", "x_kernel"),
         language.Shaped("x_kernel", ("d", "c"), True, "flag", None),
         language.Shaped("x_kernel", ("d", "c"), False, "mask", None),
     )

@@ -11,7 +11,7 @@ from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
 from attnpool_flax.segments import segment_additive_attention_pooling
 
 
-class AdditiveAttentionPool(TokenWalker):
+class AdditiveAttentionPool(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.additive_attention_pooling`.
 
     Owns ``kernel`` [d, h] and ``out_kernel`` [h], or with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h];

@@ -9,7 +9,7 @@ from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features, read_sizes
 
 
-class MAPHead(TokenWalker):
+class MAPHead(TokenWalker, kw_only=True):
     """The head of big_vision and SigLIP: a pooling by one learned query, and a perceptron beside it.
 
     Owns ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
@@ -82,7 +82,7 @@ class MAPHead(TokenWalker):
         )
 
 
-class AttentionalPooler(TokenWalker):
+class AttentionalPooler(TokenWalker, kw_only=True):
     """The head of CoCa and CONCH: a pooling by learned queries of normalised tokens, without a perceptron.
 
     Owns ``query`` [n, q], ``query_kernel`` [q, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
@@ -161,7 +161,7 @@ class AttentionalPooler(TokenWalker):
         )
 
 
-class AttentionPool2d(TokenWalker):
+class AttentionPool2d(TokenWalker, kw_only=True):
     """The head of CLIP's ResNets: the mean of the real tokens stands before them, and asks.
 
     Owns ``position`` [num_slots + 1, d], which is added to the mean and the tokens, ``query_kernel`` [d, H, c],

@@ -17,7 +17,7 @@ from attnpool_flax.parameters import (
 )
 
 
-class PMA(TokenWalker):
+class PMA(TokenWalker, kw_only=True):
     """Pooling by multi-head attention, of the Set Transformer, as its authors have it or as PyG has.
 
     Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as
@@ -92,7 +92,7 @@ class PMA(TokenWalker):
         )
 
 
-class AttentiveProbe(TokenWalker):
+class AttentiveProbe(TokenWalker, kw_only=True):
     """The probe of a frozen encoder, V-JEPA's or AIM's; neither has an output map.
 
     Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as

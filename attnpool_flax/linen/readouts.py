@@ -15,7 +15,7 @@ from attnpool_flax.segments import (
 )
 
 
-class LatentAttentionPool(TokenWalker):
+class LatentAttentionPool(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.latent_attention_pooling`.
 
     Owns ``latents`` [r, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel``
@@ -40,7 +40,7 @@ class LatentAttentionPool(TokenWalker):
 
     >>> import jax
     >>> x = jnp.ones((2, 3, 4))
-    >>> pool = LatentAttentionPool(5, 2)
+    >>> pool = LatentAttentionPool(num_latents=5, num_heads=2)
     >>> variables = pool.init(jax.random.key(0), x)
     >>> pool.apply(variables, x).shape
     (2, 4)
@@ -99,7 +99,7 @@ class LatentAttentionPool(TokenWalker):
         )
 
 
-class Set2SetPool(TokenWalker):
+class Set2SetPool(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.set2set_pooling`.
 
     Owns ``input_kernel`` [2d, 4d], ``recurrent_kernel`` [d, 4d] and ``bias`` [4d] of an LSTM, whose gates are i, f, g, o.
@@ -117,7 +117,7 @@ class Set2SetPool(TokenWalker):
 
     >>> import jax
     >>> x = jnp.ones((2, 3, 4))
-    >>> pool = Set2SetPool(3)
+    >>> pool = Set2SetPool(num_steps=3)
     >>> variables = pool.init(jax.random.key(0), x)
     >>> pool.apply(variables, x).shape
     (2, 8)
@@ -169,7 +169,7 @@ class Set2SetPool(TokenWalker):
         )
 
 
-class VLADPool(TokenWalker):
+class VLADPool(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.vlad_pooling`.
 
     Owns ``assign_kernel`` [d, K+G], ``assign_bias`` [K+G] and ``centers`` [K, d].
@@ -189,7 +189,7 @@ class VLADPool(TokenWalker):
 
     >>> import jax
     >>> x = jnp.ones((2, 3, 4))
-    >>> pool = VLADPool(5, num_ghosts=1)
+    >>> pool = VLADPool(num_clusters=5, num_ghosts=1)
     >>> variables = pool.init(jax.random.key(0), x)
     >>> pool.apply(variables, x).shape
     (2, 5, 4)

@@ -110,5 +110,5 @@ class AdditiveAttentionPool(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AdditiveAttentionPool"),
+            **values(self, "AdditiveAttentionPool", x=x),
         )

@@ -107,7 +107,7 @@ class MAPHead(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "MAPHead"),
+            **values(self, "MAPHead", x=x),
         )
 
 
@@ -210,7 +210,7 @@ class AttentionalPooler(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AttentionalPooler"),
+            **values(self, "AttentionalPooler", x=x),
         )
 
 
@@ -303,5 +303,5 @@ class AttentionPool2d(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AttentionPool2d"),
+            **values(self, "AttentionPool2d", x=x),
         )

@@ -109,7 +109,7 @@ class PMA(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "PMA"),
+            **values(self, "PMA", x=x),
         )
 
 
@@ -217,5 +217,5 @@ class AttentiveProbe(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AttentiveProbe"),
+            **values(self, "AttentiveProbe", x=x),
         )

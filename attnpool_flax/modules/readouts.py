@@ -118,7 +118,7 @@ class LatentAttentionPool(nnx.Module):
             mask=mask,
             epsilon=self.epsilon,
             precision=self.precision,
-            **values(self, "LatentAttentionPool"),
+            **values(self, "LatentAttentionPool", x=x),
         )
 
 
@@ -201,7 +201,7 @@ class Set2SetPool(nnx.Module):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "Set2SetPool"),
+            **values(self, "Set2SetPool", x=x),
         )
 
 
@@ -288,5 +288,5 @@ class VLADPool(nnx.Module):
             normalize=self.normalize,
             return_weights=return_weights,
             precision=self.precision,
-            **values(self, "VLADPool"),
+            **values(self, "VLADPool", x=x),
         )

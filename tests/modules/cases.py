@@ -503,7 +503,6 @@ CASES = [
         statistics={"mean": (4,), "variance": (4,)},
         linen_sizes={"num_heads": 2, "num_queries": 7},
         **OVER_X,
-        **OVER_X,
     ),
     Case(
         "gated, of two hops",
