@@ -34,8 +34,9 @@ lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
-docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, type stubs
+docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, what docs/notebooks/ prints, type stubs
 	$(BIN)/python tools/make_docs.py
+	$(BIN)/python tools/make_notebooks.py
 	$(BIN)/python tools/make_stubs.py
 
 verdicts: $(VENV)/verdicts.stamp ## judge other libraries' attention and pooling; writes docs/verdicts.md

@@ -181,7 +181,7 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Notebook 002, rule 2, read per key; as in PyTorch's tutorial on translation with torchtext.
+      Bahdanau, Cho, Bengio 2015, appendix A.1.2, with ones for :math:`v_a`: rule 2 of docs/notebooks, 002.
 
     >>> kernel = np.ones((2, 3))
     >>> tanh_sum_attention([[0.0]], [[0.0], [0.0], [5.0]], [[2.0], [4.0], [9.0]], kernel, [[1, 1, 0]])
@@ -201,9 +201,9 @@ def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, 
     The values never influence the weights. Where no slot is real, :math:`c_i = 0` and the map applies to it.
 
     Args:
-      query: [..., n, d] queries, :math:`q`; the notebook's Q.
-      state: [..., n, e] one vector beside each query, :math:`k`; the notebook's K.
-      value: [..., m, v] what stands in the slots; the notebook's V.
+      query: [..., n, d] queries, :math:`q`.
+      state: [..., n, e] one vector beside each query, :math:`k`.
+      value: [..., m, v] what stands in the slots.
       kernel: [d+e, m], :math:`W` transposed, the query's rows first; a column for each slot.
       bias: [m], :math:`b`.
       out_kernel: [d+v, o], :math:`W_o` transposed, the query's rows first.
@@ -218,7 +218,7 @@ def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, 
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Notebook 002, rule 1 and class ``Attn``, for every example of a batch.
+      Luong, Pham, Manning 2015, equation 8, of query and state: rule 1 and the class ``Attn`` of docs/notebooks, 002.
 
     >>> location_attention([[1.0]], [[2.0]], [[2.0], [4.0]], np.zeros((2, 2)), np.zeros(2), [[10.0], [1.0]], [0.5])
     array([[13.5]])

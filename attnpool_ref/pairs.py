@@ -52,7 +52,7 @@ def cross_attention_pooling(
       ValueError: shapes disagree, a float mask, an unknown reduction.
 
     Source:
-      Notebook 000, ``_pool_output``, with "crop to the valid lengths" taken at its word.
+      Notebook 000 (docs/notebooks), for SimKGC, with its "cut to the real tokens" taken at its word.
 
     >>> x_pooled, y_pooled = cross_attention_pooling([[1.0], [2.0]], [[1.0]])
     >>> x_pooled.round(6), y_pooled
@@ -120,7 +120,7 @@ def cross_attention_pooling_all_pairs(
       ValueError: shapes disagree, other than one batch axis a side, a float mask, an unknown reduction.
 
     Source:
-      Notebook 000, ``_pool_output``, for all pairs that SimKGC scores; the notebook pools matching pairs alone.
+      Notebook 000 (docs/notebooks), for all pairs that SimKGC scores; the notebook pools matching pairs alone.
 
     >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs([[[1.0], [2.0]]], [[[1.0]], [[0.0]]])
     >>> x_pooled[0].round(6)

@@ -14,7 +14,7 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
     """Draws a grid of matrices on one colour scale, so that panels can be compared.
 
     Args:
-      matrices: [rows, cols, n, m]; n queries down, m keys across.
+      matrices: [rows, cols, n, m]; n queries down, m keys across. NaN is left grey.
       xlabel: what the keys are; stands under the bottom row.
       ylabel: what the queries are; stands left of the first column.
       titles: one for each column, or None.
@@ -44,6 +44,9 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
     limits = {"vmin": finite.min(), "vmax": finite.max()} if finite.size else {}
     for (row, col), panel in np.ndenumerate(panels):
         panel.imshow(matrices[row, col], cmap=cmap, **limits)
+        panel.set_facecolor("lightgrey")
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.get_major_locator().set_params(integer=True)  # there is no half a key
         if row == rows - 1:
             panel.set_xlabel(xlabel)
         if col == 0:
@@ -126,6 +129,7 @@ def new_figure(figsize):
     """A figure of its own, in inches, whose layout makes room for every label."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError:
         raise ModuleNotFoundError("pictures need matplotlib: pip install 'attnpool[plot]'") from None
-    return Figure(figsize=figsize, layout="constrained")
+    return Figure(figsize=figsize, layout=ConstrainedLayoutEngine(rect=(0.01, 0.01, 0.98, 0.98)))  # no label at an edge

@@ -161,7 +161,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Notebook 001, ``normal_pooling``, with the weights normalised over what is real.
+      Muennighoff 2022 (SGPT), section 3.2, with any weights for its positions.
 
     >>> weighted_pooling([[1.0], [4.0], [99.0]], [2.0, 1.0, 5.0], [True, True, False])
     array([2.])
@@ -237,7 +237,7 @@ def attention_pooling(
       ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
 
     Source:
-      Notebook 001, ``attention_pooling``, as its comments mean it.
+      Vaswani et al. 2017, equation 1, with one learned query; the query's norm is of docs/notebooks, 001.
 
     >>> attention_pooling([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], [True, True, False], [0.0, 1.0])
     array([2., 0.])

@@ -196,7 +196,7 @@ def tanh_sum_score(query, key, kernel, *, bias=None):
       ValueError: two arguments disagree on the size of an axis.
 
     Source:
-      Notebook 002, rule 2, read per key; as in PyTorch's tutorial on translation with torchtext.
+      Bahdanau, Cho, Bengio 2015, appendix A.1.2, with ones for :math:`v_a`: rule 2 of docs/notebooks, 002.
 
     >>> tanh_sum_score([[1.0]], [[2.0], [-1.0]], [[1.0, 1.0], [1.0, 1.0]]).round(6)
     array([[1.99011, 0.     ]])
@@ -215,7 +215,7 @@ def location_score(query, state, kernel, *, bias=None):
 
     Args:
       query: [..., n, d] queries, :math:`q`.
-      state: [..., n, e] one vector beside each query, :math:`k`; the notebook's K.
+      state: [..., n, e] one vector beside each query, :math:`k`.
       kernel: [d+e, m], :math:`W` transposed, the query's rows first; a column for each slot.
       bias: [m], :math:`b`, or None.
 
@@ -226,7 +226,8 @@ def location_score(query, state, kernel, *, bias=None):
       ValueError: two arguments disagree on the size of an axis.
 
     Source:
-      Notebook 002, rule 1; the attention of PyTorch's tutorial on sequence-to-sequence translation.
+      Luong, Pham, Manning 2015, equation 8, of query and state: rule 1 of docs/notebooks, 002, and PyTorch's
+      tutorial on sequence-to-sequence translation.
 
     >>> location_score([[1.0]], [[2.0]], [[1.0, 0.0, 3.0], [0.0, 1.0, 5.0]])
     array([[ 1.,  2., 13.]])

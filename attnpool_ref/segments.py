@@ -272,7 +272,8 @@ def segment_cross_attention_pooling(
         reduction.
 
     Source:
-      Notebook 000, ``_pool_output``, with "crop to the valid lengths" taken at its word; a segment is a sequence.
+      Notebook 000 (docs/notebooks), for SimKGC, with its "cut to the real tokens" taken at its word; a segment is a
+        sequence.
 
     >>> x_pooled, y_pooled = segment_cross_attention_pooling([[1.0], [2.0]], [0, 0], [[1.0]], [0], 1)
     >>> x_pooled.round(6), y_pooled

@@ -30,7 +30,10 @@ def test_the_list_can_be_narrowed_to_families_and_words():
     assert names("--family", "masks", "--family", "scores") == [
         row.name for row in variants.BY_NAME.values() if row.family in ("masks", "scores")
     ]
-    assert names("--search", "BAHDANAU") == ["additive_score", "additive_attention"]
+    assert names("--search", "BAHDANAU") == [
+        *("additive_score", "tanh_sum_score"),
+        *("additive_attention", "tanh_sum_attention"),
+    ]
     assert names("--search", "multihead attention-pool", "--family", "pooling") == ["multi_head_attention_pooling"]
     assert names("--search", "luong", "--search", "dot_score") == ["dot_score"]
     nothing = run("list", "--search", "maen-poling")

@@ -60,7 +60,7 @@ def test_the_notebook_drifts_with_padding(shown, length, drift):
     ],
 )
 def test_the_right_tail_is_ranked_first_as_often_as_measured(shown, pooling, first):
-    table = shown[0].partition("right tail")[2]
+    table = shown[0].partition("right answer")[2]
     assert row_of(table, pooling)[1] == first
 
 
@@ -120,7 +120,7 @@ def test_the_picture_shows_every_word_piece_and_what_padding_takes(pairs):
     ]
     for side in ("hr", "tail"):
         assert set(pairs[f"{side}_tokens"][3][pairs[f"{side}_mask"][3]]) <= set(texts)
-    assert {"49 x padding", "61 x padding", "notebook: 62% lost to padding", "62%"} <= set(texts)
+    assert {"49 x padding", "61 x padding", "softmax over all: 62% lost", "62%"} <= set(texts)
 
 
 def test_the_picture_is_written_where_asked(shown):

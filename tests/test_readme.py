@@ -34,7 +34,9 @@ GENERATED = {"variants.md", "bugs.md", "which.md", "verdicts.md"}  # their lines
 SCALE = (ROOT / "docs" / "scale.md").read_text()  # its blocks are JAX's own
 JUDGING = (ROOT / "docs" / "judging.md").read_text()  # its blocks are run one after another
 PAGES = [
-    path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in GENERATED | {"judging.md", "scale.md"}
+    path
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if path.name not in GENERATED | {"judging.md", "scale.md"} and path.parent.name != "notebooks"  # test_notebooks.py
 ]
 RECIPES = re.split(r"^## ", (ROOT / "docs" / "recipes.md").read_text(), flags=re.MULTILINE)[1:]
 SHELL = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]

@@ -37,8 +37,8 @@ BUGS_INTRODUCTION = """
 
 # Mistakes in the notebooks
 
-What the five notebooks that attnpool began with, and the public code behind them, get wrong: the smallest input, their
-number, and the right one with the call that gives it, in `attnpool_ref` and `attnpool_flax` alike. Every row is run by the
+What the [five notebooks](notebooks/README.md) that attnpool began with, and the public code behind them, get wrong: the
+smallest input, their number, and the right one with the call that gives it, in `attnpool_ref` and `attnpool_flax` alike. Every row is run by the
 tests: {number} wrong numbers and {error} errors, and {note} notes, where there is nothing to run. A letter after an id tells
 several demonstrations of one mistake apart. Results are written flat, `np` is NumPy, and what stands in padding is
 arbitrary. [variants.md](variants.md) says what each function computes.

@@ -120,7 +120,7 @@ def measure_sentence_embeddings(pairs):
 
 
 def measure_notebook(pairs, truth, length):
-    """The notebook on pairs padded to a length: medians over the pairs, of the head's side.
+    """The notebook on pairs padded to a length: medians over the pairs, of the questions.
 
     Returns:
       How far its pooled vectors are from the true ones, relative to their norms, and its weight on padding.
@@ -169,7 +169,7 @@ def _concatenated(results):
 
 
 def measure_sharpness(pairs):
-    """How sharp cross pooling's weights are on the head's side, medians over the pairs.
+    """How sharp cross pooling's weights are on the questions, medians over the pairs.
 
     Returns:
       The largest weight, and how many tokens count: the exponential of the weights' entropy.
@@ -180,7 +180,7 @@ def measure_sharpness(pairs):
 
 
 def measure_ranking(pairs):
-    """For each way of pooling the fraction of the pairs whose own tail is nearest of all, by cosine."""
+    """For each way of pooling the fraction of the pairs whose own answer is nearest of all, by cosine."""
     unit = normalized(pairs)
     hr, tail, hr_mask, tail_mask = _arrays(unit)
     mean, attention = attnpool_ref.mean_pooling, attnpool_ref.attention_pooling
@@ -191,7 +191,7 @@ def measure_ranking(pairs):
         return _cosine(head_vectors[:, None], tail_vectors)
 
     def together(pool):
-        """Each head is pooled with each tail; a head without a batch axis is shared by all of them."""
+        """Each question is pooled with each answer; a question without a batch axis is shared by all of them."""
         return np.stack([_cosine(*pool(hr[i], tail, hr_mask[i], tail_mask)) for i in range(len(hr))])
 
     def notebook(x, y, x_mask, y_mask):
@@ -215,7 +215,7 @@ def measure_ranking(pairs):
 
 
 def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
-    """Draws the weights of a few pairs over their word pieces, the notebook's beside ours."""
+    """Draws the weights of a few pairs over their word pieces, the notebook's beside ours, all on one scale."""
     unit = normalized(pairs)
     arrays = [pad_to(length, array[list(pictured)]) for array in _arrays(unit)]
     _, wrong = notebook_cross_pooling(*arrays)
@@ -224,10 +224,13 @@ def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
     tokens = [pairs[key][list(pictured)] for key in ("hr_tokens", "tail_tokens")]
     longest = [max(int(mask[row].sum()) for mask in masks) + 3 for row in range(len(pictured))]
 
+    lost = [np.sum(weights * ~mask, -1).max() for weights, mask in zip(wrong, masks, strict=True)]
+    largest = max(*lost, *(np.max(weights) for weights in (*wrong, *right)))  # the longest bar
+
     figure = plot.new_figure((12, 0.24 * sum(longest) + 1.2))
     figure.suptitle(
         f"Attention weights of cross pooling over L2-normalised tokens, every text padded to {length} positions\n"
-        "The notebook's softmax also counts the padding, whose vectors are 0: that weight is lost. attnpool's does not.",
+        "A softmax that also counts the padding, whose vectors are 0, loses that weight. attnpool's does not.",
         fontsize=12,
     )
     parts = figure.subfigures(len(pictured), 2, squeeze=False, height_ratios=longest, wspace=0.04)
@@ -235,17 +238,18 @@ def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
         for side, part_of_side in enumerate(parts[row]):
             count, words = int(masks[side][row].sum()), tokens[side][row]
             text = pairs[("hr_text", "tail_text")[side]][pair]
-            part_of_side.suptitle(f"{('Head and relation', 'Tail')[side]}: {text}", fontsize=10, fontweight="bold")
+            part_of_side.suptitle(f"{('Question', 'Answer')[side]}: {text}", fontsize=10, fontweight="bold")
             panels = part_of_side.subplots(1, 2, sharex=True, sharey=True)
             for panel, title, weights, colour in zip(
                 panels,
-                ("notebook: {:.0%} lost to padding", "attnpool: all on real tokens"),
+                ("softmax over all: {:.0%} lost", "attnpool: all on real tokens"),
                 (wrong[side][row], right[side][row]),
                 (plot.PADDING, plot.REAL),
                 strict=True,
             ):
                 plot.draw_weights(panel, [*words[:count], *[""] * (length - count)], weights, masks[side][row])
                 panel.set_ylim(longest[row] - 2.4, -0.6)  # bars of one height on both sides
+                panel.set_xlim(0, 1.15 * largest)  # and of one scale in all panels, with room for the last number
                 panel.set_title(title.format(weights[count:].sum()), fontsize=9, color=colour)
     return figure
 
@@ -260,8 +264,8 @@ def run(out):
     screen = console()
     count, width = len(pairs["hr"]), pairs["hr"].shape[-1]
     screen.print(
-        f"{count} pairs of texts, head and relation / tail, as {width}-wide token embeddings of all-MiniLM-L6-v2, "
-        "cast to float32.\n"
+        f"{count} pairs of texts, a question (the beginning of a fact) and its answer, as {width}-wide token embeddings "
+        "of all-MiniLM-L6-v2, cast to float32. The notebook is docs/notebooks, 000.\n"
     )
     _print_agreement(screen, pairs)
     _print_drift(screen, pairs)
@@ -286,7 +290,7 @@ def _print_agreement(screen, pairs):
 
 def _print_drift(screen, pairs):
     table = _table(
-        "Cross pooling of the same pairs, padded further (medians, head's side)",
+        "Cross pooling of the same pairs, padded further (medians, of the questions)",
         "padded to",
         "the notebook is off by",
         "its weight on padding",
@@ -309,7 +313,7 @@ def _print_drift(screen, pairs):
 
 
 def _print_ranking(screen, pairs):
-    table = _table("How often the right tail is the nearest of all", "pooling (of L2-normalised tokens)", "first")
+    table = _table("How often the right answer is the nearest of all", "pooling (of L2-normalised tokens)", "first")
     ranking = measure_ranking(pairs)
     for name, fraction in ranking.items():
         table.add_row(name, f"{fraction:.1%}")

@@ -155,7 +155,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Notebook 001, ``normal_pooling``, as a monoid.
+      Muennighoff 2022 (SGPT), section 3.2, with any weights for its positions; as a monoid.
 
     >>> whole = merge_states(weighted_state([[1.0], [2.0]], [1.0, -1.0]), weighted_state([[5.0]], [2.0]))
     >>> finalize_state(whole)
@@ -226,7 +226,7 @@ def attention_state(
       TypeError: no query.
 
     Source:
-      Notebook 001, ``attention_pooling``, as a monoid.
+      Vaswani et al. 2017, equation 1, with one learned query; the query's norm is of docs/notebooks, 001; as a monoid.
 
     >>> query = [0.0, 1.0]
     >>> whole = merge_states(attention_state([[1.0, 0.0]], None, query), attention_state([[3.0, 0.0]], None, query))

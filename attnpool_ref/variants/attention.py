@@ -39,7 +39,7 @@ ROWS = (
         shapes="query[..., n, d] key[..., m, e] value[..., m, v] kernel[d+e, h] mask?[..., n, m] "
         "lengths?:lengths[..., n] bias?[h] -> [..., n, v]",
         weights="[..., n, m]",
-        source="notebook002",
+        source="bahdanau2015",
         equation="o_i = sum_j w_ij v_j, w_i = softmax_j(sum_h tanh([q_i; k_j] W + b)_h)",
         module="TanhSumAttention",
     ),
@@ -49,7 +49,7 @@ ROWS = (
         shapes="query[..., n, d] state[..., n, e] value[..., m, v] kernel[d+e, m] bias[m] out_kernel[d+v, o] "
         "out_bias[o] mask?[..., m] -> [..., n, o]",
         weights="[..., n, m]",
-        source="notebook002",
+        source="luong2015",
         equation="o_i = [q_i; sum_j w_ij v_j] W_o + b_o, w_i = softmax([q_i; k_i] W + b)",
         module="LocationAttention",
     ),

@@ -41,7 +41,7 @@ ROWS = (
         "weighted_pooling",
         family="pooling",
         shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
-        source="notebook001",
+        source="muennighoff2022",
         equation="o = sum over real l of w_l x_l / sum over real l of w_l",
         layouts=LAYOUTS,
         module="WeightedPool",
@@ -53,7 +53,7 @@ ROWS = (
         "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
         "bias?~[..., L] dropout_multiplier?~[..., L] -> [..., d]",
         weights="[..., L]",
-        source="notebook001",
+        source="vaswani2017",
         equation="o = sum_l w_l x_l, w = normalizer(scale (x_l W_k) . (LN(q) W_q) + bias_l), scale = 1/sqrt(c)",
         layouts=LAYOUTS,
         rules=(

@@ -72,7 +72,7 @@ ROWS = (
         "weighted_state",
         family="streaming",
         shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
-        source="notebook001",
+        source="muennighoff2022",
         equation="sum over real l of w_l x_l, and sum over real l of w_l",
         state="weighted_pooling",
     ),
@@ -81,7 +81,7 @@ ROWS = (
         family="streaming",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
         "query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] bias?~[..., L] -> [..., d]",
-        source="notebook001",
+        source="vaswani2017",
         equation=f"{_ATTENTION}, s = scale (x W_k) . (LN(q) W_q) + bias",
         rules=(
             "q=d if query_kernel",
