@@ -51,8 +51,8 @@ def additive_attention_pooling(
       return_weights: also return the weights.
 
     Returns:
-      [..., v], and with ``return_weights`` the weights [..., L]; of n hops [..., n, v] and [..., n, L]. 0 where nothing
-      is real.
+      [..., v], and with ``return_weights`` the weights [..., L]; of n hops [..., n, v] and
+      [..., n, L]. 0 where nothing is real.
 
     Raises:
       ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation or normaliser, a

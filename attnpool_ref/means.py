@@ -66,7 +66,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
     .. math:: o_c = x_{(j)c} + (i - j) (x_{(j+1)c} - x_{(j)c}), \qquad i = (N - 1) q, \quad j = \lfloor i \rfloor
 
-    with :math:`x_{(0)c} \le x_{(1)c} \le \dots` the real values in order: NumPy's default. The gradient goes to the two
+    with :math:`x_{(0)c} \le x_{(1)c} \le \dots` the real values in order: linear between neighbours. The gradient goes to the two
     values; at ties any of the tied tokens may have it. There is no layout but the dense one: a quantile needs all tokens.
 
     Args:

@@ -114,7 +114,8 @@ def test_every_recipe_has_its_section():
         *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l"),
         *("x-vector", "Attentive statistics", "MHASTP", "Sums and means"),
         *("SGPT", "AllenNLP", "Peters"),
-        *("MAPHead", "timm", "CoCa", "CLIP", "PMA", "PMA", "V-JEPA", "AIM and CAPI", "SimPool, without its power"),
+        *("MAPHead", "timm", "CoCa", "CLIP", "PMA", "PMA", "V-JEPA", "AIM and CAPI"),
+        "SimPool, without its power\n\nSource",
         *("ABMIL and CLAM", "HAN, Lin et al., SAP"),
         *("ColBERT, ColPali, PyLate", "NetVLAD", "NV-Embed"),
     ]

@@ -36,6 +36,8 @@ MARKS = {
     ":segments": "integers: the segment to which each token belongs",
     ":position": "an integer of at least 0",
     ":int": "integers",
+    ":index": "integers that count slots",
+    "[h, n?]": "an axis that a call has in every place that shows it, or in none",
     ":bool": "a boolean array of exactly these axes",
     "->": "the result, or a tuple of results",
 }
@@ -49,6 +51,7 @@ _MARKED = {
     "name?~": "~",
     "name[]": r"\w\??\[\]",
     "a|b": r"\|",
+    "[h, n?]": r"\w\?[,\]]",
 }
 
 
