@@ -66,7 +66,9 @@ class NoisyOrState(NamedTuple):
 
     def merged(self, other):
         """The state of both chunks."""
-        return NoisyOrState(self.probability + other.probability * (1 - self.probability))
+        with np.errstate(invalid="ignore"):  # 0 inf, of what is no probability
+            more = np.where(other.probability == 0, 0, other.probability * (1 - self.probability))
+        return NoisyOrState(self.probability + more)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
@@ -307,7 +309,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
     .. math:: 1 - \prod_{l : k_l} (1 - x_{lc})
 
     Args:
-      x: [..., L, d] probabilities of the chunk.
+      x: [..., L, d] tokens of the chunk, probabilities.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
 
@@ -331,7 +333,8 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     r"""Keeps what the generalised mean of the whole needs of one chunk; the state remembers p.
 
-    .. math:: \Big( t, \; \sum_{l : k_l} e^{p \ln y_l - t}, \; \frac{1}{|p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
+    .. math:: \Big( t, \; \sum_{l : k_l} e^{p \ln y_l - t}, \;
+              \frac{1}{|p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} p \ln y_l, \quad y = \max(x, \epsilon)
 
     States that merge have the same p.
@@ -366,7 +369,8 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     r"""Keeps what the log-mean-exp of the whole needs of one chunk; the state remembers the scale and ``mean``.
 
-    .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \; \frac{1}{|r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
+    .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \;
+              \frac{1}{|r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} r x_l
 
     States that merge have the same scale.
