@@ -30,7 +30,7 @@ def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
     >>> min_pooling(jnp.array([[1.0], [3.0], [-99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
     """
-    return 0 - Dense(-x, mask, implementation, axis_name=axis_name).largest()
+    return Dense(x, mask, implementation, axis_name=axis_name).smallest()
 
 
 @implementation
