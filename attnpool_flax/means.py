@@ -30,7 +30,7 @@ def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
     >>> min_pooling(jnp.array([[1.0], [3.0], [-99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
     """
-    return 0 - Dense(-x, mask, implementation, axis_name=axis_name).largest()
+    return Dense(x, mask, implementation, axis_name=axis_name).smallest()
 
 
 @implementation
@@ -68,7 +68,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), min(k, length))[0], -1, -2)
     least = jnp.expand_dims(_at(ordered, taken.astype(jnp.int32) - 1), -2)
     above, tied = (tokens.kept(found, False) for found in (heights > least, heights == least))
-    share = 1 - jnp.sum(above, -2) / jnp.squeeze(taken, -2)
+    share = 1 - jnp.sum(above, -2).astype(x.dtype) / jnp.squeeze(taken, -2)
     return _known(
         tokens, summed(jnp.where(above, x / taken, 0), -2) + share * largest(jnp.where(tied, x, -jnp.inf), tied, -2)
     )

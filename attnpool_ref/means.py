@@ -66,8 +66,8 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
     .. math:: o_c = x_{(j)c} + (i - j) (x_{(j+1)c} - x_{(j)c}), \qquad i = (N - 1) q, \quad j = \lfloor i \rfloor
 
-    with :math:`x_{(0)c} \le x_{(1)c} \le \dots` the real values in order: linear between neighbours. The gradient goes to the two
-    values; at ties any of the tied tokens may have it. There is no layout but the dense one: a quantile needs all tokens.
+    with :math:`x_{(0)c} \le x_{(1)c} \le \dots` the real values in order. The gradient goes to the two values; at ties any
+    of the tied tokens may have it. There is no layout but the dense one: a quantile needs all tokens.
 
     Args:
       x: [..., L, d] tokens.
@@ -155,7 +155,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
     The gradient :math:`\prod_{j \ne l} (1 - x_{jc})` is finite also where a probability is 1.
 
     Args:
-      x: [..., L, d] probabilities, from 0 to 1, which is not checked.
+      x: [..., L, d] tokens, probabilities from 0 to 1, which is not checked.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
 

@@ -21,7 +21,7 @@ class DenseChannels:
         self.x = tokens.x.astype(tokens.dtype)
         self._real = None if tokens.mask is None else tokens.mask[..., None]
 
-    def kept(self, values, fill=0):
+    def kept(self, values, fill: float = 0):
         """Values [..., L, d] with those of padding replaced."""
         return values if self._real is None else jnp.where(self._real, values, fill)
 
@@ -77,7 +77,7 @@ class PackedChannels:
         self.dtype, self._segments, self._number = tokens.dtype, tokens.segments, tokens.number
         self.x = tokens.x.astype(tokens.dtype)
 
-    def kept(self, values, fill=0):
+    def kept(self, values, fill: float = 0):
         """Values [N, d] with those of padding replaced."""
         return jnp.where(self._segments.real[:, None], values, fill)
 

@@ -259,23 +259,30 @@ class Dense:
 
     def largest(self):
         """[..., d]: the largest real value of each feature, 0 where nothing is real."""
-        state, batch = self._extreme()
+        state, batch = self._extreme(False)
         return self._spread(extreme.finalize(state).astype(self.dtype), batch)
 
-    def extreme_state(self):
-        """The :class:`~extreme.ExtremeState` with the batch axes, in the computing dtype."""
-        state, batch = self._extreme()
+    def smallest(self):
+        """[..., d]: the smallest real value of each feature, 0 where nothing is real."""
+        state, batch = self._extreme(True)
+        return self._spread(0 - extreme.finalize(state).astype(self.dtype), batch)
+
+    def extreme_state(self, least=False):
+        """The :class:`~extreme.ExtremeState` with the batch axes, in the computing dtype; with ``least`` that of -x."""
+        state, batch = self._extreme(least)
         state = state._replace(extreme=state.extreme.astype(self.dtype))
         return extreme.ExtremeState(*(self._spread(part, batch) for part in state))
 
-    def _extreme(self):
+    def _extreme(self, least):
         batch = self._batch()
         x, mask = alike(self.x, self._flat(self.mask, 1, batch))
-        walk = extreme.tiled if self._tiles(x) else self._whole(extreme.plain)
+        walk: Any = extreme.tiled if self._tiles(x) else self._whole(extreme.plain, 2)
         if self.axis_name is None:
-            return walk(x, mask), batch
-        (state,) = over_mesh([walk(lax.stop_gradient(x), mask)], self.axis_name)
-        return state._replace(extreme=extreme.reached(self._flat(x, 2), mask, state, self.axis_name)), batch
+            return walk(x, mask, least), batch
+        (state,) = over_mesh([walk(lax.stop_gradient(x), mask, least)], self.axis_name)
+        return state._replace(
+            extreme=extreme.reached(extreme.signed(self._flat(x, 2), least), mask, state, self.axis_name)
+        ), batch
 
     def real(self):
         """Bool [...]: which examples have any real token; None if all have."""

@@ -133,7 +133,7 @@ def _divisor(scale):
 
 
 def _times(slope, tangent):
-    return jnp.zeros(tangent.shape, tangent.dtype) if isinstance(tangent, SymbolicZero) else slope * tangent
+    return jnp.zeros_like(slope) if isinstance(tangent, SymbolicZero) else slope * tangent
 
 
 def _series(x, coefficient, radius):

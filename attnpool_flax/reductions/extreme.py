@@ -31,9 +31,17 @@ def finalize(state):
     return jnp.where(state.some[:, None], state.extreme, 0)
 
 
-def plain(x, mask):
-    """The state of tokens [..., L, d], B in all or 1, and a mask [B, L] or None, whole; differentiable in every mode."""
-    x = tiles.flat(x)
+def signed(x, least):
+    """Tokens, or what is smallest of them as what is largest: turned where they are read, so that no copy is held."""
+    return -x if least else x
+
+
+def plain(x, mask, least):
+    """The state of tokens [..., L, d], B in all or 1, and a mask [B, L] or None, whole; differentiable in every mode.
+
+    With ``least`` it is that of -x.
+    """
+    x = signed(tiles.flat(x), least)
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     x = jnp.where(real[..., None], x, -jnp.inf)
     top = small(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
@@ -61,20 +69,21 @@ def _reached_jvp(axis_name, primals, tangents):
     return extreme, (slopes / jnp.maximum(count, 1)).astype(extreme.dtype)
 
 
-@jax.custom_vjp
-def tiled(x, mask):
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def tiled(x, mask, least):
     """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
-    return _state(x, mask)
+    return _state(x, mask, least)
 
 
-def _state(x, mask):
+def _state(x, mask, least):
     x = tiles.flat(x)
-    return tiles.walk(_state_tiles, _state_plain, tiles.plan_for(x, mask), x, mask)
+    by_tiles, whole = (functools.partial(function, least=least) for function in (_state_tiles, _state_plain))
+    return tiles.walk(by_tiles, whole, tiles.plan_for(x, mask), x, mask)
 
 
-def _state_plain(x, mask):
+def _state_plain(x, mask, *, least):
     real = jnp.ones((x.shape[0], x.shape[1]), bool) if mask is None else mask
-    return _of(x, real)
+    return _of(signed(x, least), real)
 
 
 def _of(x, real):
@@ -85,11 +94,11 @@ def _of(x, real):
     return ExtremeState(top, count, jnp.any(real, 1))
 
 
-def _state_tiles(x, mask, *, plan):
+def _state_tiles(x, mask, *, plan, least):
     def of_tile(trip, plan):
         keep = jnp.broadcast_to(tiles.new(plan, trip), (plan.rows, plan.taken))
         keep = keep if mask is None else keep & tiles.cut(mask, plan, trip)
-        return (), _of(tiles.cut(x, plan, trip), keep)
+        return (), _of(signed(tiles.cut(x, plan, trip), least), keep)
 
     def part(trip):
         return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
@@ -101,20 +110,20 @@ def _state_tiles(x, mask, *, plan):
     return ExtremeState(top, count, jnp.any(some, 1))
 
 
-def _keep(x, mask):
-    state = _state(x, mask)
+def _keep(x, mask, least):
+    state = _state(x, mask, least)
     return state, (x, mask, state)
 
 
-def _backward(kept, cotangents):
+def _backward(least, kept, cotangents):
     x, mask, state = kept
     shape, x = x.shape, tiles.flat(x)
     of_top = cotangents.extreme  # the others are integers
     share = of_top / jnp.maximum(state.count, 1).astype(of_top.dtype)
-    reaches = x == state.extreme[:, None]
+    reaches = signed(x, least) == state.extreme[:, None]
     if mask is not None:
         reaches = reaches & mask[..., None]
-    of_x = jnp.where(reaches, share[:, None], 0)
+    of_x = jnp.where(reaches, signed(share, least)[:, None], 0)
     if x.shape[0] == 1:
         of_x = jnp.sum(of_x, 0, keepdims=True)
     return jnp.reshape(of_x.astype(x.dtype), shape), None

@@ -136,8 +136,15 @@ class Packed:
 
     def largest(self):
         """[S, d]: the largest real value of each feature, 0 where nothing is real."""
-        walk = walks.tiled_largest if self._tiles() else walks.plain_largest
-        top = walk(self.x, self.segments).astype(self.dtype)[: self.number]
+        return self._extreme(False)
+
+    def smallest(self):
+        """[S, d]: the smallest real value of each feature, 0 where nothing is real."""
+        return 0 - self._extreme(True)
+
+    def _extreme(self, least):
+        walk: Any = walks.tiled_largest if self._tiles() else walks.plain_largest
+        top = walk(self.x, self.segments, least).astype(self.dtype)[: self.number]
         return jnp.where(self.real()[:, None], top, 0)
 
     def first(self):

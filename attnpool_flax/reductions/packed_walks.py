@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.reductions import tiles
+from attnpool_flax.reductions.extreme import signed
 from attnpool_flax.reductions.segments import at
 from attnpool_flax.reductions.softmax import SoftmaxState, exponential
 from attnpool_flax.reductions.sums import computing
@@ -324,31 +325,35 @@ def _slopes_by_tiles(
 # The largest
 
 
-@jax.custom_jvp
-def plain_largest(x, segments):
-    """[count, d]: the largest values of each segment, -inf where nothing is real; ties share the gradient."""
-    return segments.largest(jnp.where(segments.real[:, None], x, -jnp.inf))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def plain_largest(x, segments, least):
+    """[count, d]: the largest values of each segment, -inf where nothing is real; ties share the gradient.
+
+    With ``least`` they are those of -x.
+    """
+    return segments.largest(jnp.where(segments.real[:, None], signed(x, least), -jnp.inf))
 
 
 @plain_largest.defjvp
-def _plain_largest_jvp(primals, tangents):
+def _plain_largest_jvp(least, primals, tangents):
     x, segments = primals
-    top = plain_largest(x, segments)
-    reaches = (x == segments.each(top)) & segments.real[:, None]
+    top = plain_largest(x, segments, least)
+    reaches = (signed(x, least) == segments.each(top)) & segments.real[:, None]
     count = jnp.maximum(segments.total(reaches.astype(jnp.int32)), 1).astype(computing(x.dtype))
-    moved = jnp.where(reaches, tangents[0].astype(count.dtype), 0)
+    moved = jnp.where(reaches, signed(tangents[0].astype(count.dtype), least), 0)
     return top, (segments.total(moved) / count).astype(top.dtype)
 
 
-@jax.custom_vjp
-def tiled_largest(x, segments):
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def tiled_largest(x, segments, least):
     """As :func:`plain_largest`."""
-    return tiles.walk(_largest_by_tiles, plain_largest, strip_for(x), x, segments)
+    by_tiles, whole = functools.partial(_largest_by_tiles, least=least), functools.partial(plain_largest, least=least)
+    return tiles.walk(by_tiles, whole, strip_for(x), x, segments)
 
 
-def _largest_by_tiles(x, segments, *, plan):
+def _largest_by_tiles(x, segments, *, plan, least):
     def part(top, trip):
-        tokens = jnp.where(plan.cut(segments.real, trip)[:, None], plan.cut(x, trip), -jnp.inf)
+        tokens = jnp.where(plan.cut(segments.real, trip)[:, None], signed(plan.cut(x, trip), least), -jnp.inf)
         index = plan.cut(segments.ids, trip)
         return top.at[index].max(tokens, indices_are_sorted=segments.ordered, mode="promise_in_bounds"), None
 
@@ -356,17 +361,18 @@ def _largest_by_tiles(x, segments, *, plan):
     return lax.scan(part, lowest, jnp.arange(plan.trips))[0]
 
 
-def _keep_largest(x, segments):
-    top = tiled_largest(x, segments)
+def _keep_largest(x, segments, least):
+    top = tiled_largest(x, segments, least)
     return top, (x, segments, top)
 
 
-def _slopes_of_largest(kept, of_top):
+def _slopes_of_largest(least, kept, of_top):
     x, segments, top = kept
+    top = signed(top, least)  # what stands in x
     count = tiles.walk(_count_by_tiles, _count_plain, strip_for(x), x, segments, top)
     share = of_top.astype(computing(x.dtype)) / jnp.maximum(count, 1).astype(computing(x.dtype))
     reaches = (x == segments.each(top)) & segments.real[:, None]
-    return jnp.where(reaches, segments.each(share), 0).astype(x.dtype), None
+    return jnp.where(reaches, segments.each(signed(share, least)), 0).astype(x.dtype), None
 
 
 def _count_plain(x, segments, top):

@@ -25,7 +25,7 @@ def segment_min_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_
     Array([[1.],
            [5.]], dtype=float32)
     """
-    return 0 - Packed(-x, segment_ids, num_segments, mask, indices_are_sorted, implementation).largest()
+    return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).smallest()
 
 
 @implementation(as_they_come=("x",))

@@ -308,7 +308,7 @@ def min_state(x, mask=None, *, lengths=None, implementation=None):
     >>> finalize_state(whole)
     Array([1.], dtype=float32)
     """
-    top, count, real = Dense(-x, mask, implementation, recompute=True).extreme_state()
+    top, count, real = Dense(x, mask, implementation, recompute=True).extreme_state(least=True)
     return MinState(-top, count, real)
 
 
@@ -333,7 +333,8 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     """
     tokens = _channels(x, mask)
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
-    return PowerMeanState(extreme, *_with_rests(sums.total, sums.slack), zeros, *_counted(sums, tokens.across(p)[0]))
+    count, p = _counted(sums, tokens.across(p)[0])
+    return PowerMeanState(extreme, *_with_rests(sums), zeros, count, p)
 
 
 @implementation(as_they_come=("x",))
@@ -346,8 +347,8 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     """
     tokens = _channels(x, mask)
     extreme, sums = logsumexp_sums(tokens, scale)
-    rests = _with_rests(sums.total, sums.slack)
-    return LogsumexpState(extreme, *rests, *_counted(sums, tokens.across(scale)[0]), mean)
+    count, scale = _counted(sums, tokens.across(scale)[0])
+    return LogsumexpState(extreme, *_with_rests(sums), count, scale, mean)
 
 
 @implementation(as_they_come=("x",))
@@ -360,15 +361,20 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     """
     tokens = _channels(x, mask)
     extreme, total, excess, _ = softmax_sums(tokens, scale)
-    return SoftmaxState(extreme, *_with_rests(total, excess), jnp.broadcast_to(tokens.across(scale)[0], total.shape))
+    nothing = jnp.zeros_like(total)
+    return SoftmaxState(
+        extreme, total, nothing, excess, nothing, jnp.broadcast_to(tokens.across(scale)[0], total.shape)
+    )
 
 
 def _channels(x, mask):
     return DenseChannels(Dense(x, mask, None))
 
 
-def _with_rests(*sums):
-    return [part for whole in sums for part in (whole, jnp.zeros_like(whole))]
+def _with_rests(sums):
+    """(total, its rest, slack, its rest)."""
+    nothing = jnp.zeros_like(sums.total)
+    return sums.total, nothing, sums.slack, nothing
 
 
 def _counted(sums, scale):

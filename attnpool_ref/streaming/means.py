@@ -66,7 +66,9 @@ class NoisyOrState(NamedTuple):
 
     def merged(self, other):
         """The state of both chunks."""
-        return NoisyOrState(self.probability + other.probability * (1 - self.probability))
+        with np.errstate(invalid="ignore"):  # 0 inf, of what is no probability
+            more = np.where(other.probability == 0, 0, other.probability * (1 - self.probability))
+        return NoisyOrState(self.probability + more)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
@@ -307,7 +309,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
     .. math:: 1 - \prod_{l : k_l} (1 - x_{lc})
 
     Args:
-      x: [..., L, d] probabilities of the chunk.
+      x: [..., L, d] tokens of the chunk, probabilities.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
 
