@@ -108,7 +108,7 @@ def test_a_recipe_stands_beside_its_source_and_calls_what_it_imports(recipe):
 
 
 def test_every_recipe_has_its_section():
-    first_words = [recipe.split(":")[0] for recipe in RECIPES]
+    first_words = [re.split(":|\n", recipe)[0] for recipe in RECIPES]
     assert first_words == [
         *("DVQA", "CTM", "MIAN", "MIAN", "NeurJudge"),
         *("Wang", "LEMM-like", "SimKGC", "The Transformer", "d2l"),

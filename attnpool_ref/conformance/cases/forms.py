@@ -48,7 +48,7 @@ def _form(main, key, form):
     last, lead = value.ndim - 1, value.ndim - len(own)
     if form == 0:  # [n, m] or [L]
         return value[_telling(value, lead, 0)], own
-    if form == 1:  # [B, 1, m] or [B, 1]
+    if form == 1 and own:  # [B, 1, m] or [B, 1]; of packed tokens [N] there is no such form
         place = last if len(own) == 1 else last - 1
         small = np.any(value, place, keepdims=True) if value.dtype == bool else np.take(value, [0], place)
         return small, tuple(ONE if i == place - value.ndim + len(axes) else a for i, a in enumerate(axes))

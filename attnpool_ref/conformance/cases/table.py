@@ -96,7 +96,12 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
                 yield values.repeated(main), "exact"
             if (case := values.tied(main)) is not None:
                 yield case, "tied"
-        named = "scores" in row.arguments and "=" in title and not any(map(callable, options.values()))
+        named = (
+            "scores" in row.arguments
+            and "=" in title
+            and not title.startswith("axis=")
+            and not any(map(callable, options.values()))
+        )
         if title in ("smallest", "fullest") or named:  # each way to normalise meets extreme scores
             yield from ((case, "extreme") for case in values.extremes(main))
         if title == fullest and main.given("data"):

@@ -399,15 +399,16 @@ def attention_by_loops(query, key, value, mask=None, *, scale=None):
 
 @right("weighted_pooling", "np.average of what is real")
 def weighted_by_average(x, weights=None, mask=None):
-    if weights is not None and weights.ndim > x.ndim - 1:
-        x = np.broadcast_to(x, (*weights.shape[:-1], *x.shape))
     keep = keep_of(x, mask)
-    weights = np.broadcast_to(1.0 if weights is None else weights, keep.shape)
+    if weights is None or weights.ndim < x.ndim:
+        weights = np.broadcast_to(1.0 if weights is None else weights, keep.shape)[..., None]
+    weights = np.broadcast_to(weights, x.shape)
     out = np.zeros((*x.shape[:-2], x.shape[-1]))
-    for index in np.ndindex(*x.shape[:-2]):
-        real = keep[index]
-        if real.any() and np.sum(weights[index][real]) != 0:
-            out[index] = np.average(x[index][real], 0, weights[index][real])
+    for *index, channel in np.ndindex(*x.shape[:-2], x.shape[-1]):
+        real = keep[*index]
+        own = weights[*index, real, channel]
+        if real.any() and np.sum(own) != 0:
+            out[*index, channel] = np.average(x[*index, real, channel], 0, own)
     return out
 
 

@@ -77,7 +77,7 @@ class Kind:
 
     def rows(self):
         """The rows that it fits, those with the fewest arguments first."""
-        fitting = [row for row in variants.VARIANTS if row.name != "lengths_to_mask" and self.applies(row)]
+        fitting = [row for row in variants.VARIANTS if row.family != "masks" and self.applies(row)]
         return [row.name for row in sorted(fitting, key=lambda row: len(row.arguments) + 9 * (row.family == "pairs"))]
 
     def candidate(self, name):
