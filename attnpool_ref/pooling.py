@@ -172,14 +172,14 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # the sum may overflow
     total = np.sum(weights, -2, keepdims=True)
     weights = np.where(total == 0, 0, weights / np.where(total == 0, 1, total))
-    return np.sum(weights * np.where(mask[..., None], x, 0), -2)
+    return _average(weights, x, mask)
 
 
 def _average(weights, x, mask):
-    """Sum of the tokens under weights [..., L] that already know the mask."""
+    """Sum of the tokens under weights [..., L, 1] or [..., L, d] that already know the mask."""
 
     def share(x, weights, mask):
-        return weights[..., None] * np.where(mask[..., None], x, 0)
+        return weights * np.where(mask[..., None], x, 0)
 
     return over_tokens(np.sum, share, x, weights, mask)
 
@@ -251,7 +251,7 @@ def attention_pooling(
         scores = scores + np.where(mask, bias, 0)
     weights = normalize(scores, mask, normalizer)
     applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
-    pooled = _average(applied, x, mask)
+    pooled = _average(applied[..., None], x, mask)
     return (pooled, weights) if return_weights else pooled
 
 

@@ -48,6 +48,7 @@ def strict():
         yield
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("row", "case"), ALL, **ids)
 def test_forward_and_gradient_are_strict(row, case):
     arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))

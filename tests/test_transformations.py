@@ -99,6 +99,7 @@ def test_jit_gives_what_the_oracle_gives(example):
     assert_agree(example.case, example.computed[0], example.result)
 
 
+@pytest.mark.thorough
 def test_scan_of_vmap_of_the_gradient_of_remat_gives_what_jit_gives(example):
     one = (1,) if "B" in example.case.sizes else ()  # such a function takes no example without its axis
     split = {k: v for k, v in example.arrays.items() if k in example.split or not example.has_batch}

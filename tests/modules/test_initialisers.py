@@ -42,7 +42,7 @@ def test_an_initialiser_sees_the_fan_in_first_and_its_values_stand_where_they_be
 
     initial = kind.initial(case, **drawn_by(counting, getattr(attnpool_flax, case.module)))
     ranks = {key: value.ndim for key, value in initial.items()}
-    drawn = [p for p in OWNERS[case.module].parameters if p.name in case.fans]
+    drawn = [shaped for p in OWNERS[case.module].parameters if p.name in case.fans for shaped in ways_of(p)]
     drawn = [p for p in drawn if ranks[p.name] in (len(p.axes), len([a for a in p.axes if a[-1] != "?"]))]
     assert {p.name for p in drawn} == set(case.fans)
     for parameter in drawn:
@@ -53,6 +53,13 @@ def test_an_initialiser_sees_the_fan_in_first_and_its_values_stand_where_they_be
         out = [i for i in range(len(axes)) if i not in parameter.contracted(axes)]
         columns = np.moveaxis(value, out, range(-len(out), 0)).reshape(fan, -1)
         np.testing.assert_array_equal(columns, np.arange(value.size).reshape(fan, -1))
+
+
+def ways_of(parameter):
+    """The parameter with each of the axes that it may have."""
+    if parameter.instead is None:
+        return [parameter]
+    return [parameter.settled({parameter.instead[0]: there}) for there in (False, True)]
 
 
 @pytest.mark.parametrize("kind", [NNX, Linen], ids=["nnx", "linen"])
