@@ -148,8 +148,8 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
       lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
 
     Returns:
-      A ``WeightedState``, of weights for each channel a ``ChannelState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
-      [..., d].
+      A ``WeightedState``, of weights for each channel a ``ChannelState``: :func:`merge_states` merges it with those of
+      other chunks, :func:`finalize_state` gives [..., d].
 
     Raises:
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
