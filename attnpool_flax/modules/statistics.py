@@ -35,7 +35,7 @@ class AttentiveStatisticsPool(nnx.Module):
       bias_init: initialiser of the bias.
       rngs: "params" for the parameters.
 
-    >>> pool = AttentiveStatisticsPool(4, 8, rngs=nnx.Rngs(0))
+    >>> pool = AttentiveStatisticsPool(4, hidden_features=8, rngs=nnx.Rngs(0))
     >>> pool(jnp.ones((2, 3, 4))).shape
     (2, 8)
     """

@@ -148,7 +148,10 @@ def is_wrong_beyond_64(call):
     return off(call.right(), any(64 < max(a.shape, default=0) <= 500 for a in call.arrays("data")))
 
 
-@KINDS.of("wrong for odd widths", lambda row: has_tokens(row) and row.name not in ("field_attention_pooling", "attention_penalty"))
+@KINDS.of(
+    "wrong for odd widths",
+    lambda row: has_tokens(row) and row.name not in ("field_attention_pooling", "attention_penalty"),
+)
 def is_wrong_for_odd_widths(call):
     width = call.arrays("data")[0].shape[-1]
     return off(call.right(), width % 2 and width > 9)
