@@ -6,4 +6,4 @@ from pathlib import Path
 from optional import collecting
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-pytest_collect_file = collecting("examples", ("dask", "distributed", "pyarrow", "psutil"))
+pytest_collect_file = collecting("examples", ("dask", "distributed", "pyarrow", "psutil", "sklearn"))

@@ -1,5 +1,7 @@
 """The examples, small: what they compute is the oracle's, and what they promise holds."""
 
+import learn_bags
+import learn_signals
 import numpy as np
 import pool_corpus
 import pool_memmap
@@ -47,3 +49,20 @@ def test_a_sequence_over_a_mesh_is_pooled_as_one_device_pools_it(capsys):
     off = pool_mesh.main(["--tokens", "4000"])
     assert max(off) <= rounded(np.ones(1), pool_mesh.WIDTH)
     assert "4,000 tokens of 64 over" in capsys.readouterr().out
+
+
+def test_attention_finds_the_nine_that_no_label_names(tmp_path, capsys):
+    out = tmp_path / "bags.png"
+    found = learn_bags.main(["--seeds", "1", "--steps", "100", "--bags", "300", "--out", str(out)])
+    assert found["gated"][0] > found["mean"][0]
+    assert found["gated"][2] > 0.5  # one digit in ten is a 9
+    assert out.stat().st_size > 10_000
+    assert "largest weight on a 9" in capsys.readouterr().out
+
+
+def test_statistics_tell_speakers_whose_means_are_the_same(tmp_path, capsys):
+    out = tmp_path / "signals.png"
+    right = learn_signals.main(["--seeds", "1", "--steps", "100", "--signals", "300", "--out", str(out)])
+    assert right["attentive statistics"] > right["mean"]
+    assert out.stat().st_size > 10_000
+    assert "weight on frames of speech" in capsys.readouterr().out
