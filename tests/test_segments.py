@@ -173,7 +173,11 @@ def test_programs_hold_no_copy_of_the_tokens_and_no_matrix_of_segments(row):
     call = Call(row, "smallest", "tiles", sizes=LARGE)
     tokens = sum(map(size, call.tokens.values()))
     held = [compiled(f, call.arrays).memory_analysis().temp_size_in_bytes for f in (call.forward, call.step)]
-    assert max(held) < 0.35 * tokens, [each / tokens for each in held]
+    sizes = call.case.sizes
+    hidden = (
+        3 * 4 * sizes["N"] * sizes["h"] if "h" in sizes else 0
+    )  # a layer of each token's, its slope, and what both come from
+    assert max(held) < 0.35 * tokens + hidden, [each / tokens for each in held]
 
 
 # --------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,9 @@ NARROW_SIZES = {"L": 24, "T": 16, "d": 20, "e": 12, "q": 20, "n": 2}
 # over those of the tokens; and how often the tokens are walked in tiles. Forward, then step.
 PINNED = {
     ("tiles", "float32", "mean_pooling", "smallest"): ((0.07, 0.21, 1), (0.01, 1.21, 1)),
+    ("tiles", "float32", "sum_pooling", "smallest"): ((0.07, 0.21, 1), (0.01, 1.21, 1)),
     ("tiles", "float32", "max_pooling", "smallest"): ((0.07, 0.20, 1), (0.01, 2.40, 1)),
+    ("tiles", "float32", "min_pooling", "smallest"): ((0.07, 0.20, 1), (0.01, 2.40, 1)),
     ("tiles", "float32", "weighted_pooling", "smallest"): ((0.07, 0.21, 1), (0.01, 1.21, 1)),
     ("tiles", "float32", "weighted_pooling", "fullest"): ((0.07, 0.23, 1), (0.08, 1.46, 2)),
     ("tiles", "float32", "attention_pooling", "smallest"): ((0.07, 0.47, 2), (0.02, 1.78, 3)),
@@ -41,7 +43,9 @@ PINNED = {
     ("tiles", "float32", "cross_attention_pooling", "smallest"): ((0.07, 0.32, 1), (0.03, 1.65, 2)),
     ("tiles", "float32", "cross_attention_pooling", "fullest"): ((0.05, 0.48, 2), (0.03, 1.82, 3)),
     ("einsum", "float32", "mean_pooling", "smallest"): ((1.01, 3.02, 0), (0.01, 4.02, 0)),
+    ("einsum", "float32", "sum_pooling", "smallest"): ((1.01, 3.02, 0), (0.01, 4.02, 0)),
     ("einsum", "float32", "max_pooling", "smallest"): ((1.01, 3.01, 0), (0.04, 8.09, 0)),
+    ("einsum", "float32", "min_pooling", "smallest"): ((1.01, 3.01, 0), (0.04, 8.09, 0)),
     ("einsum", "float32", "weighted_pooling", "smallest"): ((1.01, 3.02, 0), (0.01, 4.02, 0)),
     ("einsum", "float32", "attention_pooling", "smallest"): ((1.01, 5.07, 0), (0.02, 8.13, 0)),
     ("einsum", "float32", "multi_head_attention_pooling", "smallest"): ((2.02, 6.2, 0), (2.02, 11.49, 0)),
@@ -49,7 +53,9 @@ PINNED = {
     ("einsum", "float32", "set2set_pooling", "smallest"): ((2.01, 8.56, 0), (1.04, 14.62, 0)),
     ("einsum", "float32", "cross_attention_pooling", "smallest"): ((1.02, 5.08, 0), (0.02, 8.16, 0)),
     ("tiles", "bfloat16", "mean_pooling", "smallest"): ((0.13, 0.35, 1), (0.01, 1.37, 1)),
+    ("tiles", "bfloat16", "sum_pooling", "smallest"): ((0.13, 0.35, 1), (0.01, 1.37, 1)),
     ("tiles", "bfloat16", "max_pooling", "smallest"): ((0.07, 0.20, 1), (0.01, 2.54, 1)),
+    ("tiles", "bfloat16", "min_pooling", "smallest"): ((0.07, 0.20, 1), (0.01, 2.54, 1)),
     ("tiles", "bfloat16", "weighted_pooling", "smallest"): ((0.13, 0.35, 1), (0.01, 1.37, 1)),
     ("tiles", "bfloat16", "attention_pooling", "smallest"): ((0.14, 0.80, 2), (0.04, 2.36, 3)),
     # several queries: the gradient of x is a product, which is rounded after it was written in float32
@@ -220,7 +226,7 @@ for row in WALKERS:
     for platform in ("cpu", "cuda", "tpu"):
         programs = [jax.export.export(jax.jit(f), platforms=[platform]) for f in (call.forward, call.step)]
         loops[platform] = [program(call.arrays).mlir_module().count("stablehlo.while") for program in programs]
-    found[row.name] = [chosen_implementation(row.name, **call.arrays), loops]
+    found[row.name] = [chosen_implementation(row.name, **call.arrays, **call.options), loops]
 print(json.dumps(found))
 """
 
