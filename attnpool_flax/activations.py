@@ -23,3 +23,7 @@ def geglu(x):
     """[..., 2f] to [..., f]: the first half times the :func:`gelu` of the second."""
     value, gate = jnp.split(x, 2, -1)
     return value * gelu(gate)
+
+
+OF_SCORES = {"tanh": jnp.tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
+"""Of the hidden layer that scores are made of, by their names."""

@@ -1,18 +1,11 @@
 """Statistics pooling. Twin of :mod:`attnpool_ref.statistics`: one algebra for dense, packed and split tokens."""
 
-import jax
 import jax.numpy as jnp
 
+from attnpool_flax.activations import OF_SCORES, relu
 from attnpool_flax.implementation import implementation
 from attnpool_flax.reductions import DenseColumns, exponentials, moments
 from attnpool_flax.reductions.moments import mean_and_deviation
-
-ACTIVATIONS = {
-    "tanh": jnp.tanh,
-    "relu": jax.nn.relu,
-    "gelu": lambda z: jax.nn.gelu(z, approximate=False),
-    "identity": lambda z: z,
-}
 
 
 @implementation(as_they_come=("x",))
@@ -106,9 +99,9 @@ def scores_of(columns, network, beside, precision):
     if bias is not None:
         hidden = hidden + _lifted(bias, hidden)
     if norm_scale is not None:
-        hidden = jax.nn.relu(hidden) * _lifted(norm_scale, hidden)
+        hidden = relu(hidden) * _lifted(norm_scale, hidden)
         hidden = hidden if norm_bias is None else hidden + _lifted(norm_bias, hidden)
-    hidden = ACTIVATIONS[activation](hidden)
+    hidden = OF_SCORES[activation](hidden)
     out_kernel = out_kernel if out_kernel.ndim == 2 else out_kernel[:, None]
     return jnp.einsum("...h,hd->...d", hidden, out_kernel, precision=precision)
 

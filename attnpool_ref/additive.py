@@ -2,11 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.activations import gelu, relu
+from attnpool_ref.activations import OF_SCORES
 from attnpool_ref.definition import definition
 from attnpool_ref.normalizers import normalize
-
-ACTIVATIONS = {"tanh": np.tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
 
 
 @definition
@@ -77,7 +75,7 @@ def additive_attention_pooling(
 
 def additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
     """The scores [..., n, L] of clean tokens; n is 1 for an ``out_kernel`` [h]."""
-    hidden = ACTIVATIONS[activation](x @ kernel + (0 if bias is None else bias))
+    hidden = OF_SCORES[activation](x @ kernel + (0 if bias is None else bias))
     if gate_kernel is not None:
         hidden = hidden * _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
     scores = hidden @ np.reshape(out_kernel, (len(out_kernel), -1)) + (0 if out_bias is None else out_bias)

@@ -1,21 +1,11 @@
 """Statistics pooling: the mean and the spread of the tokens, under weights that are given or learned."""
 
-import math
-
 import numpy as np
 
+from attnpool_ref.activations import OF_SCORES
 from attnpool_ref.definition import definition
 from attnpool_ref.normalizers import masked_softmax
 from attnpool_ref.rounding import power_of_two
-
-_erf = np.vectorize(math.erf, otypes=[np.float64])
-
-ACTIVATIONS = {
-    "tanh": np.tanh,
-    "relu": lambda z: np.maximum(z, 0),
-    "gelu": lambda z: z * (1 + _erf(z / math.sqrt(2))) / 2,
-    "identity": lambda z: z,
-}
 
 
 @definition
@@ -159,7 +149,7 @@ def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kerne
     hidden = tokens @ kernel + (0 if bias is None else bias)
     if norm_scale is not None:
         hidden = norm_scale * np.maximum(hidden, 0) + (0 if norm_bias is None else norm_bias)
-    return ACTIVATIONS[activation](hidden) @ out_kernel
+    return OF_SCORES[activation](hidden) @ out_kernel
 
 
 def _moments(x, mask, weights, ddof, epsilon):

@@ -12,17 +12,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.activations import gelu, relu
+from attnpool_flax.activations import OF_SCORES
 from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.implementations import varies, varying
 from attnpool_flax.reductions.packed_walks import Strip
 
 TOKENS = 256
 """Tokens of a tile: enough for a fast product, and few enough that most padding lies in tiles of its own."""
-
-
-ACTIVATIONS = {"tanh": jnp.tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
-"""By the names that the options have."""
 
 
 def strip_for(x):
@@ -42,7 +38,7 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
       kernel: [d, h] in the computing dtype; with a gate [d, 2h], the gate's behind.
       bias: [h] or [2h], or None.
       out_kernel: [h, n].
-      activation: a key of ACTIVATIONS.
+      activation: a key of OF_SCORES.
       precision: of the products.
 
     Returns:
@@ -65,8 +61,8 @@ def activated(layer, out_kernel, activation):
     """The units [..., h]: twice as wide a layer has the gate behind."""
     units = out_kernel.shape[0]
     if layer.shape[-1] == units:
-        return ACTIVATIONS[activation](layer)
-    return ACTIVATIONS[activation](layer[..., :units]) * jax.nn.sigmoid(layer[..., units:])
+        return OF_SCORES[activation](layer)
+    return OF_SCORES[activation](layer[..., :units]) * jax.nn.sigmoid(layer[..., units:])
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(5, 6, 7))

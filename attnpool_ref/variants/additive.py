@@ -1,8 +1,6 @@
 """The table's rows: pooling whose scores are a perceptron of each token by itself."""
 
-from attnpool_ref.variants.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
-
-ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
+from attnpool_ref.variants.row import ABSOLUTE, ACTIVATIONS, LAYOUTS, NORMALIZERS, Variant
 
 ROWS = (
     Variant(

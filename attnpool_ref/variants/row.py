@@ -5,6 +5,9 @@ from typing import Any
 
 from attnpool_ref import language
 
+ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
+"""Of the hidden layer that scores are made of."""
+
 LAYOUTS = ("segments", "states", "mesh")
 """All layouts: packed tokens, chunks, and sequences that are split over the devices of a mesh."""
 

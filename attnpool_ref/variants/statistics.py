@@ -1,12 +1,10 @@
 """The table's rows: the spread of the tokens, and attentive statistics."""
 
-from attnpool_ref.variants.row import LAYOUTS, Variant
+from attnpool_ref.variants.row import ACTIVATIONS, LAYOUTS, Variant
 
 _TOKENS = "x[..., L, d] mask?[..., L] lengths?:lengths[...]"
 _WEIGHTED = f"{_TOKENS} weights?[..., L]|[..., L, d] ddof[] epsilon[]"
 _STD = "sigma^2 = sum_l w_l (x_l - mu)^2 / (W - ddof W2 / W), W = sum w, W2 = sum w^2"
-
-ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
 
 ROWS = (
     Variant(

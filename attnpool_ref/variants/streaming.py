@@ -1,9 +1,8 @@
 """The table's rows: the states of chunks."""
 
 from attnpool_ref.variants import means
-from attnpool_ref.variants.additive import ACTIVATIONS
 from attnpool_ref.variants.readouts import LATENT
-from attnpool_ref.variants.row import Variant
+from attnpool_ref.variants.row import ACTIVATIONS, Variant
 
 _ATTENTION = "sum = sum over real l of exp(s_l - top) x_l, total = sum over real l of exp(s_l - top), top = max s"
 
