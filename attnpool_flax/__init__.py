@@ -11,6 +11,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"attnpool_flax: {name} is not installed; pip install 'attnpool[flax]'", name=name
     ) from None
+from attnpool_flax.formats import load, save
 from attnpool_flax.implementation import chosen_implementation
 from attnpool_flax.masks import pad
 from attnpool_flax.modules import (
@@ -95,6 +96,8 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "FieldAttentionPool",
     "LabelAttention",
     "linen",
+    "load",
+    "save",
     "pad",
     "pack",
     "unpack",

@@ -8,6 +8,8 @@ from jax import Array
 from jax.lax import PrecisionLike
 
 from attnpool_flax import linen as linen
+from attnpool_flax.formats import load as load
+from attnpool_flax.formats import save as save
 from attnpool_flax.modules.additive import AdditiveAttentionPool as AdditiveAttentionPool
 from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttention
 from attnpool_flax.modules.attention import LocationAttention as LocationAttention
@@ -240,6 +242,8 @@ __all__ = [
     "FieldAttentionPool",
     "LabelAttention",
     "linen",
+    "load",
+    "save",
     "pad",
     "pack",
     "unpack",

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from attnpool_ref import formats as formats
 from attnpool_ref.states import AdditiveAttentionState as AdditiveAttentionState
 from attnpool_ref.states import AttentionState as AttentionState
 from attnpool_ref.states import FirstState as FirstState
@@ -165,6 +166,7 @@ __all__ = [
     "attentive_statistics_state",
     "merge_states",
     "finalize_state",
+    "formats",
     "pad",
     "pack",
     "unpack",

@@ -33,12 +33,13 @@ def public_functions(package):
 
 @every_package
 def test_the_functions_of_all_have_the_order_of_the_table(package):
-    own = [*OWN, *(["chosen_implementation"] if package is attnpool_flax else [])]
-    assert public_functions(package) == NAMES + own
+    own = ["load", "save", *OWN[2:], "chosen_implementation"]
+    assert public_functions(package) == NAMES + (OWN[:2] + own if package is attnpool_flax else OWN)
 
 
 def test_what_is_no_row_and_no_class_comes_last():
-    assert attnpool_flax.__all__[-5:] == ["linen", "pad", "pack", "unpack", "chosen_implementation"]
+    assert attnpool_ref.__all__[-4:] == ["formats", "pad", "pack", "unpack"]
+    assert attnpool_flax.__all__[-7:] == ["linen", "load", "save", "pad", "pack", "unpack", "chosen_implementation"]
 
 
 @every_package

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from attnpool_flax import formats
 from attnpool_ref import variants
 from attnpool_ref.language import OrFunction
 
@@ -81,13 +82,15 @@ def stub(package):
 
 
 def _reexports(namespace):
-    """Imports of what the namespace offers besides functions: classes and submodules."""
+    """Imports of what the namespace offers besides rows: classes, submodules, functions with types of their own."""
     for name in namespace.__all__:
         value = getattr(namespace, name)
         if inspect.isclass(value):
             yield f"from {value.__module__} import {name} as {name}"
         elif inspect.ismodule(value):
             yield f"from {namespace.__name__} import {name} as {name}"
+        elif value is vars(formats).get(name):  # has its types with it
+            yield f"from {formats.__name__} import {name} as {name}"
 
 
 def _states(package):

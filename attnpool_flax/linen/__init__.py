@@ -5,6 +5,7 @@ Sizes that stand in the data are read off those of the first call, as Linen does
 
 from attnpool_flax.linen.additive import AdditiveAttentionPool
 from attnpool_flax.linen.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
+from attnpool_flax.linen.formats import load, save
 from attnpool_flax.linen.heads import AttentionalPooler, AttentionPool2d, MAPHead
 from attnpool_flax.linen.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
 from attnpool_flax.linen.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
@@ -56,4 +57,6 @@ __all__ = [  # in the order of the table
     "RelationVector",
     "FieldAttentionPool",
     "LabelAttention",
+    "load",
+    "save",
 ]

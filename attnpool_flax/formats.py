@@ -1,0 +1,157 @@
+"""Trained heads in and out of NNX modules. What files hold stands in :mod:`attnpool_ref.formats`."""
+
+import hashlib
+import os
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from flax.typing import Dtype
+
+from attnpool_flax import modules
+from attnpool_flax.parameters import OWNERS
+from attnpool_ref import formats
+
+_SETTINGS: Any = jax.config  # its attributes are made at run time
+
+
+class Extras(Mapping):
+    """What a file holds and no module owns, kept on the host so that :func:`save` can give it back.
+
+    It is no state of a module: it has a hash, so that ``nnx.jit`` takes it for a part of the definition.
+    """
+
+    def __init__(self, arrays):
+        self._arrays = {name: np.array(array) for name, array in arrays.items()}
+        for array in self._arrays.values():
+            array.flags.writeable = False
+        content = [(name, array.dtype.name, array.shape, array.tobytes()) for name, array in self._arrays.items()]
+        self._digest = hashlib.sha256(repr(content).encode()).digest()
+
+    def __getitem__(self, name):
+        return self._arrays[name]
+
+    def __iter__(self):
+        return iter(self._arrays)
+
+    def __len__(self):
+        return len(self._arrays)
+
+    def __hash__(self):
+        return hash(self._digest)
+
+    def __eq__(self, other):
+        return isinstance(other, Extras) and self._digest == other._digest
+
+    def __repr__(self):
+        return f"Extras({', '.join(self)})"
+
+
+def load(
+    source: Any,
+    format: str,
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> Any:
+    """Makes an NNX module of a trained head.
+
+    Args:
+      source: a path to a ``.safetensors`` or ``.npz`` file, to a ``.safetensors.index.json``, to a folder with a
+        ``config.json``; or a mapping, nested or not, from names to arrays of NumPy, JAX or PyTorch; or an NNX or
+        Equinox module.
+      format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
+      prefix: what stands before the format's keys; None finds it. Other keys are ignored.
+      num_heads: the number of heads, where neither the tensors nor a configuration say it.
+      epsilon: of the layer normalisations; None is that of the configuration, else of the format.
+      activation: of the perceptron, "gelu_tanh", "gelu" or "relu"; likewise.
+      param_dtype: the dtype of the parameters; None leaves each as it is stored.
+
+    Returns:
+      A module of the class that the format's row names, with the parameters of the file.
+
+    Raises:
+      ValueError: what :func:`attnpool_ref.formats.read` refuses; float64 parameters without ``jax_enable_x64`` and
+        ``param_dtype``.
+
+    >>> layer = nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
+    >>> attention = load(layer, "flax_mha")
+    >>> x = jnp.ones((1, 3, 4))
+    >>> bool(jnp.allclose(attention(x, x, x), layer(x), atol=1e-6))
+    True
+    """
+    head = formats.read(
+        plain(source), format, prefix=prefix, num_heads=num_heads, epsilon=epsilon, activation=activation
+    )
+    arrays = on_device(head.parameters, param_dtype, format)
+    owner = getattr(modules, head.module)
+    dtype = jnp.result_type(*(array for array in arrays.values() if array is not None))
+    module = nnx.eval_shape(lambda: owner(**head.options, param_dtype=dtype, rngs=nnx.Rngs(0)))
+    for name, array in arrays.items():
+        if array is not None:
+            setattr(module, name, type(getattr(module, name))(array))
+    if head.extras:
+        module.extras = Extras(head.extras)
+    return module
+
+
+def save(
+    module: nnx.Module, target: str | os.PathLike[str] | MutableMapping[str, Any], format: str, *, prefix: str = ""
+) -> None:
+    """Writes a head as another library has it.
+
+    Args:
+      module: an NNX module of the class that the format's row names.
+      target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
+        the arrays.
+      format: the name of a format.
+      prefix: what stands before the format's keys.
+
+    Raises:
+      ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
+
+    >>> tensors = {}
+    >>> save(modules.MAPHead(4, 2, 8, rngs=nnx.Rngs(0)), tensors, "siglip", prefix="head.")
+    >>> tensors["head.attention.in_proj_weight"].shape
+    (12, 4)
+    """
+    name = next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
+    attributes = vars(module)
+    variables = {key: value for key, value in attributes.items() if isinstance(value, nnx.Variable)}
+    parameters = {key: np.asarray(value[...]) for key, value in variables.items()}
+    options = {key: value for key, value in attributes.items() if key not in variables}
+    head = formats.Head(name, options, parameters, dict(attributes.get("extras", {})))
+    formats.save(head, target, format, prefix=prefix)
+
+
+def plain(source):
+    """A source as :func:`attnpool_ref.formats.read` takes it: of a tree of another kind the leaves by their paths."""
+    if isinstance(source, nnx.Module):
+        source = nnx.state(source, nnx.Any(nnx.Param, nnx.BatchStat))
+    if isinstance(source, nnx.State):
+        return nnx.to_pure_dict(source)
+    if isinstance(source, (str, os.PathLike, Mapping)):
+        return source
+    leaves = {
+        jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in jax.tree.leaves_with_path(source)
+    }
+    return source if "" in leaves else leaves  # no tree that JAX knows
+
+
+def on_device(parameters, param_dtype, format):
+    """The parameters as JAX has them; None stays None."""
+    dtype = None if param_dtype is None else jnp.dtype(param_dtype)
+    for name, array in parameters.items():
+        wanted = dtype if dtype is not None else getattr(array, "dtype", None)
+        if wanted == np.float64 and not _SETTINGS.jax_enable_x64:
+            raise ValueError(
+                f"{format}: `{name}` would be float64, which JAX has only with `jax_enable_x64`; "
+                f"say `param_dtype=jnp.float32`"
+            )
+    return {name: None if array is None else jnp.array(array, dtype) for name, array in parameters.items()}

@@ -1,0 +1,94 @@
+"""Trained heads in and out of Linen modules. Twin of :mod:`attnpool_flax.formats`."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from flax import linen as nn
+from flax.typing import Dtype
+
+from attnpool_flax.formats import on_device, plain
+from attnpool_flax.parameters import OWNERS
+from attnpool_ref import formats
+
+
+def load(
+    source: Any,
+    format: str,
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> tuple[nn.Module, dict[str, Any]]:
+    """Makes a Linen module and its variables of a trained head.
+
+    Args:
+      source: as in :func:`attnpool_flax.load`.
+      format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
+      prefix: what stands before the format's keys; None finds it. Other keys are ignored.
+      num_heads: the number of heads, where neither the tensors nor a configuration say it.
+      epsilon: of the layer normalisations; None is that of the configuration, else of the format.
+      activation: of the perceptron, "gelu_tanh", "gelu" or "relu"; likewise.
+      param_dtype: the dtype of the parameters; None leaves each as it is stored.
+
+    Returns:
+      The module, and its variables: "params", "batch_stats" where it has statistics, and "extras", NumPy arrays that
+      no module owns and :func:`save` gives back.
+
+    Raises:
+      ValueError: what :func:`attnpool_flax.load` refuses.
+    """
+    from attnpool_flax import linen
+
+    head = formats.read(
+        plain(source), format, prefix=prefix, num_heads=num_heads, epsilon=epsilon, activation=activation
+    )
+    arrays = {
+        name: array for name, array in on_device(head.parameters, param_dtype, format).items() if array is not None
+    }
+    owner = getattr(linen, head.module)
+    fields = {field.name for field in dataclasses.fields(owner)}
+    options = {name: value for name, value in head.options.items() if name in fields}
+    frozen = {parameter.name for parameter in OWNERS[head.module].parameters if parameter.frozen}
+    variables = {
+        "params": {name: array for name, array in arrays.items() if name not in frozen},
+        "batch_stats": {name: array for name, array in arrays.items() if name in frozen},
+        "extras": dict(head.extras),
+    }
+    module = owner(**options, param_dtype=jnp.result_type(*arrays.values()))
+    return module, {name: collection for name, collection in variables.items() if collection}
+
+
+def save(
+    module: nn.Module,
+    variables: Mapping[str, Any],
+    target: str | os.PathLike[str] | MutableMapping[str, Any],
+    format: str,
+    *,
+    prefix: str = "",
+) -> None:
+    """Writes a head as another library has it.
+
+    Args:
+      module: a Linen module of the class that the format's row names.
+      variables: its variables, as ``module.init`` or :func:`load` gives them.
+      target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
+        the arrays.
+      format: the name of a format.
+      prefix: what stands before the format's keys.
+
+    Raises:
+      ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
+    """
+    name = next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
+    options = {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}
+    plain_variables = nn.meta.unbox(variables)
+    owned = {**plain_variables.get("params", {}), **plain_variables.get("batch_stats", {})}
+    parameters = {name: np.asarray(value) for name, value in owned.items()}
+    head = formats.Head(name, options, parameters, dict(plain_variables.get("extras", {})))
+    formats.save(head, target, format, prefix=prefix)

@@ -1,0 +1,118 @@
+"""Trained heads of other libraries: which tensors their files hold, and what they are here. Pure NumPy.
+
+:func:`read` gives the module, its options and its parameters; :func:`write` goes the other way, bit for bit. Each format
+is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` make modules
+of it.
+"""
+
+import difflib
+
+from attnpool_ref.formats import options, sources
+from attnpool_ref.formats.matching import find, prefixes
+from attnpool_ref.formats.row import Format, Head
+from attnpool_ref.formats.table import ROWS
+from attnpool_ref.formats.writing import tensors_of
+
+__all__ = ["FORMATS", "Format", "Head", "fitting", "get", "read", "save", "write"]
+
+FORMATS = {row.name: row for row in ROWS}
+"""The rows by name, in the order of the documentation."""
+
+
+def get(name):
+    """Returns the format called ``name``; a ValueError lists the nearest names."""
+    if name in FORMATS:
+        return FORMATS[name]
+    near = difflib.get_close_matches(str(name), FORMATS, n=3, cutoff=0.4)
+    hint = f"; did you mean {', '.join(near)}?" if near else f"; there are {', '.join(FORMATS)}"
+    raise ValueError(f"no format is called {name!r}{hint}")
+
+
+def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activation=None):
+    """Reads a head out of a file or a mapping.
+
+    Args:
+      tensors: a path to a ``.safetensors`` or ``.npz`` file, to a sharded file's ``.safetensors.index.json``, to a folder
+        with a ``config.json``; or a mapping, nested or not, from names to arrays. Only the head's tensors are read.
+      format: the name of a row, such as "siglip".
+      prefix: what stands before the format's keys, as in "vision_model.head."; None finds it. Other keys are ignored.
+      num_heads: the number of heads, which most files do not hold.
+      epsilon: of the layer normalisations; None is that of the configuration, else of the format.
+      activation: of the perceptron, "gelu_tanh", "gelu" or "relu"; likewise.
+
+    Returns:
+      A :class:`Head`: arrays in the dtypes and with the bits of the file.
+
+    Raises:
+      ValueError: an unknown format, a file that is not what it says, several heads or none, keys that are missing,
+        unexpected or of another shape, what must be given and is not, or a feature that no module of ours has.
+
+    >>> import numpy as np
+    >>> kernel, bias = np.eye(4).reshape(4, 2, 2), np.zeros((2, 2))
+    >>> tree = {name: {"kernel": kernel, "bias": bias} for name in ("query", "key", "value")}
+    >>> tree["out"] = {"kernel": kernel.reshape(2, 2, 4), "bias": bias.reshape(4)}
+    >>> head = read(tree, "flax_mha")
+    >>> head.module, head.options["num_heads"], head.parameters["query_kernel"].shape
+    ('MultiHeadAttention', 2, (4, 2, 2))
+    """
+    row = get(format)
+    source = sources.opened(tensors)
+    found = find(row, source.tensors, prefix, source.title)
+    given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation}
+    chosen = options.chosen(row, given, source.config, found)
+    sizes = found.sizes | {"H": chosen["num_heads"]} if "num_heads" in chosen else found.sizes
+    return options.head(row, found, source.tensors, sizes, chosen)
+
+
+def write(head, format, *, prefix=""):
+    """Gives the tensors of a head as a file of that format holds them.
+
+    Args:
+      head: a :class:`Head`, as :func:`read` gives it.
+      format: the name of a row; its module must be the head's.
+      prefix: what stands before the format's keys.
+
+    Returns:
+      Arrays by name; for what was read from this format, those that were read, bit for bit.
+
+    Raises:
+      ValueError: an unknown format, another module, or a head that the format cannot hold.
+
+    >>> import numpy as np
+    >>> tensors = {"in_proj_weight": np.ones((6, 2)), "out_proj.weight": np.eye(2)}
+    >>> head = read(tensors, "torch_mha", num_heads=1)
+    >>> list(write(head, "torch_mha", prefix="self_attn."))
+    ['self_attn.in_proj_weight', 'self_attn.out_proj.weight']
+    """
+    row = get(format)
+    return {f"{prefix}{key}": tensor for key, tensor in tensors_of(row, head).items()}
+
+
+def save(head, target, format, *, prefix=""):
+    """Writes a head into a file, as a file of that format holds it.
+
+    Args:
+      head: a :class:`Head`.
+      target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
+        the arrays.
+      format: the name of a row.
+      prefix: what stands before the format's keys.
+
+    Raises:
+      ValueError: what :func:`write` refuses, or another ending.
+    """
+    sources.save(write(head, format, prefix=prefix), target)
+
+
+def fitting(tensors):
+    """Which formats fit a file's names, and under which prefixes; shapes are not looked at.
+
+    Args:
+      tensors: as in :func:`read`.
+
+    Returns:
+      The prefixes by the format's name, only formats that fit.
+    """
+    source = sources.opened(tensors)
+    found = {row.name: prefixes(row, source.tensors)[0] for row in ROWS}
+    return {name: there for name, there in found.items() if there}

@@ -1,0 +1,151 @@
+"""What a head's constructor is given: sizes from shapes; heads, epsilon and activation from whoever knows them."""
+
+import operator
+
+import numpy as np
+
+from attnpool_ref.formats import layouts
+from attnpool_ref.formats.row import GIVEN, SPELLING, Head
+
+ACTIVATIONS = ("gelu_tanh", "gelu", "relu")
+"""As arguments say it: gelu by tanh, by the error function, relu."""
+
+OF_CONFIGURATIONS = {
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "quick_gelu": None,
+}
+"""As configurations say it, where they say it otherwise; None for one that no module has."""
+
+
+def chosen(row, given, config, found):
+    """The number of heads, epsilon and activation, as far as the format has them.
+
+    Args:
+      row: the format.
+      given: what the caller said, None where nothing.
+      config: the configuration beside the tensors, None where there is none.
+      found: the :class:`~attnpool_ref.formats.matching.Match`.
+
+    Raises:
+      ValueError: something is given that the format does not have, is not given and stands nowhere, or makes no sense.
+    """
+    config = _of_head(row, config)
+    result = {}
+    for name, default in (("num_heads", row.num_heads), ("epsilon", row.epsilon), ("activation", row.activation)):
+        if default is None:
+            if given[name] is not None:
+                raise ValueError(f"{row.name}: `{name}` is {given[name]!r}, but this format has none")
+            continue
+        value = given[name]
+        if value is None and config is not None and name in row.config:
+            value = _configured(row, name, config)
+        if value is None and name == "num_heads" and default != GIVEN:
+            value = found.sizes[default] if isinstance(default, str) else _heads_of_width(row, default, found.sizes)
+        value = default if value is None else value
+        if value == GIVEN:
+            raise ValueError(f"{row.name}: no tensor says `{name}`, and neither does a configuration; say it")
+        result[name] = _CHECKS[name](row, value, found.sizes)
+    return result
+
+
+def head(row, found, tensors, sizes, options):
+    """The head: the tensors in our layouts, and the options that follow from their shapes."""
+    parameters, extras = {}, {}
+    for tensor in found.form.tensors:
+        name = found.names.get(tensor.key)
+        if name is None:
+            parameters |= dict.fromkeys(tensor.parameters)
+            continue
+        array = tensors[name].read()
+        if not tensor.parameters:
+            extras[tensor.key] = array
+            continue
+        parts = layouts.split(tensor.layout, _floating(row, name, array), len(tensor.parameters), sizes)
+        parameters |= dict(zip(tensor.parameters, parts, strict=True))
+    if row.derive is not None:
+        parameters |= row.derive(parameters, extras)
+    made = {name: _size(letters, sizes) for name, letters in row.sizes.items()}
+    made |= dict(row.fixed) | dict(found.form.fixed) | {name: options[name] for name in options if name != "num_heads"}
+    if row.biases:
+        there = tuple(name for name in row.biases if parameters.get(name) is not None)
+        made["use_bias"] = {len(row.biases): True, 0: False}.get(len(there), there)
+    if row.spelled_alike(found.form):
+        extras[SPELLING] = np.array(row.forms.index(found.form))
+    return Head(row.module, made, parameters, extras)
+
+
+def _of_head(row, config):
+    """The part of a configuration that is about the head."""
+    if config is None:
+        return None
+    config = config | config.get("vision_config", {}) if isinstance(config.get("vision_config"), dict) else config
+    for key, needed in row.config_needs.items():
+        if config.get(key, needed) != needed:
+            raise ValueError(
+                f"{row.name}: the configuration says `{key}` is {config[key]!r}: this model has no such head"
+            )
+    return config
+
+
+def _configured(row, name, config):
+    key, absent = row.config[name]
+    value = config.get(key, absent)
+    if name != "activation":
+        return value
+    if OF_CONFIGURATIONS.get(value, value) not in ACTIVATIONS:
+        raise ValueError(f"{row.name}: the configuration says `{key}` is {value!r}, which no module of attnpool has")
+    return OF_CONFIGURATIONS.get(value, value)
+
+
+def _heads_of_width(row, width, sizes):
+    heads, rest = divmod(sizes[row.width], width)
+    return GIVEN if rest or not heads else heads
+
+
+def _checked_heads(row, value, sizes):
+    told = sizes.get(row.num_heads) if isinstance(row.num_heads, str) else None
+    if told is not None and value != told:
+        raise ValueError(f"{row.name}: `num_heads` is {value!r}, but the tensors have {told}")
+    try:
+        heads = operator.index(value)
+    except TypeError:
+        heads = 0
+    if isinstance(value, bool) or heads < 1:
+        raise ValueError(f"{row.name}: `num_heads` is {value!r}, needs an integer of at least 1")
+    if told is None and sizes[row.width] % heads:
+        raise ValueError(f"{row.name}: `num_heads` is {heads}, which does not divide the width {sizes[row.width]}")
+    return heads
+
+
+def _checked_epsilon(row, value, sizes):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.floating, np.integer))
+        or not 0 <= value < np.inf
+    ):
+        raise ValueError(f"{row.name}: `epsilon` is {value!r}, needs a number of at least 0")
+    return float(value)
+
+
+def _checked_activation(row, value, sizes):
+    if value not in ACTIVATIONS:
+        raise ValueError(f"{row.name}: `activation` is {value!r}, needs one of {', '.join(ACTIVATIONS)}")
+    return value
+
+
+_CHECKS = {"num_heads": _checked_heads, "epsilon": _checked_epsilon, "activation": _checked_activation}
+
+
+def _floating(row, name, array):
+    if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
+        raise ValueError(f"{row.name}: `{name}` has dtype {array.dtype}, needs a floating one")
+    return array
+
+
+def _size(written, sizes):
+    """The size that letters such as ``d`` or ``H*c`` say; None where a letter is not known."""
+    if any(letter not in sizes for letter in written.split("*")):
+        return None
+    return int(np.prod([sizes[letter] for letter in written.split("*")]))

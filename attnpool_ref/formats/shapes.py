@@ -1,0 +1,69 @@
+"""Shapes with letters: ``1 1 d``, ``3d d``, ``s+1 d``. What a file's tensors must have, and what its sizes follow from."""
+
+import re
+
+_TERM = re.compile(r"(?:(?P<times>\d+)?(?P<letter>[A-Za-z]\w*)(?:\+(?P<plus>\d+))?|(?P<number>\d+))")
+
+
+def axes(shape):
+    """The axes of a shape that is written in letters."""
+    return tuple(shape.split())
+
+
+def bind(shape, actual, sizes):
+    """Reads letters off a tensor's shape.
+
+    Args:
+      shape: in letters.
+      actual: the tensor's shape.
+      sizes: the letters that are known, to which those that this shape tells are added.
+
+    Returns:
+      Whether the shape fits what is known. Where it does not, ``sizes`` is as it was.
+    """
+    if len(axes(shape)) != len(actual):
+        return False
+    found = dict(sizes)
+    for axis, size in zip(axes(shape), actual, strict=True):
+        term = _parsed(axis)
+        if term["number"]:
+            fits = size == int(term["number"])
+        else:
+            times, plus = int(term["times"] or 1), int(term["plus"] or 0)
+            whole, rest = divmod(size - plus, times)
+            fits = rest == 0 and whole >= 1 and found.setdefault(term["letter"], whole) == whole
+        if not fits:
+            return False
+    sizes.update(found)
+    return True
+
+
+def filled(shape, sizes):
+    """The shape with the sizes that are known: a tuple of numbers and, where they are not, letters."""
+    return tuple(_filled(axis, sizes) for axis in axes(shape))
+
+
+def letters(shape):
+    """The letters of a shape."""
+    return {term["letter"] for term in map(_parsed, axes(shape)) if term["letter"]}
+
+
+def written(shape):
+    """A shape as messages show it."""
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def _filled(axis, sizes):
+    term = _parsed(axis)
+    if term["number"]:
+        return int(term["number"])
+    if term["letter"] not in sizes:
+        return axis
+    return int(term["times"] or 1) * sizes[term["letter"]] + int(term["plus"] or 0)
+
+
+def _parsed(axis):
+    term = _TERM.fullmatch(axis)
+    if term is None:
+        raise ValueError(f"{axis!r} is no axis of a shape")
+    return term

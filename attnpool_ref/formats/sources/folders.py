@@ -1,0 +1,85 @@
+"""Folders as Hugging Face's libraries write them: a configuration beside one file of tensors, or several."""
+
+import json
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from attnpool_ref.formats.sources import safetensors
+from attnpool_ref.formats.sources.stored import Opened
+
+LONGEST_JSON = 100_000_000
+"""Bytes."""
+
+
+def opened(folder):
+    """The tensors of a folder and its configuration.
+
+    Raises:
+      ValueError: no file of tensors, several that nothing tells apart, or one that is not sound.
+    """
+    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else None
+    if config is not None and not isinstance(config, dict):
+        raise ValueError(f"config.json of {folder.name} is no JSON object")
+    return Opened(folder.name or str(folder), _tensors_of(folder), config)
+
+
+def sharded(index):
+    """The tensors of several files that an index names.
+
+    Raises:
+      ValueError: an index that is none, or that names a file outside of its folder or a tensor that its file lacks.
+    """
+    listed = read_json(index)
+    where = listed.get("weight_map") if isinstance(listed, dict) else None
+    if not isinstance(where, dict) or not all(isinstance(name, str) for name in where.values()):
+        raise ValueError(f"{index.name} has no `weight_map` from tensors to files")
+    files = {
+        name: safetensors.tensors_of(inside(index.parent, name, index.name)) for name in sorted(set(where.values()))
+    }
+    absent = sorted(name for name, file in where.items() if name not in files[file])
+    if absent:
+        raise ValueError(f"{index.name}: {where[absent[0]]} does not have {absent[0]!r}")
+    return {name: files[file][name] for name, file in where.items()}
+
+
+def inside(folder, name, of):
+    """The path of a file that something in a folder names; refuses one that leads out of the folder.
+
+    Raises:
+      ValueError: such a name, or no such file.
+    """
+    parts = PurePosixPath(name).parts + PureWindowsPath(name).parts
+    if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root or ".." in parts:
+        raise ValueError(f"{of} names {name!r}, which leads out of its folder")
+    if not (folder / name).exists():
+        raise ValueError(f"{of} names {name!r}, which is not there")
+    return folder / name
+
+
+def read_json(path):
+    """What a JSON file says.
+
+    Raises:
+      ValueError: it is no JSON, or absurdly long.
+    """
+    path = Path(path)
+    if path.stat().st_size > LONGEST_JSON:
+        raise ValueError(f"{path.name} has {path.stat().st_size} bytes; {LONGEST_JSON} are allowed")
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path.name} is no JSON: {error}") from None
+
+
+def _tensors_of(folder):
+    if (folder / "model.safetensors").is_file():
+        return safetensors.tensors_of(folder / "model.safetensors")
+    if (folder / "model.safetensors.index.json").is_file():
+        return sharded(folder / "model.safetensors.index.json")
+    files = sorted(folder.glob("*.safetensors"))
+    if len(files) == 1:
+        return safetensors.tensors_of(files[0])
+    if files:
+        raise ValueError(
+            f"{folder.name} has {len(files)} .safetensors files and no index; name one: {files[0].name} ..."
+        )
+    raise ValueError(f"{folder.name} has no .safetensors file; other files are not read out of a folder")

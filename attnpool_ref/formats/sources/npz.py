@@ -1,0 +1,118 @@
+"""NumPy's archives, read without pickle, and without believing what their headers say of sizes.
+
+``numpy.load`` takes the memory that a header asks for before it reads a byte; here a header must agree with the size of
+its member first.
+"""
+
+import io
+import math
+import os
+import struct
+import zipfile
+import zlib
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from attnpool_ref.formats.sources.stored import Stored
+
+LONGEST_HEADER = 10_000
+"""Bytes; NumPy's own limit for files that nobody vouches for."""
+
+MOST_COMPRESSED = 1_100
+"""Deflate makes nothing more than 1,032 times as small."""
+
+
+def tensors_of(path):
+    """The arrays of an archive by name, none of them read.
+
+    Raises:
+      ValueError: the file is no archive of arrays, is truncated, holds objects, or says of itself what cannot be.
+    """
+    tensors = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if not member.filename.endswith(".npy"):
+                    raise _refused(path, f"it holds {member.filename!r}, which is no array")
+                name = member.filename.removesuffix(".npy")
+                if name in tensors:
+                    raise _refused(path, f"it holds {name!r} twice")
+                shape, dtype, fortran, begin = _header(path, archive, member)
+                read = partial(_read, path, member.filename, shape, dtype, fortran, begin)
+                tensors[name] = Stored(shape, dtype.name, read)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
+        raise _refused(path, str(error) or type(error).__name__) from None
+    return tensors
+
+
+def save(tensors, target):
+    """Writes arrays into an archive that is not compressed; a file that is there is replaced once all is written."""
+    odd = [name for name, array in tensors.items() if array.dtype.kind == "V" or array.dtype.hasobject]
+    if odd:
+        raise ValueError(
+            f"{odd[0]!r} has dtype {tensors[odd[0]].dtype}, which .npz files do not have; take .safetensors"
+        )
+    target = Path(target)
+    partial_file = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with zipfile.ZipFile(partial_file, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in tensors.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+        partial_file.replace(target)
+    finally:
+        partial_file.unlink(missing_ok=True)
+
+
+def _header(path, archive, member):
+    """Shape, dtype, order and where the numbers begin, of one array."""
+    if member.flag_bits & 1:
+        raise _refused(path, f"{member.filename!r} is encrypted")
+    if member.file_size > MOST_COMPRESSED * member.compress_size + 1_000:
+        raise _refused(path, f"{member.filename!r} would grow from {member.compress_size} bytes to {member.file_size}")
+    with archive.open(member) as file:
+        first = file.read(8)
+        if first[:6] != b"\x93NUMPY" or first[6:7] not in (b"\1", b"\2", b"\3"):
+            raise _refused(path, f"{member.filename!r} is no array")
+        wide = 2 if first[6] == 1 else 4
+        raw = file.read(wide)
+        length = int.from_bytes(raw, "little")
+        if length > LONGEST_HEADER:
+            raise _refused(path, f"the header of {member.filename!r} would have {length} bytes")
+        header = io.BytesIO(raw + file.read(length))
+    try:
+        read = np.lib.format.read_array_header_1_0 if first[6] == 1 else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(header, max_header_size=LONGEST_HEADER)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        raise _refused(path, f"the header of {member.filename!r} is unreadable: {error}") from None
+    if dtype.hasobject:
+        raise _refused(path, f"{member.filename!r} holds Python objects, which need pickle")
+    if any(type(size) is not int or size < 0 for size in shape):
+        raise _refused(path, f"{member.filename!r} has the shape {shape}")
+    begin = 8 + wide + length
+    needed = math.prod(shape) * dtype.itemsize
+    if member.file_size - begin != needed:
+        raise _refused(
+            path, f"{member.filename!r} needs {needed} bytes for {shape}, and has {member.file_size - begin}"
+        )
+    return shape, dtype, fortran, begin
+
+
+def _read(path, filename, shape, dtype, fortran, begin):
+    """The array; pieces as they come, so that an archive that lies takes no memory beyond what it holds."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(filename) as file:
+            raw = bytearray(file.read())[begin:]
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise _refused(path, f"{filename!r}: {error}") from None
+    if len(raw) != math.prod(shape) * dtype.itemsize:
+        raise _refused(path, f"{filename!r} is cut off")
+    array = np.frombuffer(raw, dtype) if raw else np.empty(0, dtype)
+    array = array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _refused(path, reason):
+    return ValueError(f"{os.path.basename(path)} is no sound .npz file: {reason}")

@@ -1,0 +1,63 @@
+"""Which reader a source needs, and which writer a target."""
+
+import os
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+
+from attnpool_ref.formats.sources import folders, mappings, npz, safetensors
+from attnpool_ref.formats.sources.stored import Opened
+
+PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+
+
+def opened(source):
+    """Opens a source without reading its tensors.
+
+    Args:
+      source: a path, or a mapping from names to arrays, nested or not.
+
+    Raises:
+      ValueError: a file that is not what its name says, or of a kind that is not read here.
+      FileNotFoundError: no such file or folder.
+      TypeError: neither a path nor a mapping.
+    """
+    if isinstance(source, Mapping):
+        return Opened("the mapping", mappings.tensors_of(source))
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"a head is read from a path or a mapping, not from a {type(source).__name__}")
+    path = Path(source)
+    if path.is_dir():
+        return folders.opened(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file or folder {str(path)!r}; nothing is downloaded")
+    if path.name.endswith(".safetensors.index.json"):
+        return Opened(path.name, folders.sharded(path))
+    if path.suffix == ".safetensors":
+        return Opened(path.name, safetensors.tensors_of(path))
+    if path.suffix == ".npz":
+        return Opened(path.name, npz.tensors_of(path))
+    if path.suffix in PICKLED:
+        raise ValueError(
+            f"{path.name} may be a pickle, which can run any code and is not read here; "
+            f"give what `torch.load({path.name!r}, weights_only=True, map_location='cpu')` returns"
+        )
+    raise ValueError(f"{path.name}: needs a .safetensors or .npz file, a folder or a mapping")
+
+
+def save(tensors, target):
+    """Writes arrays by name into a file, or puts them into a dict.
+
+    Raises:
+      ValueError: an ending that is not written here.
+      TypeError: neither a path nor a dict.
+    """
+    if isinstance(target, MutableMapping):
+        target.update(tensors)
+        return
+    if not isinstance(target, (str, os.PathLike)):
+        raise TypeError(f"a head is written to a path or into a dict, not into a {type(target).__name__}")
+    writers = {".safetensors": safetensors.save, ".npz": npz.save}
+    writer = writers.get(Path(target).suffix)
+    if writer is None:
+        raise ValueError(f"{Path(target).name}: needs an ending that is written here: {', '.join(writers)}")
+    writer(tensors, target)

@@ -1,0 +1,184 @@
+"""The safetensors format by hand: a header of JSON that says where each tensor lies. Nothing in it is believed.
+
+A file is 8 bytes with the header's length, the header, and the tensors' bytes, which tile the rest without gap or overlap.
+Source: the format's description at https://huggingface.co/docs/safetensors.
+"""
+
+import importlib.util
+import json
+import math
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from attnpool_ref.formats.sources.stored import Stored
+
+LONGEST_HEADER = 100_000_000
+"""Bytes; that of the reference implementation."""
+
+DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+}
+"""NumPy's names, by those of the format; bfloat16 is read as what its bits are as an integer."""
+
+OTHER_BYTES = {"F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "C64": 8}
+"""Bytes of an element of dtypes that no head has."""
+
+
+def tensors_of(path):
+    """The tensors of a file by name, none of them read.
+
+    Raises:
+      ValueError: the file is no safetensors file, is truncated, or says of itself what cannot be.
+    """
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        first = file.read(8)
+        length = int.from_bytes(first, "little")
+        if len(first) < 8 or length > size - 8:
+            raise _refused(path, f"its header would have {length} bytes, and the file has {size}")
+        if length > LONGEST_HEADER:
+            raise _refused(path, f"its header would have {length} bytes; {LONGEST_HEADER} are allowed")
+        raw = file.read(length)
+    start, end = 8 + length, size
+    header = _parsed(path, raw)
+    _check_tiling(path, header, end - start)
+    return {name: _stored(path, name, entry, start) for name, entry in header.items()}
+
+
+def save(tensors, target):
+    """Writes arrays into a file; a file that is there is replaced once all is written.
+
+    Args:
+      tensors: arrays by name.
+      target: the path.
+    """
+    entries, parts, offset = {}, [], 0
+    for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
+        kind, stored = _as_stored(name, array)
+        entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [offset, offset + stored.nbytes]}
+        parts.append(stored)
+        offset += stored.nbytes
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    target = Path(target)
+    partial_file = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with open(partial_file, "wb") as file:
+            file.write(len(header).to_bytes(8, "little"))
+            file.write(header)
+            for part in parts:
+                file.write(part.tobytes())
+        partial_file.replace(target)
+    finally:
+        partial_file.unlink(missing_ok=True)
+
+
+def bfloat16(bits):
+    """An array of bfloat16 from its bits; float32 of the same values where ml_dtypes is not installed."""
+    if importlib.util.find_spec("ml_dtypes") is None:
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    import ml_dtypes
+
+    return bits.view(ml_dtypes.bfloat16)
+
+
+def _parsed(path, raw):
+    def once(pairs):
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            raise ValueError("a name stands twice")
+        return dict(pairs)
+
+    try:
+        header = json.loads(raw.decode("utf-8"), object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON
+        raise _refused(path, f"its header is no JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise _refused(path, "its header is no JSON object")
+    header.pop("__metadata__", None)
+    for name, entry in header.items():
+        problem = _problem(entry)
+        if problem:
+            raise _refused(path, f"of {name!r} it says {problem}")
+    return header
+
+
+def _problem(entry):
+    """What cannot be in the description of one tensor; None if all can."""
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        return "other things than dtype, shape and data_offsets"
+    kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(kind, str) or kind not in DTYPES | OTHER_BYTES:
+        return f"the dtype {kind!r}"
+    for numbers in (shape, offsets):
+        if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
+            return f"shape {shape!r}, data_offsets {offsets!r}"
+    if len(offsets) != 2 or len(shape) > 32:  # NumPy's own limit was 32 axes
+        return f"shape {shape!r}, data_offsets {offsets!r}"
+    needed = math.prod(shape) * _bytes(kind)
+    if offsets[1] - offsets[0] != needed:
+        return f"shape {shape} of {kind}, {needed} bytes, and data_offsets {offsets}"
+    return None
+
+
+def _check_tiling(path, header, length):
+    """Refuses tensors that overlap, leave gaps, or reach beyond the file."""
+    at = 0
+    for begin, end, name in sorted((*entry["data_offsets"], name) for name, entry in header.items()):
+        if begin != at:
+            raise _refused(path, f"{name!r} begins at {begin}, where the tensor before it ends at {at}")
+        at = end
+    if at != length:
+        raise _refused(path, f"its tensors need {at} bytes, and it has {length}")
+
+
+def _stored(path, name, entry, start):
+    begin, end = entry["data_offsets"]
+    kind, shape = entry["dtype"], tuple(entry["shape"])
+    return Stored(shape, kind, partial(_read, path, name, kind, shape, start + begin, end - begin))
+
+
+def _read(path, name, kind, shape, begin, length):
+    if kind not in DTYPES:
+        raise _refused(path, f"{name!r} has dtype {kind}, which NumPy does not have")
+    with open(path, "rb") as file:
+        file.seek(begin)
+        raw = file.read(length)
+    if len(raw) != length:
+        raise _refused(path, f"{name!r} is cut off")
+    array = np.frombuffer(bytearray(raw), DTYPES[kind]).reshape(shape)  # bytes would make it read-only
+    return bfloat16(array) if kind == "BF16" else array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _as_stored(name, array):
+    """The name of an array's dtype in the format, and the array in that byte order."""
+    if array.dtype.name == "bfloat16":
+        return "BF16", array
+    little = array.dtype.newbyteorder("<")
+    for kind, dtype in DTYPES.items():
+        if kind != "BF16" and np.dtype(dtype) == little:
+            return kind, array.astype(little, copy=False)
+    raise ValueError(f"{name!r} has dtype {array.dtype}, which safetensors files do not have")
+
+
+def _bytes(kind):
+    return OTHER_BYTES[kind] if kind in OTHER_BYTES else np.dtype(DTYPES[kind]).itemsize
+
+
+def _refused(path, reason):
+    return ValueError(f"{os.path.basename(path)} is no sound safetensors file: {reason}")

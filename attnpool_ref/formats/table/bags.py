@@ -1,0 +1,59 @@
+"""Rows: attention over bags of instances, by a perceptron of each."""
+
+from attnpool_ref.formats.layouts import TRANSPOSED, Layout
+from attnpool_ref.formats.row import Form, Format, Tensor
+
+ONE_HOP = Layout("(1, in)", lambda tensor, sizes: tensor[0], lambda ours: ours[None])
+
+_SIZES = {"in_features": "d", "hidden_features": "h", "num_queries": "K"}
+
+
+def _forms(hidden, out, gate=None, bare=False):
+    """The same with one hop and with several: the first has no axis for them here."""
+    shared = (
+        Tensor(f"{hidden}.weight", "h d", ("kernel",), TRANSPOSED),
+        Tensor(f"{hidden}.bias", "h", ("bias",)),
+    )
+    if gate is not None:
+        shared += (
+            Tensor(f"{gate}.weight", "h d", ("gate_kernel",), TRANSPOSED),
+            Tensor(f"{gate}.bias", "h", ("gate_bias",)),
+        )
+    last = (
+        (Tensor(f"{out}.weight", "1 h", ("out_kernel",), ONE_HOP), Tensor(f"{out}.bias", "1")),
+        (Tensor(f"{out}.weight", "K h", ("out_kernel",), TRANSPOSED), Tensor(f"{out}.bias", "K")),
+    )
+    fixed = {"gated": gate is not None}
+    return tuple(Form(shared + tensors, fixed=fixed, bare=bare) for tensors in last)
+
+
+CLAM = Format(
+    "clam",
+    title="the attention of CLAM, gated or not, behind its first layer (`attention_net.0`, then ReLU)",
+    source="mahmoodlab/CLAM 53e2409, models/model_clam.py",
+    module="AdditiveAttentionPool",
+    usual="attention_net.3.",
+    forms=(
+        *_forms("attention_a.0", "attention_c", gate="attention_b.0"),
+        *_forms("module.0", "module.2"),
+        *_forms("module.0", "module.3"),
+        *_forms("0", "2", bare=True),  # after its own evaluation has cut ".module" out of every key
+        *_forms("0", "3", bare=True),
+    ),
+    sizes=_SIZES,
+)
+
+ABMIL = Format(
+    "abmil",
+    title="Ilse et al.'s attention over a bag, gated or not",
+    source="AMLab-Amsterdam/AttentionDeepMIL eb0434b, model.py",
+    module="AdditiveAttentionPool",
+    forms=(
+        *_forms("attention_V.0", "attention_w", gate="attention_U.0"),
+        *_forms("attention.0", "attention.2"),
+    ),
+    sizes=_SIZES,
+    beside=("feature_extractor_part1.", "feature_extractor_part2.", "classifier."),
+)
+
+ROWS = (CLAM, ABMIL)

@@ -1,0 +1,180 @@
+"""Rows: heads with learned queries."""
+
+from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, TORCH_IN_HEADS, TORCH_OUT_OF_HEADS, TRANSPOSED
+from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
+
+KERNELS = ("query_kernel", "key_kernel", "value_kernel")
+BIASES = ("query_bias", "key_bias", "value_bias")
+
+PERCEPTRON = (
+    Tensor("mlp.fc1.weight", "f d", ("mlp_kernel",), TRANSPOSED),
+    Tensor("mlp.fc1.bias", "f", ("mlp_bias",)),
+    Tensor("mlp.fc2.weight", "d f", ("mlp_out_kernel",), TRANSPOSED),
+    Tensor("mlp.fc2.bias", "d", ("mlp_out_bias",)),
+)
+"""As timm, V-JEPA and transformers name theirs."""
+
+_HF_CONFIG = {
+    "num_heads": ("num_attention_heads", 12),
+    "epsilon": ("layer_norm_eps", 1e-6),
+    "activation": ("hidden_act", "gelu_pytorch_tanh"),
+}
+
+_MAP_SIZES = {"in_features": "d", "num_heads": "H", "hidden_features": "f"}
+
+SIGLIP = Format(
+    "siglip",
+    title="SigLIP and SigLIP 2 of Hugging Face's transformers",
+    source="transformers 5.23, models/siglip/modeling_siglip.py and models/siglip2/modeling_siglip2.py",
+    module="MAPHead",
+    usual="vision_model.head.",
+    forms=(
+        Form(
+            (
+                Tensor("probe", "1 1 d", ("query",), LEADING),
+                Tensor("attention.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS),
+                Tensor("attention.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS),
+                Tensor("attention.out_proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
+                Tensor("attention.out_proj.bias", "d", ("out_bias",)),
+                Tensor("layernorm.weight", "d", ("norm_scale",)),
+                Tensor("layernorm.bias", "d", ("norm_bias",)),
+                *PERCEPTRON,
+            )
+        ),
+    ),
+    sizes=_MAP_SIZES,
+    num_heads=GIVEN,
+    epsilon=1e-6,
+    activation="gelu_tanh",
+    config=_HF_CONFIG,
+    config_needs={"vision_use_head": True},
+)
+
+SIGLIP_BV = Format(
+    "siglip_bv",
+    title="SigLIP and SigLIP 2 of big_vision",
+    source="google-research/big_vision 0127fb6, big_vision/models/vit.py, MAPHead",
+    module="MAPHead",
+    usual="params/img/MAPHead_0/",
+    separator="/",
+    forms=(
+        Form(
+            (
+                Tensor("probe", "1 1 d", ("query",), LEADING),
+                *(
+                    Tensor(f"MultiHeadDotProductAttention_0/{name}/{kind}", shape, (f"{name}_{kind}",))
+                    for name in ("query", "key", "value")
+                    for kind, shape in (("kernel", "d H c"), ("bias", "H c"))
+                ),
+                Tensor("MultiHeadDotProductAttention_0/out/kernel", "H c d", ("out_kernel",)),
+                Tensor("MultiHeadDotProductAttention_0/out/bias", "d", ("out_bias",)),
+                Tensor("LayerNorm_0/scale", "d", ("norm_scale",)),
+                Tensor("LayerNorm_0/bias", "d", ("norm_bias",)),
+                Tensor("MlpBlock_0/Dense_0/kernel", "d f", ("mlp_kernel",)),
+                Tensor("MlpBlock_0/Dense_0/bias", "f", ("mlp_bias",)),
+                Tensor("MlpBlock_0/Dense_1/kernel", "f d", ("mlp_out_kernel",)),
+                Tensor("MlpBlock_0/Dense_1/bias", "d", ("mlp_out_bias",)),
+            )
+        ),
+    ),
+    sizes=_MAP_SIZES,
+    num_heads="H",
+    epsilon=1e-6,
+    activation="gelu_tanh",
+)
+
+TIMM_LATENT = Format(
+    "timm_latent",
+    title="timm's AttentionPoolLatent with a norm layer and one latent, as its SigLIP models have it",
+    source="timm 1.0.31, timm/layers/attention_pool.py",
+    module="MAPHead",
+    usual="attn_pool.",
+    forms=(
+        Form(
+            (
+                Tensor("latent", "1 1 d", ("query",), LEADING),
+                Tensor("q.weight", "d d", KERNELS[:1], TORCH_IN_HEADS),
+                Tensor("q.bias", "d", BIASES[:1], BIAS_OF_HEADS, optional=True),
+                Tensor("kv.weight", "2d d", KERNELS[1:], TORCH_IN_HEADS),
+                Tensor("kv.bias", "2d", BIASES[1:], BIAS_OF_HEADS, optional=True),
+                Tensor("proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
+                Tensor("proj.bias", "d", ("out_bias",), optional=True),
+                Tensor("norm.weight", "d", ("norm_scale",)),
+                Tensor("norm.bias", "d", ("norm_bias",)),
+                *PERCEPTRON,
+            )
+        ),
+    ),
+    sizes=_MAP_SIZES,
+    num_heads=GIVEN,
+    epsilon=GIVEN,
+    activation=GIVEN,
+    refused={
+        "q_norm.": "a norm per head (`qk_norm`)",
+        "k_norm.": "a norm per head (`qk_norm`)",
+        "pos_embed": "positions of its own (`pos_embed='abs'`)",
+    },
+)
+
+CLIP = Format(
+    "clip",
+    title="the AttentionPool2d of OpenAI's and open_clip's CLIP ResNets",
+    source="openai/CLIP d05afc4, clip/model.py; open_clip 3.3.0, modified_resnet.py",
+    module="AttentionPool2d",
+    usual="visual.attnpool.",
+    forms=(
+        Form(
+            (
+                Tensor("positional_embedding", "s+1 d", ("position",)),
+                *(
+                    Tensor(f"{part}_proj.{kind}", shape, (f"{name}_{ours}",), layout, optional=ours == "bias")
+                    for part, name in (("q", "query"), ("k", "key"), ("v", "value"))
+                    for kind, ours, shape, layout in (
+                        ("weight", "kernel", "d d", TORCH_IN_HEADS),
+                        ("bias", "bias", "d", BIAS_OF_HEADS),
+                    )
+                ),
+                Tensor("c_proj.weight", "o d", ("out_kernel",), TORCH_OUT_OF_HEADS),
+                Tensor("c_proj.bias", "o", ("out_bias",), optional=True),
+            )
+        ),
+    ),
+    sizes={"in_features": "d", "num_heads": "H", "num_slots": "s", "out_features": "o"},
+    num_heads=64,
+)
+
+_OF_COCA = (
+    Tensor("query", "n d", ("query",)),
+    Tensor("ln_q.weight", "d", ("query_norm_scale",)),
+    Tensor("ln_q.bias", "d", ("query_norm_bias",)),
+    Tensor("ln_k.weight", "e", ("norm_scale",)),
+    Tensor("ln_k.bias", "e", ("norm_bias",)),
+    Tensor("attn.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS, optional=True),
+    Tensor("attn.out_proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
+    Tensor("attn.out_proj.bias", "d", ("out_bias",), optional=True),
+)
+
+COCA = Format(
+    "coca",
+    title="the AttentionalPooler of CoCa and CONCH",
+    source="open_clip 3.3.0, src/open_clip/transformer.py; mahmoodlab/CONCH 141cc09",
+    module="AttentionalPooler",
+    usual="visual.attn_pool.",
+    forms=(
+        Form((*_OF_COCA, Tensor("attn.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS))),
+        Form(
+            (
+                *_OF_COCA,
+                Tensor("attn.q_proj_weight", "d d", KERNELS[:1], TORCH_IN_HEADS),
+                Tensor("attn.k_proj_weight", "d e", KERNELS[1:2], TORCH_IN_HEADS),
+                Tensor("attn.v_proj_weight", "d e", KERNELS[2:], TORCH_IN_HEADS),
+            )
+        ),
+    ),
+    sizes={"in_features": "e", "num_heads": "H", "num_queries": "n", "query_features": "d"},
+    num_heads=GIVEN,
+    epsilon=1e-5,
+    refused={"attn.bias_k": "an extra key and value", "attn.bias_v": "an extra key and value"},
+)
+
+ROWS = (SIGLIP, SIGLIP_BV, TIMM_LATENT, CLIP, COCA)

@@ -1,0 +1,138 @@
+"""Rows: plain multi-head attention layers."""
+
+from attnpool_ref.formats.layouts import BIAS_OF_HEADS, IN_HEADS, OUT_OF_HEADS, TORCH_IN_HEADS, TORCH_OUT_OF_HEADS
+from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
+from attnpool_ref.formats.table.heads import BIASES, KERNELS
+
+_INPUTS = {"num_heads": "H", "query_features": "d", "key_features": "e", "value_features": "v"}
+_OF_TORCH = (
+    Tensor("in_proj_bias", "3d", BIASES, BIAS_OF_HEADS, optional=True),
+    Tensor("out_proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
+    Tensor("out_proj.bias", "d", ("out_bias",), optional=True),
+)
+
+TORCH_MHA = Format(
+    "torch_mha",
+    title="PyTorch's nn.MultiheadAttention",
+    source="torch 2.13, torch/nn/modules/activation.py",
+    module="MultiHeadAttention",
+    forms=(
+        Form((Tensor("in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS), *_OF_TORCH)),
+        Form(
+            (
+                Tensor("q_proj_weight", "d d", KERNELS[:1], TORCH_IN_HEADS),
+                Tensor("k_proj_weight", "d e", KERNELS[1:2], TORCH_IN_HEADS),
+                Tensor("v_proj_weight", "d v", KERNELS[2:], TORCH_IN_HEADS),
+                *_OF_TORCH,
+            )
+        ),
+    ),
+    sizes=_INPUTS | {"qkv_features": "d", "out_features": "d"},
+    num_heads=GIVEN,
+    refused={"bias_k": "an extra key and value (`add_bias_kv`)", "bias_v": "an extra key and value (`add_bias_kv`)"},
+)
+
+
+def _of_shapes(name, title, source, kernel, bias, out, refused=None, separator="/"):
+    """A layer whose tensors lie as ours do; ``kernel`` and ``bias`` are its names for them, ``out`` for the output map."""
+    inputs = (("query", "d"), ("key", "e"), ("value", "v"))
+    return Format(
+        name,
+        title=title,
+        source=source,
+        module="MultiHeadAttention",
+        separator=separator,
+        forms=(
+            Form(
+                (
+                    *(Tensor(f"{part}/{kernel}", f"{width} H c", (f"{part}_kernel",)) for part, width in inputs),
+                    Tensor(f"{out}/{kernel}", "H c o", ("out_kernel",)),
+                    *(Tensor(f"{part}/{bias}", "H c", (f"{part}_bias",), optional=True) for part, _ in inputs),
+                    Tensor(f"{out}/{bias}", "o", ("out_bias",), optional=True),
+                )
+            ),
+        ),
+        sizes=_INPUTS | {"qkv_features": "H*c", "out_features": "o"},
+        num_heads="H",
+        refused=refused or {},
+    )
+
+
+FLAX_MHA = _of_shapes(
+    "flax_mha",
+    "Flax's MultiHeadDotProductAttention (Linen) and MultiHeadAttention (NNX)",
+    "flax 0.12.8, flax/linen/attention.py and flax/nnx/nn/attention.py",
+    "kernel",
+    "bias",
+    "out",
+    {"query_ln": "a norm per head (`normalize_qk`)", "key_ln": "a norm per head (`normalize_qk`)"},
+)
+
+KERAS_MHA = _of_shapes(
+    "keras_mha",
+    "Keras' layers.MultiHeadAttention",
+    "keras 3.15.1, keras/src/layers/attention/multi_head_attention.py",
+    "kernel",
+    "bias",
+    "attention_output",
+)
+
+
+def _of_matrices(name, title, source, parts, kernel, bias, into, out_of, separator):
+    """A layer whose heads lie together; ``parts`` are its names for query, key, value and output."""
+    inputs = tuple(zip(("query", "key", "value"), parts, ("d", "e", "v"), strict=False))
+    of_torch = into is TORCH_IN_HEADS  # (out, in)
+    return Format(
+        name,
+        title=title,
+        source=source,
+        module="MultiHeadAttention",
+        separator=separator,
+        forms=(
+            Form(
+                (
+                    *(
+                        Tensor(f"{part}{separator}{kernel}", shape, (f"{ours}_kernel",), into)
+                        for ours, part, width in inputs
+                        for shape in (f"w {width}" if of_torch else f"{width} w",)
+                    ),
+                    Tensor(f"{parts[3]}{separator}{kernel}", "o w" if of_torch else "w o", ("out_kernel",), out_of),
+                    *(
+                        Tensor(f"{part}{separator}{bias}", "w", (f"{ours}_bias",), BIAS_OF_HEADS, optional=True)
+                        for ours, part, _ in inputs
+                    ),
+                    Tensor(f"{parts[3]}{separator}{bias}", "o", ("out_bias",), optional=True),
+                )
+            ),
+        ),
+        sizes=_INPUTS | {"qkv_features": "w", "out_features": "o"},
+        num_heads=GIVEN,
+        width="w",
+    )
+
+
+EQUINOX_MHA = _of_matrices(
+    "equinox_mha",
+    "Equinox' nn.MultiheadAttention",
+    "equinox 0.13.8, equinox/nn/_attention.py",
+    ("query_proj", "key_proj", "value_proj", "output_proj"),
+    "weight",
+    "bias",
+    TORCH_IN_HEADS,
+    TORCH_OUT_OF_HEADS,
+    ".",
+)
+
+HAIKU_MHA = _of_matrices(
+    "haiku_mha",
+    "Haiku's MultiHeadAttention",
+    "dm-haiku 0.0.17, haiku/_src/attention.py",
+    ("query", "key", "value", "linear"),
+    "w",
+    "b",
+    IN_HEADS,
+    OUT_OF_HEADS,
+    "/",
+)
+
+ROWS = (TORCH_MHA, FLAX_MHA, KERAS_MHA, EQUINOX_MHA, HAIKU_MHA)

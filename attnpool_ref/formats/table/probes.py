@@ -1,0 +1,121 @@
+"""Rows: probes of frozen encoders."""
+
+from attnpool_ref.formats.layouts import BIAS_OF_HEADS, LEADING, QUERIES_IN_HEADS, TORCH_IN_HEADS
+from attnpool_ref.formats.row import GIVEN, Form, Format, Tensor
+from attnpool_ref.formats.table.heads import BIASES, KERNELS, PERCEPTRON
+
+_SIZES = {"in_features": "d", "num_heads": "H", "num_queries": "n"}
+
+
+def _within(prefix, tensors):
+    return tuple(Tensor(f"{prefix}{t.key}", t.shape, t.parameters, t.layout, t.optional) for t in tensors)
+
+
+def _norms(first, second):
+    return tuple(
+        Tensor(f"{theirs}.{kind}", "d", (f"{ours}_{part}",))
+        for theirs, ours in ((first, "norm"), (second, "mlp_norm"))
+        for kind, part in (("weight", "scale"), ("bias", "bias"))
+    )
+
+
+VJEPA = Format(
+    "vjepa",
+    title="the AttentivePooler of V-JEPA and V-JEPA 2, of depth 1",
+    source="facebookresearch/jepa 51c59d5 and facebookresearch/vjepa2 c2963a4, src/models/attentive_pooler.py",
+    module="AttentiveProbe",
+    usual="pooler.",
+    forms=(
+        Form(
+            (
+                Tensor("query_tokens", "1 n d", ("query",), LEADING),
+                *_within(
+                    "cross_attention_block.",
+                    (
+                        *_norms("norm1", "norm2"),
+                        Tensor("xattn.q.weight", "d d", KERNELS[:1], TORCH_IN_HEADS),
+                        Tensor("xattn.q.bias", "d", BIASES[:1], BIAS_OF_HEADS, optional=True),
+                        Tensor("xattn.kv.weight", "2d d", KERNELS[1:], TORCH_IN_HEADS),
+                        Tensor("xattn.kv.bias", "2d", BIASES[1:], BIAS_OF_HEADS, optional=True),
+                        Tensor("xattn.proj.weight", "d d", optional=True),  # V-JEPA 1 stores it and never applies it
+                        Tensor("xattn.proj.bias", "d", optional=True),
+                        *PERCEPTRON,
+                    ),
+                ),
+            )
+        ),
+    ),
+    sizes=_SIZES | {"hidden_features": "f"},
+    fixed={"variant": "vjepa"},
+    num_heads=GIVEN,
+    epsilon=1e-5,
+    refused={
+        "blocks.": "self-attention blocks in its probe (`depth` above 1)",
+        "cross_attention_block.q.": "a probe without its block (`complete_block=False`)",
+    },
+)
+
+VJEPA2_HF = Format(
+    "vjepa2_hf",
+    title="the pooler of V-JEPA 2 in Hugging Face's transformers, without self-attention layers",
+    source="transformers 5.23, models/vjepa2/modeling_vjepa2.py",
+    module="AttentiveProbe",
+    usual="pooler.",
+    forms=(
+        Form(
+            (
+                Tensor("query_tokens", "1 n d", ("query",), LEADING),
+                *_within(
+                    "cross_attention_layer.",
+                    (
+                        *_norms("layer_norm1", "layer_norm2"),
+                        *(
+                            Tensor(f"cross_attn.{part}_proj.{kind}", shape, (names[place],), layout)
+                            for place, part in enumerate("qkv")
+                            for kind, shape, names, layout in (
+                                ("weight", "d d", KERNELS, TORCH_IN_HEADS),
+                                ("bias", "d", BIASES, BIAS_OF_HEADS),
+                            )
+                        ),
+                        *PERCEPTRON,
+                    ),
+                ),
+            )
+        ),
+    ),
+    sizes=_SIZES | {"hidden_features": "f"},
+    fixed={"variant": "vjepa"},
+    num_heads=GIVEN,
+    epsilon=1e-6,
+    config={"num_heads": ("num_attention_heads", 16), "epsilon": ("layer_norm_eps", 1e-6)},
+    config_needs={"hidden_act": "gelu"},
+    refused={"self_attention_layers.": "self-attention layers in its probe (`num_pooler_layers`)"},
+)
+
+AIM = Format(
+    "aim",
+    title="the AttentionPoolingClassifier of AIM, without its classifier",
+    source="apple/ml-aim bd9e068, aim-v1/aim/v1/torch/layers.py",
+    module="AttentiveProbe",
+    usual="head.",
+    forms=(
+        Form(
+            (
+                Tensor("cls_token", "1 n d", ("query",), QUERIES_IN_HEADS),
+                Tensor("k.weight", "d d", KERNELS[1:2], TORCH_IN_HEADS),
+                Tensor("v.weight", "d d", KERNELS[2:], TORCH_IN_HEADS),
+                Tensor("bn.running_mean", "d", ("mean",)),
+                Tensor("bn.running_var", "d", ("variance",)),
+                Tensor("bn.num_batches_tracked", "", optional=True),
+                Tensor("linear.weight", "o d", optional=True),
+                Tensor("linear.bias", "o", optional=True),
+            )
+        ),
+    ),
+    sizes=_SIZES,
+    fixed={"variant": "aim"},
+    num_heads=GIVEN,
+    refused={"k.bias": "biases in AIM's probe (`qkv_bias`)", "v.bias": "biases in AIM's probe (`qkv_bias`)"},
+)
+
+ROWS = (VJEPA, VJEPA2_HF, AIM)

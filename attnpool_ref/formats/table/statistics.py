@@ -1,0 +1,93 @@
+"""Rows: attentive statistics over frames."""
+
+import numpy as np
+
+from attnpool_ref.formats.layouts import CONVOLUTION
+from attnpool_ref.formats.row import Form, Format, Tensor
+
+BATCH_NORM_EPSILON = 1e-5
+"""Of PyTorch's batch normalisation, which SpeechBrain leaves as it is."""
+
+_SIZES = {"in_features": "d", "hidden_features": "h"}
+_NORM = tuple(f"tdnn.norm.norm.{part}" for part in ("weight", "bias", "running_mean", "running_var"))
+
+
+def _forms(tensors, hidden, derived=frozenset(), with_context=None):
+    """With the statistics of the whole beside each frame, and without."""
+    return tuple(
+        Form(
+            (*tensors, Tensor(hidden, f"h {width} 1", ("kernel",), CONVOLUTION)),
+            fixed={"global_context": width == "3d"} | (with_context or {} if width == "3d" else {}),
+            derived=derived,
+        )
+        for width in ("d", "3d")
+    )
+
+
+def _affine(extras):
+    """Scale and shift of a batch normalisation whose statistics are frozen."""
+    scale, bias, mean, variance = (np.asarray(extras[key], np.float64) for key in _NORM)
+    slope = scale / np.sqrt(variance + BATCH_NORM_EPSILON)
+    return slope, bias - mean * slope
+
+
+def _derive(parameters, extras):
+    dtype = parameters["kernel"].dtype
+    return {name: part.astype(dtype) for name, part in zip(("norm_scale", "norm_bias"), _affine(extras), strict=True)}
+
+
+def _restore(parameters, extras):
+    """The tensors of the batch normalisation: those that were read, unless the parameters have changed since."""
+    if all(key in extras for key in _NORM):
+        old = _derive(parameters, extras)
+        if all(np.array_equal(old[name], parameters[name]) for name in old):
+            return {}
+    scale, bias = parameters["norm_scale"], parameters["norm_bias"]
+    neutral = np.zeros_like(scale), np.full_like(scale, 1 - BATCH_NORM_EPSILON)
+    return dict(zip(_NORM, (scale, bias, *neutral), strict=True))
+
+
+SPEECHBRAIN_ASP = Format(
+    "speechbrain_asp",
+    title="SpeechBrain's AttentiveStatisticsPooling (ECAPA-TDNN)",
+    source="speechbrain 1.1.2, speechbrain/lobes/models/ECAPA_TDNN.py",
+    module="AttentiveStatisticsPool",
+    usual="asp.",
+    forms=_forms(
+        (
+            Tensor("conv.conv.weight", "d h 1", ("out_kernel",), CONVOLUTION),
+            Tensor("conv.conv.bias", "d"),  # cancels in the softmax
+            Tensor("tdnn.conv.conv.bias", "h", ("bias",)),
+            *(Tensor(key, "h") for key in _NORM),
+            Tensor("tdnn.norm.norm.num_batches_tracked", "", optional=True),
+        ),
+        "tdnn.conv.conv.weight",
+        derived=frozenset({"norm_scale", "norm_bias"}),
+    ),
+    sizes=_SIZES,
+    fixed={"use_norm": True},
+    epsilon=1e-12,
+    derive=_derive,
+    restore=_restore,
+)
+
+WESPEAKER_ASTP = Format(
+    "wespeaker_astp",
+    title="the ASTP of WeSpeaker and 3D-Speaker (there `epsilon=1e-10`)",
+    source="wenet-e2e/wespeaker, wespeaker/models/pooling_layers.py; 3D-Speaker 09e7806",
+    module="AttentiveStatisticsPool",
+    usual="pool.",
+    forms=_forms(
+        (
+            Tensor("linear2.weight", "d h 1", ("out_kernel",), CONVOLUTION),
+            Tensor("linear2.bias", "d"),  # cancels in the softmax
+            Tensor("linear1.bias", "h", ("bias",)),
+        ),
+        "linear1.weight",
+        with_context={"context_ddof": 1},
+    ),
+    sizes=_SIZES,
+    epsilon=1e-7,
+)
+
+ROWS = (SPEECHBRAIN_ASP, WESPEAKER_ASTP)

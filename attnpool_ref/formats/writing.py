@@ -1,0 +1,87 @@
+"""From a head to the tensors of a file."""
+
+import numpy as np
+
+from attnpool_ref.formats import layouts, shapes
+from attnpool_ref.formats.row import SPELLING
+
+
+def tensors_of(row, head):
+    """The tensors of a head by the format's keys.
+
+    Args:
+      row: the format.
+      head: a :class:`~attnpool_ref.formats.row.Head`.
+
+    Raises:
+      ValueError: another module, an option of another value than the format's, or parameters that no form of it holds.
+    """
+    if head.module != row.module:
+        raise ValueError(f"{row.name} holds a {row.module}, and this is a {head.module}")
+    extras = dict(head.extras)
+    if row.restore is not None:
+        extras |= row.restore(head.parameters, extras)
+    reasons, first = [], int(extras.pop(SPELLING, 0))
+    for form in row.forms[first:] + row.forms[:first]:
+        reason = _other_option(row, form, head)
+        if reason is None:
+            tensors, reason = _laid_out(form, head.parameters, extras)
+            if reason is None:
+                return tensors
+        reasons.append(reason)
+    raise ValueError(f"{row.name} cannot hold this {head.module}: {'; or '.join(dict.fromkeys(reasons))}")
+
+
+def _other_option(row, form, head):
+    for name, value in {**row.fixed, **form.fixed}.items():
+        if head.options.get(name) != value:
+            return f"`{name}` is {head.options.get(name)!r}, needs {value!r}"
+    return None
+
+
+def _laid_out(form, parameters, extras):
+    """The tensors and None; or, where the form cannot hold the parameters, anything and the reason."""
+    tensors, sizes, held = {}, {}, set()
+    for tensor in form.tensors:
+        if not tensor.parameters:
+            continue
+        there = [parameters.get(name) for name in tensor.parameters]
+        lacking = [name for name, ours in zip(tensor.parameters, there, strict=True) if ours is None]
+        if lacking and (not tensor.optional or len(lacking) < len(there)):
+            return None, f"`{tensor.key}` needs `{'`, `'.join(lacking)}`"
+        if lacking:
+            continue
+        held.update(tensor.parameters)
+        array, reason = _joined(tensor, there)
+        if reason is None and not shapes.bind(tensor.shape, array.shape, sizes):
+            needed = shapes.written(shapes.filled(tensor.shape, sizes))
+            reason = f"`{tensor.key}` would be {shapes.written(array.shape)}, needs {needed}"
+        if reason is not None:
+            return None, reason
+        tensors[tensor.key] = np.array(array, order="C")  # a view of the parameter otherwise
+    more = sorted(name for name, ours in parameters.items() if ours is not None and name not in held | form.derived)
+    if more:
+        return None, f"it has no place for `{'`, `'.join(more)}`"
+    for tensor in form.tensors:
+        if tensor.parameters or (tensor.optional and tensor.key not in extras):
+            continue
+        tensors[tensor.key] = extras[tensor.key] if tensor.key in extras else _absent(tensor, sizes, tensors)
+    return {tensor.key: tensors[tensor.key] for tensor in form.tensors if tensor.key in tensors}, None
+
+
+def _joined(tensor, parameters):
+    dtypes = {ours.dtype for ours in parameters}
+    if len(dtypes) > 1:
+        return None, f"`{tensor.key}` holds several parameters, and they have several dtypes"
+    if any(ours.ndim != parameters[0].ndim for ours in parameters):
+        return None, f"`{tensor.key}` holds several parameters, and they have several ranks"
+    try:
+        return layouts.joined(tensor.layout, parameters), None
+    except ValueError:  # kernels of inputs of several widths
+        return None, f"`{tensor.key}` holds several parameters, and they have several shapes"
+
+
+def _absent(tensor, sizes, tensors):
+    """What a module that was not loaded has in the place of something that no module owns and that changes nothing."""
+    dtype = np.result_type(*tensors.values()) if shapes.axes(tensor.shape) else np.int64
+    return np.zeros(shapes.filled(tensor.shape, sizes), dtype)
