@@ -12,6 +12,7 @@ from flax import nnx
 from flax.typing import Dtype
 
 from attnpool_flax import modules
+from attnpool_flax.modules.sentences import SentencePool
 from attnpool_flax.parameters import OWNERS
 from attnpool_ref import formats
 
@@ -90,8 +91,8 @@ def load(
         plain(source), format, prefix=prefix, num_heads=num_heads, epsilon=epsilon, activation=activation
     )
     arrays = on_device(head.parameters, param_dtype, format)
-    owner = getattr(modules, head.module)
-    dtype = jnp.result_type(*(array for array in arrays.values() if array is not None))
+    owner = SentencePool if head.module == "SentencePool" else getattr(modules, head.module)
+    dtype = dtype_of(arrays)
     module = nnx.eval_shape(lambda: owner(**head.options, param_dtype=dtype, rngs=nnx.Rngs(0)))
     for name, array in arrays.items():
         if array is not None:
@@ -142,6 +143,12 @@ def plain(source):
         jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in jax.tree.leaves_with_path(source)
     }
     return source if "" in leaves else leaves  # no tree that JAX knows
+
+
+def dtype_of(arrays):
+    """The dtype of parameters together; float32 where there are none."""
+    there = [array for array in arrays.values() if array is not None]
+    return jnp.result_type(*there) if there else jnp.dtype(jnp.float32)
 
 
 def on_device(parameters, param_dtype, format):

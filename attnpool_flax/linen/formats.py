@@ -5,12 +5,12 @@ import os
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 from flax.typing import Dtype
 
-from attnpool_flax.formats import on_device, plain
+from attnpool_flax.formats import dtype_of, on_device, plain
+from attnpool_flax.linen.sentences import SentencePool
 from attnpool_flax.parameters import OWNERS
 from attnpool_ref import formats
 
@@ -51,16 +51,17 @@ def load(
     arrays = {
         name: array for name, array in on_device(head.parameters, param_dtype, format).items() if array is not None
     }
-    owner = getattr(linen, head.module)
+    owner = SentencePool if head.module == "SentencePool" else getattr(linen, head.module)
     fields = {field.name for field in dataclasses.fields(owner)}
     options = {name: value for name, value in head.options.items() if name in fields}
-    frozen = {parameter.name for parameter in OWNERS[head.module].parameters if parameter.frozen}
+    owned = OWNERS[head.module].parameters if head.module in OWNERS else ()
+    frozen = {parameter.name for parameter in owned if parameter.frozen}
     variables = {
         "params": {name: array for name, array in arrays.items() if name not in frozen},
         "batch_stats": {name: array for name, array in arrays.items() if name in frozen},
         "extras": dict(head.extras),
     }
-    module = owner(**options, param_dtype=jnp.result_type(*arrays.values()))
+    module = owner(**options, param_dtype=dtype_of(arrays))
     return module, {name: collection for name, collection in variables.items() if collection}
 
 

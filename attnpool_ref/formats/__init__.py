@@ -7,7 +7,7 @@ of it.
 
 import difflib
 
-from attnpool_ref.formats import options, sources
+from attnpool_ref.formats import options, sentences, sources
 from attnpool_ref.formats.matching import find, prefixes
 from attnpool_ref.formats.row import Format, Head
 from attnpool_ref.formats.table import ROWS
@@ -56,6 +56,12 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     ('MultiHeadAttention', 2, (4, 2, 2))
     """
     row = get(format)
+    if row.name == sentences.NAME:
+        given = {"prefix": prefix, "num_heads": num_heads, "epsilon": epsilon, "activation": activation}
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{row.name}: `{name}` is {value!r}, but this format has none")
+        return sentences.read(tensors)
     source = sources.opened(tensors)
     found = find(row, source.tensors, prefix, source.title)
     given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation}
@@ -85,6 +91,8 @@ def write(head, format, *, prefix=""):
     ['self_attn.in_proj_weight', 'self_attn.out_proj.weight']
     """
     row = get(format)
+    if not row.forms:
+        raise ValueError(f"{row.name} is read and not written")
     return {f"{prefix}{key}": tensor for key, tensor in tensors_of(row, head).items()}
 
 

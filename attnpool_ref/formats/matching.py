@@ -60,12 +60,12 @@ def prefixes(row: Format, tensors):
     return sorted(full.values()), best[1]
 
 
-def match(row: Format, tensors, prefix):
+def match(row: Format, tensors, prefix, sizes):
     """The form of a format that fits best under a prefix."""
-    return min((_matched(row, form, tensors, prefix) for form in row.forms), key=lambda found: found.problems)
+    return min((_matched(row, form, tensors, prefix, sizes) for form in row.forms), key=lambda found: found.problems)
 
 
-def find(row: Format, tensors, prefix, of):
+def find(row: Format, tensors, prefix, of, sizes=None):
     """The tensors of a head.
 
     Args:
@@ -73,6 +73,7 @@ def find(row: Format, tensors, prefix, of):
       tensors: what the file has: by name, each with a ``shape``.
       prefix: where they stand, or None to find that out.
       of: what the file is called in messages.
+      sizes: by their letters, as far as they are known already.
 
     Returns:
       A :class:`Match` without problems.
@@ -84,16 +85,16 @@ def find(row: Format, tensors, prefix, of):
     if prefix is None:
         prefix = _found(row, tensors, of)
     _refuse_features(row, tensors, prefix)
-    found = match(row, tensors, prefix)
+    found = match(row, tensors, prefix, sizes or {})
     if found.problems:
         under = f" under {prefix!r}" if prefix else ""
         raise ValueError(f"{row.name}: the keys of {of}{under} do not fit: {'; '.join(_said(found))}")
     return found
 
 
-def _matched(row, form, tensors, prefix):
+def _matched(row, form, tensors, prefix, known):
     under = _under(tensors, prefix)
-    names, sizes, missing, misshapen = {}, {}, [], []
+    names, sizes, missing, misshapen = {}, dict(known), [], []
     for tensor in form.tensors:
         name = under.pop(_plain(tensor.key), None)
         if name is not None:

@@ -9,6 +9,9 @@ from attnpool_ref.formats.sources.stored import Opened
 LONGEST_JSON = 100_000_000
 """Bytes."""
 
+PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
+"""Endings of files that may be pickles."""
+
 
 def opened(folder):
     """The tensors of a folder and its configuration.
@@ -81,5 +84,11 @@ def _tensors_of(folder):
     if files:
         raise ValueError(
             f"{folder.name} has {len(files)} .safetensors files and no index; name one: {files[0].name} ..."
+        )
+    pickled = sorted(file.name for file in folder.iterdir() if file.suffix in PICKLED)
+    if pickled:
+        raise ValueError(
+            f"{folder.name} has {pickled[0]} and no .safetensors file; it may be a pickle, which can run any code and is not "
+            "read here. What writes the folder now writes .safetensors"
         )
     raise ValueError(f"{folder.name} has no .safetensors file; other files are not read out of a folder")

@@ -7,8 +7,6 @@ from pathlib import Path
 from attnpool_ref.formats.sources import folders, mappings, npz, safetensors
 from attnpool_ref.formats.sources.stored import Opened
 
-PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
-
 
 def opened(source):
     """Opens a source without reading its tensors.
@@ -36,7 +34,7 @@ def opened(source):
         return Opened(path.name, safetensors.tensors_of(path))
     if path.suffix == ".npz":
         return Opened(path.name, npz.tensors_of(path))
-    if path.suffix in PICKLED:
+    if path.suffix in folders.PICKLED:
         raise ValueError(
             f"{path.name} may be a pickle, which can run any code and is not read here; "
             f"give what `torch.load({path.name!r}, weights_only=True, map_location='cpu')` returns"

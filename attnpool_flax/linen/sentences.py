@@ -1,0 +1,54 @@
+"""The poolings of sentence-transformers, as their folders say them. For Linen models."""
+
+import flax.linen as nn
+import jax.numpy as jnp
+from flax.typing import Dtype, PrecisionLike
+
+from attnpool_flax.modules.sentences import shaped
+from attnpool_flax.parameters import cast
+from attnpool_flax.sentences import sentence_pool
+
+
+class SentencePool(nn.Module):
+    """What follows the encoder in a model of sentence-transformers; :func:`attnpool_flax.load` makes one from its folder.
+
+    Owns what the stages have, the stage's number behind each name: of a dense layer ``kernel_i`` [d, o], ``bias_i`` [o] and
+    ``residual_kernel_i`` [d, o]; of a layer normalisation ``scale_i`` [d] and ``bias_i`` [d]; of a mean of layers
+    ``layer_weights_i`` [k].
+
+    Attributes:
+      stages: :class:`attnpool_ref.formats.sentences.Stage`, in order.
+      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+
+    >>> from attnpool_ref.formats.sentences import Stage
+    >>> import jax
+    >>> pool = SentencePool((Stage("pooling", modes=("mean", "max")), Stage("normalize")))
+    >>> pool.apply({}, jnp.ones((2, 3, 4))).shape
+    (2, 8)
+    """
+
+    stages: tuple
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+
+    @nn.compact
+    def __call__(self, x, mask=None, prompt_length=0, *, lengths=None):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens; [layers, ..., L, d] where the first stage is a mean of layers.
+          mask: bool, broadcastable to [..., L], True = real.
+          prompt_length: how many of the first real tokens are the prompt; counts where the model leaves it out.
+          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+        Returns:
+          [..., o].
+        """
+        parameters = {
+            name: cast(self.param(name, init, shape, self.param_dtype), self.dtype)
+            for name, shape, init in shaped(self.stages)
+        }
+        return sentence_pool(cast(x, self.dtype), mask, lengths, prompt_length, self.stages, parameters, self.precision)

@@ -1,0 +1,106 @@
+"""What the stages of sentence-transformers compute, by the functions of this package."""
+
+import jax
+import jax.numpy as jnp
+
+from attnpool_flax.activations import gelu, relu
+from attnpool_flax.layers import layer_norm, mapped
+from attnpool_flax.masks import lengths_to_mask, token_positions
+from attnpool_flax.normalizers import l2_normalize
+from attnpool_flax.pooling import first_pooling, last_pooling, max_pooling, mean_pooling, weighted_pooling
+from attnpool_ref.formats import sentences
+
+ACTIVATIONS = {
+    "identity": lambda x: x,
+    "tanh": jnp.tanh,
+    "relu": relu,
+    "gelu": gelu,
+    "silu": jax.nn.silu,
+    "sigmoid": jax.nn.sigmoid,
+}
+
+
+def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision):
+    """Pools the tokens of an encoder, and maps the vector, stage by stage.
+
+    Args:
+      x: [..., L, d] tokens; with a stage "layers" [layers, ..., L, d], those of all the encoder's layers.
+      mask: bool [..., L] or None.
+      lengths: integers in its place, or None.
+      prompt_length: how many of the first real tokens are the prompt; a stage may leave them out.
+      stages: :class:`attnpool_ref.formats.sentences.Stage`.
+      parameters: by name, the stage's number behind each.
+      precision: of the products.
+
+    Returns:
+      [..., o].
+    """
+    if isinstance(prompt_length, int) and prompt_length < 0:
+        raise ValueError(f"SentencePool: `prompt_length` is {prompt_length}, needs an integer of at least 0")
+    if mask is not None and lengths is not None:
+        raise ValueError("SentencePool: `mask` and `lengths` say the same; give one of them")
+    shape = x.shape[1 if stages[0].kind == "layers" else 0 : -1]
+    if lengths is not None:
+        mask = lengths_to_mask(lengths, shape[-1])
+    ranks = token_positions(jnp.ones(shape, bool) if mask is None else jnp.broadcast_to(mask, shape))  # -1 is padding
+    for number, stage in enumerate(stages):
+        own = {name: parameters[f"{name}_{number}"] for name, _ in stage.shapes}
+        if stage.kind == "layers":
+            x = _mean_of_layers(x, ranks, stage, own["layer_weights"])
+        elif stage.kind == "pooling":
+            kept = ranks >= (0 if stage.include_prompt else prompt_length)
+            x = jnp.concatenate([_POOLINGS[mode](x, kept, ranks) for mode in stage.modes], -1)
+        elif stage.kind == "dense":
+            x = _dense(x, stage, precision, **own)
+        elif stage.kind == "layer_norm":
+            x = layer_norm(x, own["scale"], own["bias"], epsilon=sentences.EPSILON)
+        else:
+            x = l2_normalize(x)
+    return x
+
+
+def _mean_of_layers(x, ranks, stage, layer_weights):
+    x = x[stage.start :]
+    if x.shape[0] != layer_weights.shape[0]:
+        raise ValueError(
+            f"SentencePool: `x` has {x.shape[0]} layers from {stage.start} on, and there are {layer_weights.shape[0]} weights"
+        )
+    clean = jnp.where((ranks >= 0)[None, ..., None], x, 0)  # padding must not reach the gradient of the weights
+    clean, layer_weights, dtype = _widened(clean, layer_weights)
+    return (jnp.tensordot(layer_weights, clean, 1) / jnp.sum(layer_weights)).astype(dtype)
+
+
+def _mean_by_root(x, kept, ranks):
+    """The sum over the root of the count; the mean first, so that a narrow dtype does not overflow on the way."""
+    count = jnp.sum(kept, -1, keepdims=True, dtype=jnp.promote_types(x.dtype, jnp.float32))
+    return (mean_pooling(x, kept).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
+
+
+def _mean_by_rank(x, kept, ranks):
+    weights = (ranks + 1).astype(jnp.promote_types(x.dtype, jnp.float32))  # bfloat16 cannot count beyond 256
+    return weighted_pooling(x, weights, kept).astype(x.dtype)
+
+
+_POOLINGS = {
+    "cls": lambda x, kept, ranks: first_pooling(x, kept),
+    "max": lambda x, kept, ranks: max_pooling(x, kept),
+    "mean": lambda x, kept, ranks: mean_pooling(x, kept),
+    "mean_sqrt_len_tokens": _mean_by_root,
+    "weightedmean": _mean_by_rank,
+    "lasttoken": lambda x, kept, ranks: last_pooling(x, kept),
+}
+
+
+def _dense(x, stage, precision, kernel, bias=None, residual_kernel=None):
+    x, kernel, bias, residual_kernel, dtype = _widened(x, kernel, bias, residual_kernel)
+    result = ACTIVATIONS[stage.activation](mapped(x, kernel, bias, precision))
+    if stage.residual:
+        result = result + (x if residual_kernel is None else mapped(x, residual_kernel, None, precision))
+    return result.astype(dtype)
+
+
+def _widened(*arrays):
+    """The arrays in one dtype, float32 or wider, and the dtype of the result."""
+    dtype = jnp.result_type(*(array for array in arrays if array is not None))
+    wide = jnp.promote_types(dtype, jnp.float32)
+    return *(None if array is None else array.astype(wide) for array in arrays), dtype

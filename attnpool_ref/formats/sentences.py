@@ -1,0 +1,212 @@
+"""What follows the encoder in a model of sentence-transformers: pooling, and layers on the pooled vector.
+
+A model is a folder with a ``modules.json`` that lists its parts in order; each part has a folder with a configuration and
+perhaps a file of tensors. The first part is the encoder, which is the user's.
+
+Source: sentence-transformers 6.2.0, sentence_transformer/modules/pooling.py, base/modules/dense.py and the files beside them.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnpool_ref.formats import options
+from attnpool_ref.formats.layouts import TRANSPOSED
+from attnpool_ref.formats.matching import find
+from attnpool_ref.formats.row import Form, Format, Head, Tensor
+from attnpool_ref.formats.sources import folders
+
+NAME = "sentence_transformers"
+
+MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
+"""The poolings, in the order in which old configurations concatenate them."""
+
+OLD_KEYS = {
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+    "mean": "pooling_mode_mean_tokens",
+    "mean_sqrt_len_tokens": "pooling_mode_mean_sqrt_len_tokens",
+    "weightedmean": "pooling_mode_weightedmean_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
+
+ACTIVATIONS = {
+    "torch.nn.modules.linear.Identity": "identity",
+    "torch.nn.modules.activation.Tanh": "tanh",
+    "torch.nn.modules.activation.ReLU": "relu",
+    "torch.nn.modules.activation.GELU": "gelu",
+    "torch.nn.modules.activation.SiLU": "silu",
+    "torch.nn.modules.activation.Sigmoid": "sigmoid",
+}
+"""Of dense layers; nothing else is run that a configuration names."""
+
+EPSILON = 1e-5
+"""Of PyTorch's layer normalisation."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part.
+
+    Attributes:
+      kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
+      shapes: the shapes of its parameters by name.
+      modes: of "pooling", what is concatenated.
+      include_prompt: of "pooling", whether the prompt's tokens are pooled too.
+      activation: of "dense".
+      residual: of "dense", whether its input is added to its result, through ``residual_kernel`` if it has one.
+      start: of "layers", the first layer that counts.
+    """
+
+    kind: str
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    modes: tuple[str, ...] = ()
+    include_prompt: bool = True
+    activation: str = "identity"
+    residual: bool = False
+    start: int = 0
+
+
+def read(folder):
+    """Reads what follows the encoder.
+
+    Args:
+      folder: the model's folder.
+
+    Returns:
+      A :class:`~attnpool_ref.formats.row.Head` of the module "SentencePool": its option ``stages``, and its parameters by
+      name, the stage's number behind each.
+
+    Raises:
+      ValueError: no folder or no ``modules.json``, a part that is not known, parts that do not fit together, tensors that
+        are missing or stored as a pickle.
+    """
+    if not isinstance(folder, (str, os.PathLike)) or not Path(folder).is_dir():
+        raise ValueError(f"{NAME} is read from a model's folder, not from {folder!r}")
+    folder = Path(folder)
+    if not (folder / "modules.json").is_file():
+        raise ValueError(
+            f"{NAME}: {folder.name} has no modules.json; for such a model sentence-transformers takes the mean: "
+            "`mean_pooling(x, mask)`"
+        )
+    stages, parameters, width = [], {}, None
+    for part in _parts(folder):
+        kind = part["type"].rpartition(".")[2]
+        if kind not in _READERS:
+            raise ValueError(f"{NAME}: no module of attnpool has a part of the type {part['type']!r}")
+        if kind == "Dropout":  # only in training
+            continue
+        own = folders.inside(folder, part["path"], "modules.json") if part["path"] else folder
+        config = folders.read_json(own / "config.json") if (own / "config.json").is_file() else {}
+        stage, found, width = _READERS[kind](own, config, width)
+        _check_order(stage, stages)
+        parameters |= {f"{name}_{len(stages)}": array for name, array in found.items()}
+        stages.append(stage)
+    if not any(stage.kind == "pooling" for stage in stages):
+        raise ValueError(f"{NAME}: {folder.name} has no Pooling")
+    return Head("SentencePool", {"stages": tuple(stages)}, parameters, {})
+
+
+def _parts(folder):
+    """The parts after the encoder."""
+    parts = folders.read_json(folder / "modules.json")
+    sound = isinstance(parts, list) and all(
+        isinstance(part, dict) and isinstance(part.get("type"), str) and isinstance(part.get("path"), str)
+        for part in parts
+    )
+    if not sound:
+        raise ValueError(f"{NAME}: modules.json is no list of parts with a type and a path")
+    return parts if parts and parts[0]["type"].rpartition(".")[2] in _READERS else parts[1:]
+
+
+def _check_order(stage, before):
+    pooled = any(other.kind == "pooling" for other in before)
+    if stage.kind in ("pooling", "layers") and pooled:
+        raise ValueError(f"{NAME}: a second pooling after the first has nothing to pool")
+    if stage.kind not in ("pooling", "layers") and not pooled:
+        raise ValueError(f"{NAME}: a part of the kind {stage.kind!r} before the pooling would change the tokens")
+
+
+def _pooling(folder, config, width):
+    width = config.get("embedding_dimension", config.get("word_embedding_dimension"))
+    if type(width) is not int or width < 1:
+        raise ValueError(f"{NAME}: {folder.name} has the embedding dimension {width!r}")
+    if "pooling_mode" in config:
+        said = config["pooling_mode"]
+        modes = (said,) if isinstance(said, str) else tuple(said) if isinstance(said, list) else (said,)
+    else:
+        modes = tuple(mode for mode in MODES if config.get(OLD_KEYS[mode])) or ("mean",)
+    unknown = [mode for mode in modes if mode not in MODES]
+    if unknown or not modes:
+        raise ValueError(
+            f"{NAME}: {folder.name} has the pooling mode {unknown or modes!r}; there are {', '.join(MODES)}"
+        )
+    stage = Stage("pooling", modes=modes, include_prompt=bool(config.get("include_prompt", True)))
+    return stage, {}, width * len(modes)
+
+
+def _dense(folder, config, width):
+    for key in ("module_input_name", "module_output_name"):
+        if config.get(key) not in (None, "sentence_embedding"):
+            raise ValueError(f"{NAME}: {folder.name} has `{key}` {config[key]!r}, which is not the pooled vector")
+    activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
+    if activation not in ACTIVATIONS:
+        known = ", ".join(name.rpartition(".")[2] for name in ACTIVATIONS)
+        raise ValueError(f"{NAME}: {folder.name} has the activation {activation!r}; known are {known} of torch.nn")
+    residual = bool(config.get("use_residual", False))
+    tensors = (
+        Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
+        *((Tensor("linear.bias", "o", ("bias",)),) if config.get("bias", True) else ()),
+    )
+    if residual:  # of two widths it needs a map, of one it is the vector itself
+        tensors += (Tensor("residual.weight", "o d", ("residual_kernel",), TRANSPOSED, optional=True),)
+    parameters, sizes = _tensors(folder, tensors, {"d": width})
+    if residual and (sizes["o"] != width) != ("residual_kernel" in parameters):
+        raise ValueError(
+            f"{NAME}: {folder.name} goes from {width} to {sizes['o']}: `residual.weight` is there where widths differ"
+        )
+    stage = Stage("dense", _shapes(parameters), activation=ACTIVATIONS[activation], residual=residual)
+    return stage, parameters, sizes["o"]
+
+
+def _layer_norm(folder, config, width):
+    parameters, _ = _tensors(
+        folder, (Tensor("norm.weight", "d", ("scale",)), Tensor("norm.bias", "d", ("bias",))), {"d": width}
+    )
+    return Stage("layer_norm", _shapes(parameters)), parameters, width
+
+
+def _layers(folder, config, width):
+    start = config.get("layer_start", 4)
+    if type(start) is not int or start < 0:
+        raise ValueError(f"{NAME}: {folder.name} has `layer_start` {start!r}")
+    parameters, _ = _tensors(folder, (Tensor("layer_weights", "k", ("layer_weights",)),), {})
+    return Stage("layers", _shapes(parameters), start=start), parameters, width
+
+
+def _normalize(folder, config, width):
+    return Stage("normalize"), {}, width
+
+
+_READERS = {
+    "Pooling": _pooling,
+    "Dense": _dense,
+    "LayerNorm": _layer_norm,
+    "WeightedLayerPooling": _layers,
+    "Normalize": _normalize,
+    "Dropout": None,
+}
+"""By the last piece of a part's type; where the package keeps it has changed."""
+
+
+def _tensors(folder, tensors, sizes):
+    """The parameters in a part's file, and the sizes of their letters."""
+    row = Format(f"{NAME} ({folder.name})", title="", source="", module="", forms=(Form(tensors),), sizes={})
+    source = folders.opened(folder)
+    found = find(row, source.tensors, "", source.title, sizes)
+    parameters = options.head(row, found, source.tensors, found.sizes, {}).parameters
+    return {name: array for name, array in parameters.items() if array is not None}, found.sizes
+
+
+def _shapes(parameters):
+    return tuple((name, array.shape) for name, array in parameters.items())

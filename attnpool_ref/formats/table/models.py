@@ -1,0 +1,15 @@
+"""Rows: folders that hold a whole model, of which only what pools is read."""
+
+from attnpool_ref.formats import sentences
+from attnpool_ref.formats.row import Format
+
+SENTENCE_TRANSFORMERS = Format(
+    sentences.NAME,
+    title="what follows the encoder in a folder of sentence-transformers",
+    source="sentence-transformers 6.2.0, sentence_transformer/modules/ and base/modules/",
+    module="SentencePool",
+    forms=(),
+    sizes={},
+)
+
+ROWS = (SENTENCE_TRANSFORMERS,)
