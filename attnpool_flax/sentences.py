@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from attnpool_flax.activations import gelu, relu
 from attnpool_flax.layers import layer_norm, mapped
@@ -39,6 +40,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
         raise ValueError(f"SentencePool: `prompt_length` is {prompt_length}, needs an integer of at least 0")
     if mask is not None and lengths is not None:
         raise ValueError("SentencePool: `mask` and `lengths` say the same; give one of them")
+    precision = lax.Precision.HIGHEST if precision is None else precision  # by default, as everywhere here
     shape = x.shape[1 if stages[0].kind == "layers" else 0 : -1]
     if lengths is not None:
         mask = lengths_to_mask(lengths, shape[-1])

@@ -69,6 +69,29 @@ def find(context, words):
     context.exit(finding.run(words))
 
 
+@application.command("formats")
+def formats_command():
+    """List the trained heads of other libraries that can be loaded: whose they are, and what must be given."""
+    from attnpool_ref.commands import heads
+
+    heads.list_formats()
+
+
+@application.command()
+@click.argument("file", type=click.Path(exists=True))
+@click.pass_context
+def inspect(context, file):
+    """Say which formats fit the names in FILE, and under which prefix.
+
+    FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Only names and shapes are read.
+
+    Exit status: 1 where no format fits, 2 for a file that is not what its name says.
+    """
+    from attnpool_ref.commands import heads
+
+    context.exit(heads.inspect(file))
+
+
 @application.command()
 @click.argument("name", type=VariantName())
 def show(name):

@@ -113,14 +113,26 @@ def save(head, target, format, *, prefix=""):
 
 
 def fitting(tensors):
-    """Which formats fit a file's names, and under which prefixes; shapes are not looked at.
+    """Which formats fit the names and shapes of a file.
 
     Args:
       tensors: as in :func:`read`.
 
     Returns:
-      The prefixes by the format's name, only formats that fit.
+      (row, prefix, None) of each head that fits. Behind them, the nearest first, (row, prefix, what does not fit) of those
+      of which most is there: more than four fifths, or more than half where none fits.
     """
+    if sentences.is_model(tensors):
+        return [(FORMATS[sentences.NAME], "", None)]
     source = sources.opened(tensors)
-    found = {row.name: prefixes(row, source.tensors)[0] for row in ROWS}
-    return {name: there for name, there in found.items() if there}
+    full, near = [], []
+    for row in ROWS:
+        prefixes_of_row, best, share = prefixes(row, source.tensors)
+        for prefix in prefixes_of_row or ([] if best is None else [best]):
+            try:
+                find(row, source.tensors, prefix, source.title)
+                full.append((row, prefix, None))
+            except ValueError as error:
+                near.append((share, (row, prefix, str(error))))
+    least = 0.8 if full else 0.5
+    return full + [found for share, found in sorted(near, key=lambda pair: -pair[0]) if share > least]

@@ -42,10 +42,11 @@ def prefixes(row: Format, tensors):
       tensors: names, as the file spells them.
 
     Returns:
-      A sorted list, as the file spells them, and the prefix under which most is there, or None.
+      A sorted list, as the file spells them; the prefix under which most is there, or None; and how much of it, from 0
+      to 1.
     """
     spelled = {_plain(name): name for name in tensors}
-    full, best = {}, (0, None)
+    full, best = {}, (0.0, None)
     for form in (form for form in row.forms if not form.bare):
         required = [_plain(tensor.key) for tensor in form.tensors if not tensor.optional]
         for key in required:
@@ -56,8 +57,8 @@ def prefixes(row: Format, tensors):
                 there = sum(prefix + other in spelled for other in required)
                 if there == len(required):
                     full[prefix] = spelled[name][: len(prefix)]
-                best = max(best, (there, spelled[name][: len(prefix)]), key=lambda pair: pair[0])
-    return sorted(full.values()), best[1]
+                best = max(best, (there / len(required), spelled[name][: len(prefix)]), key=lambda pair: pair[0])
+    return sorted(full.values()), best[1], best[0]
 
 
 def match(row: Format, tensors, prefix, sizes):
@@ -114,7 +115,7 @@ def _under(tensors, prefix):
 
 
 def _found(row, tensors, of):
-    full, best = prefixes(row, tensors)
+    full, best, _ = prefixes(row, tensors)
     if len(full) == 1:
         return full[0]
     if full:

@@ -107,6 +107,11 @@ def read(folder):
     return Head("SentencePool", {"stages": tuple(stages)}, parameters, {})
 
 
+def is_model(source):
+    """Whether a source is a folder with a list of parts."""
+    return isinstance(source, (str, os.PathLike)) and (Path(source) / "modules.json").is_file()
+
+
 def _parts(folder):
     """The parts after the encoder."""
     parts = folders.read_json(folder / "modules.json")

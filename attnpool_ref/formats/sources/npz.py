@@ -8,6 +8,7 @@ import io
 import math
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from functools import partial
@@ -85,7 +86,7 @@ def _header(path, archive, member):
     try:
         read = np.lib.format.read_array_header_1_0 if first[6] == 1 else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(header, max_header_size=LONGEST_HEADER)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise _refused(path, f"the header of {member.filename!r} is unreadable: {error}") from None
     if dtype.hasobject:
         raise _refused(path, f"{member.filename!r} holds Python objects, which need pickle")

@@ -1,0 +1,76 @@
+"""``attnpool formats`` and ``attnpool inspect``: trained heads of other libraries."""
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from attnpool_ref import formats
+from attnpool_ref.commands.exits import NOTHING_FOUND, Refused
+from attnpool_ref.commands.listing import console
+from attnpool_ref.formats.row import GIVEN
+
+LEGEND = (
+    "attnpool_flax.load(source, format, ...) makes a module of them; `attnpool inspect FILE` says which fit a file."
+)
+
+
+def list_formats():
+    """Prints the formats: name, module, whose it is, what must be given, where it was read."""
+    out = console()
+    for row in formats.FORMATS.values():
+        out.print(Text.assemble((row.name, "bold"), "  ", (row.module, "cyan")))
+        out.print(Padding(Text(row.title), (0, 0, 0, 4), expand=False))
+        facts = Table.grid(padding=(0, 2))
+        facts.add_column(style="dim", no_wrap=True)
+        facts.add_row("    give", Text(given(row)))
+        if row.usual:
+            facts.add_row("    usual prefix", Text(row.usual))
+        facts.add_row("    source", Text(row.source))
+        out.print(facts)
+        out.print()
+    out.print(Text(LEGEND, "dim"))
+
+
+def inspect(file):
+    """Prints the formats that fit a file, or that nearly do, and returns the exit status."""
+    try:
+        found = formats.fitting(file)
+    except (ValueError, OSError) as error:
+        raise Refused(str(error)) from None
+    out = console()
+    if not found:
+        print(f"No format fits {file}, nor does one nearly. `attnpool formats` lists them.")
+        return NOTHING_FOUND
+    fits = found[0][2] is None
+    out.print(Text(f"{file} holds:" if fits else f"No format fits {file}. Nearest:"))
+    rows = [row for row, _, reason in found if reason is None]
+    for row, prefix, reason in found:
+        nearly = "" if reason is None or not fits else "nearly "
+        out.print(Text.assemble("  ", nearly, (row.name, "bold"), "  ", (row.module, "cyan"), f"  prefix {prefix!r}"))
+        text = _call(file, row, prefix, rows.count(row) > 1) if reason is None else reason
+        out.print(Padding(Text(text), (0, 0, 0, 4), expand=False))
+    return 0 if fits else NOTHING_FOUND
+
+
+def given(row):
+    """What the caller of ``load`` must say, and what is taken otherwise, in words."""
+    options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
+    must = [name for name, default in options.items() if default == GIVEN]
+    words = ", ".join(must) or "nothing"
+    if row.config:
+        words += ", or a folder with its config.json"
+    defaults = [f"{name} {default}" for name, default in options.items() if name != "num_heads" and _is_default(default)]
+    if isinstance(row.num_heads, int):
+        defaults.insert(0, f"heads of {row.num_heads}")
+    return f"{words}; by default {', '.join(defaults)}" if defaults else words
+
+
+def _is_default(default):
+    return default is not None and default != GIVEN
+
+
+def _call(file, row, prefix, several):
+    options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
+    arguments = [repr(str(file)), repr(row.name), *([f"prefix={prefix!r}"] if several else [])]
+    arguments += [f"{name}=..." for name, default in options.items() if default == GIVEN]
+    return f"attnpool_flax.load({', '.join(arguments)})"

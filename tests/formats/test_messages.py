@@ -1,0 +1,264 @@
+"""What cannot be loaded or saved is refused in one sentence that says what to do."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from formats import heads
+
+import attnpool_flax
+from attnpool_flax import linen
+from attnpool_ref import formats
+from attnpool_ref.formats.sources import safetensors
+
+
+def refused(message, name, tensors, **options):
+    with pytest.raises(ValueError, match=message):
+        formats.read(tensors, name, **options)
+
+
+def test_all_keys_that_do_not_fit_are_named_at_once():
+    tensors = heads.tensors_of("siglip", prefix="head.", without=["mlp.fc1.bias", "layernorm.weight"])
+    tensors |= {"head.mlp.fc3.weight": np.ones((2, 2)), "head.mlp.fc2.bias": np.ones(5)}
+    refused(
+        r"^siglip: the keys of the mapping under 'head.' do not fit: missing `layernorm.weight`, `mlp.fc1.bias`; "
+        r"unexpected `head.mlp.fc3.weight`; `head.mlp.fc2.bias` is \[5\], needs \[6\]$",
+        "siglip",
+        tensors,
+        num_heads=2,
+    )
+
+
+def test_heads_of_two_widths_are_named():
+    tensors = heads.tensors_of("keras_mha") | {"value/kernel": np.ones((10, 2, 5)), "value/bias": np.ones((2, 5))}
+    refused(r"`value/kernel` is \[10, 2, 5\], needs \[v, 2, 3\]", "keras_mha", tensors)
+
+
+def test_several_heads_are_listed():
+    both = heads.tensors_of("siglip", prefix="a.") | heads.tensors_of("siglip", prefix="b.head.")
+    refused(r"has 2 such heads; say which `prefix`: 'a.', 'b.head.'$", "siglip", both, num_heads=2)
+    assert formats.read(both, "siglip", prefix="a.", num_heads=2).module == "MAPHead"
+
+
+def test_no_head_at_all_says_what_was_looked_for():
+    refused(
+        "^clip: the mapping has no such head: no key ends with one of `positional_embedding`, ",
+        "clip",
+        {"a": np.ones(2)},
+    )
+
+
+def test_an_unknown_format_is_answered_with_the_nearest():
+    refused("^no format is called 'siglib'; did you mean siglip, siglip_bv", "siglib", {})
+    refused("^no format is called 'zzz'; there are siglip, ", "zzz", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("siglip", {}, "no tensor says `num_heads`, and neither does a configuration; say it"),
+        ("siglip", {"num_heads": 4}, "`num_heads` is 4, which does not divide the width 6"),
+        ("siglip", {"num_heads": 0}, "`num_heads` is 0, needs an integer of at least 1"),
+        ("siglip", {"num_heads": 2.0}, "`num_heads` is 2.0, needs an integer of at least 1"),
+        ("siglip", {"num_heads": True}, "`num_heads` is True, needs an integer of at least 1"),
+        (
+            "siglip",
+            {"num_heads": 2, "activation": "swish"},
+            "`activation` is 'swish', needs one of gelu_tanh, gelu, relu",
+        ),
+        ("siglip", {"num_heads": 2, "epsilon": -1.0}, "`epsilon` is -1.0, needs a number of at least 0"),
+        ("siglip", {"num_heads": 2, "epsilon": "1e-6"}, "`epsilon` is '1e-6', needs a number of at least 0"),
+        ("flax_mha", {"num_heads": 3}, "`num_heads` is 3, but the tensors have 2"),
+        ("torch_mha", {"num_heads": 2, "epsilon": 1e-6}, "`epsilon` is 1e-06, but this format has none"),
+        ("clam", {"num_heads": 2}, "`num_heads` is 2, but this format has none"),
+        ("timm_latent", {"num_heads": 2, "epsilon": 1e-6}, "no tensor says `activation`"),
+        ("timm_latent", {"num_heads": 2, "activation": "gelu"}, "no tensor says `epsilon`"),
+        ("clip", {}, "no tensor says `num_heads`"),  # heads of 64 do not divide a width of 6
+    ],
+)
+def test_options_are_asked_for_and_checked(name, options, message):
+    refused(f"^{name}: {message}", name, heads.tensors_of(name), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "feature"),
+    [
+        ("torch_mha", "bias_k", "an extra key and value"),
+        ("flax_mha", "query_ln/scale", "a norm per head"),
+        ("timm_latent", "q_norm.weight", "a norm per head"),
+        ("timm_latent", "pos_embed", "positions of its own"),
+        ("vjepa", "blocks.0.norm1.weight", "self-attention blocks in its probe"),
+        ("vjepa", "cross_attention_block.q.weight", "a probe without its block"),
+        ("vjepa2_hf", "self_attention_layers.0.layer_norm1.weight", "self-attention layers in its probe"),
+        ("aim", "k.bias", "biases in AIM's probe"),
+        ("coca", "attn.bias_k", "an extra key and value"),
+    ],
+)
+def test_a_feature_that_no_module_has_is_named(name, key, feature):
+    tensors = heads.tensors_of(name, prefix="x.") | {f"x.{key}": np.ones((1, 1, 6))}
+    refused(
+        f"^{name}: no module of attnpool has {feature}.*, which `x.{key}` belongs to",
+        name,
+        tensors,
+        **heads.given(name),
+    )
+
+
+def folder(path, config, **tensors):
+    (path / "config.json").write_text(json.dumps(config))
+    safetensors.save(tensors or heads.tensors_of("siglip", prefix="vision_model.head."), path / "model.safetensors")
+    return path
+
+
+def test_a_configuration_says_heads_epsilon_and_activation_and_the_caller_wins(tmp_path):
+    vision = {"num_attention_heads": 3, "layer_norm_eps": 1e-5, "hidden_act": "gelu"}
+    for config in (vision, {"vision_config": vision, "num_attention_heads": 5}):
+        options = formats.read(folder(tmp_path, config), "siglip").options
+        assert (options["num_heads"], options["epsilon"], options["activation"]) == (3, 1e-5, "gelu")
+    said = formats.read(tmp_path, "siglip", num_heads=2, epsilon=0.0, activation="relu").options
+    assert (said["num_heads"], said["epsilon"], said["activation"]) == (2, 0.0, "relu")
+    usual = formats.read(folder(tmp_path, {"num_attention_heads": 1}), "siglip").options
+    assert (usual["epsilon"], usual["activation"]) == (1e-6, "gelu_tanh")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"vision_use_head": False}, "the configuration says `vision_use_head` is False: this model has no such head"),
+        (
+            {"num_attention_heads": 2, "hidden_act": "quick_gelu"},
+            "the configuration says `hidden_act` is 'quick_gelu', which no module of attnpool has",
+        ),
+        ({}, "`num_heads` is 12, which does not divide the width 6"),  # what its absence means to transformers
+        ([], "config.json of .* is no JSON object"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_refused(config, message, tmp_path):
+    refused(message, "siglip", folder(tmp_path, config))
+
+
+def test_a_folder_without_tensors_or_with_too_many_is_refused(tmp_path):
+    refused("has no .safetensors file", "siglip", tmp_path)
+    for name in ("a", "b"):
+        safetensors.save(heads.tensors_of("siglip"), tmp_path / f"{name}.safetensors")
+    refused("has 2 .safetensors files and no index; name one: a.safetensors", "siglip", tmp_path, num_heads=2)
+
+
+def test_what_is_no_source_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file or folder 'absent/siglip'; nothing is downloaded"):
+        formats.read("absent/siglip", "siglip")
+    for source in (3, None, [np.ones(2)]):
+        with pytest.raises(TypeError, match="a head is read from a path or a mapping, not from a"):
+            formats.read(source, "siglip")
+    (tmp_path / "x.h5").touch()
+    refused(r"x.h5: needs a .safetensors or .npz file, a folder or a mapping", "siglip", tmp_path / "x.h5")
+    integers = {key: value.astype(np.int32) for key, value in heads.tensors_of("flax_mha").items()}
+    refused("`query/kernel` has dtype int32, needs a floating one", "flax_mha", integers)
+
+
+def test_float64_without_x64_asks_for_a_dtype():
+    tensors = heads.tensors_of("flax_mha", dtype=np.float64)
+    for load in (attnpool_flax.load, linen.load):
+        for options in ({}, {"param_dtype": jnp.float64}):
+            with pytest.raises(
+                ValueError, match="`query_kernel` would be float64, which JAX has only with `jax_enable_x64`"
+            ):
+                load(tensors, "flax_mha", **options)
+    assert attnpool_flax.load(tensors, "flax_mha", param_dtype=jnp.float32).query_kernel[...].dtype == jnp.float32
+    with jax.enable_x64(True):
+        assert attnpool_flax.load(tensors, "flax_mha").query_kernel[...].dtype == jnp.float64
+
+
+def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
+    def cannot(message, module, name, target=None):
+        with pytest.raises(ValueError, match=message):
+            attnpool_flax.save(module, {} if target is None else target, name)
+
+    rngs = nnx.Rngs(0)
+    head = attnpool_flax.MAPHead(4, 2, 8, rngs=rngs)
+    cannot("^clip holds a AttentionPool2d, and this is a MAPHead", head, "clip")
+    cannot("^torch_mha holds a MultiHeadAttention, and this is a Linear", nnx.Linear(2, 2, rngs=rngs), "torch_mha")
+    cannot("^sentence_transformers is read and not written", head, "sentence_transformers")
+    cannot(r"x.h5: needs an ending that is written here: .safetensors, .npz", head, "siglip", tmp_path / "x.h5")
+    bare = attnpool_flax.MAPHead(4, 2, 8, use_bias=False, rngs=rngs)
+    cannot("^siglip cannot hold this MAPHead: `attention.in_proj_bias` needs `query_bias`, `key_bias`", bare, "siglip")
+    pool = attnpool_flax.AdditiveAttentionPool(4, 3, use_bias=False, rngs=rngs)
+    cannot("^abmil cannot hold this AdditiveAttentionPool: .*`attention.0.bias` needs `bias`", pool, "abmil")
+    author = attnpool_flax.AttentiveProbe(4, 2, variant="aim", rngs=rngs)
+    cannot("^vjepa cannot hold this AttentiveProbe: `variant` is 'aim', needs 'vjepa'", author, "vjepa")
+    wide = attnpool_flax.MultiHeadAttention(2, 4, out_features=6, rngs=rngs)
+    cannot(r"`out_proj.weight` would be \[6, 4\], needs \[4, 4\]", wide, "torch_mha")
+    with pytest.raises(TypeError, match="a head is written to a path or into a dict, not into a int"):
+        attnpool_flax.save(head, 3, "siglip")
+
+
+def model(path, *parts, **files):
+    """A folder as sentence-transformers writes it; parts are (type, configuration, tensors)."""
+    listed = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    for number, (kind, config, tensors) in enumerate(parts, 1):
+        own = path / f"{number}_{kind}"
+        own.mkdir()
+        (own / "config.json").write_text(json.dumps(config))
+        if tensors:
+            safetensors.save(
+                {name: np.ones(shape, np.float32) for name, shape in tensors.items()}, own / "model.safetensors"
+            )
+        listed.append(
+            {"idx": number, "name": str(number), "path": own.name, "type": f"sentence_transformers.models.{kind}"}
+        )
+    (path / "modules.json").write_text(json.dumps(listed))
+    return path
+
+
+POOLING = ("Pooling", {"word_embedding_dimension": 4, "pooling_mode_mean_tokens": True}, {})
+DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            [("Pooling", {"embedding_dimension": 4, "pooling_mode": "median"}, {})],
+            "has the pooling mode .'median'.; there are cls",
+        ),
+        ([("Pooling", {"pooling_mode": "mean"}, {})], "has the embedding dimension None"),
+        ([POOLING, POOLING], "a second pooling after the first has nothing to pool"),
+        ([("Normalize", {}, {}), POOLING], "a part of the kind 'normalize' before the pooling would change the tokens"),
+        ([("Dropout", {}, {})], "has no Pooling"),
+        (
+            [POOLING, ("LSTM", {}, {})],
+            "no module of attnpool has a part of the type 'sentence_transformers.models.LSTM'",
+        ),
+        (
+            [POOLING, ("Dense", {"activation_function": "os.system"}, DENSE)],
+            "has the activation 'os.system'; known are Identity",
+        ),
+        ([POOLING, ("Dense", {"module_input_name": "token_embeddings"}, DENSE)], "which is not the pooled vector"),
+        ([POOLING, ("Dense", {}, {"linear.weight": (3, 5), "linear.bias": (3,)})], r"is \[3, 5\], needs \[3, 4\]"),
+        ([POOLING, ("Dense", {"bias": False}, DENSE)], "unexpected `linear.bias`"),
+        ([POOLING, ("Dense", {"use_residual": True}, DENSE)], "`residual.weight` is there where widths differ"),
+        ([POOLING, ("Dense", {}, {})], "2_Dense has no .safetensors file"),
+        (
+            [POOLING, ("LayerNorm", {}, {"norm.weight": (5,), "norm.bias": (5,)})],
+            r"`norm.weight` is \[5\], needs \[4\]",
+        ),
+    ],
+)
+def test_a_model_whose_parts_are_not_known_or_do_not_fit_is_refused(parts, message, tmp_path):
+    refused(message, "sentence_transformers", model(tmp_path, *parts))
+
+
+def test_a_folder_that_is_no_model_of_sentence_transformers_says_what_it_would_do(tmp_path):
+    refused(r"has no modules.json; .* takes the mean: `mean_pooling\(x, mask\)`", "sentence_transformers", tmp_path)
+    refused("is read from a model's folder, not from {}", "sentence_transformers", {})
+    refused("`num_heads` is 2, but this format has none", "sentence_transformers", tmp_path, num_heads=2)
+    (tmp_path / "modules.json").write_text('{"type": "Pooling"}')
+    refused("modules.json is no list of parts", "sentence_transformers", tmp_path)
+    model(tmp_path, POOLING, ("Dense", {}, {}))
+    (tmp_path / "2_Dense" / "pytorch_model.bin").touch()
+    refused(
+        "2_Dense has pytorch_model.bin and no .safetensors file; it may be a pickle", "sentence_transformers", tmp_path
+    )
