@@ -1,4 +1,4 @@
-"""What tools/ writes is what stands in the repository: the stubs, the pages of variants, of mistakes and of names."""
+"""What tools/ writes is what stands in the repository: the stubs, the pages of variants, mistakes, names and trained heads."""
 
 import re
 
@@ -9,7 +9,7 @@ import pytest
 from bugs.table import NOTE
 
 import attnpool_ref
-from attnpool_ref import names, variants
+from attnpool_ref import formats, names, variants
 
 REPAIR = "run `make docs` and commit what it writes"
 
@@ -34,6 +34,16 @@ def test_the_page_of_names_follows_from_their_table():
     for entry in (entry for group in names.GROUPS for entry in group.shown):
         (line,) = (line for line in lines if line.startswith(f"| **{entry.names[0]}**"))
         assert all(part in line for part in (*entry.names, *entry.call.splitlines(), entry.source, entry.differs))
+
+
+def test_the_page_of_trained_heads_follows_from_the_formats():
+    page = make_docs.HEADS_PATH.read_text()
+    assert page == make_docs.heads_page(), REPAIR
+    for row in formats.FORMATS.values():
+        section = page.split(f"\n## {row.name}\n")[1].split("\n## ")[0]
+        assert all(
+            part in section for part in (row.title[1:], row.module, row.notes, row.source, f'(source, "{row.name}"')
+        )
 
 
 @pytest.mark.parametrize("bug", bugs.BUGS, ids=lambda bug: bug.name)

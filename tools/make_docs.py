@@ -1,4 +1,4 @@
-"""Writes ``docs/variants.md`` from the table and the docstrings, ``bugs.md`` and ``which.md`` from tables of their own."""
+"""Writes ``docs/variants.md`` from the table and the docstrings; ``bugs.md``, ``which.md`` and ``heads.md`` from others."""
 
 import importlib
 import inspect
@@ -12,11 +12,13 @@ from bugs.table import ERROR, NOTE, WRONG
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref import names, variants
+from attnpool_ref import formats, names, variants
+from attnpool_ref.commands.heads import given, load_of
 from attnpool_ref.language import OrFunction
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
+HEADS_PATH = DOCS / "heads.md"
 STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
 """Functions without a row of their own."""
 
@@ -58,6 +60,46 @@ are real. `q` is a query, `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` 
 below a call is `attnpool_flax`'s and owns its parameters. [variants.md](variants.md) says what each function computes.
 """.strip()
 
+HEADS_INTRODUCTION = """
+<!-- Written by tools/make_docs.py from attnpool_ref/formats/table/ (`make docs`), not by hand. -->
+
+# Trained heads
+
+A head that was trained elsewhere runs here unchanged, takes a mask where it took none, and is faster. `load` makes an NNX
+module of it, `attnpool_flax.linen.load` a Linen module and its variables; `save` writes it as the other library has it, bit
+for bit.
+
+```python
+import numpy as np
+import attnpool_flax
+from flax import nnx
+
+layer = nnx.MultiHeadAttention(2, 8, rngs=nnx.Rngs(0), decode=False)
+attention = attnpool_flax.load(layer, "flax_mha")
+x = np.random.default_rng(0).normal(size=(3, 5, 8)).astype(np.float32)
+print(np.abs(attention(x, x, x) - layer(x)).max() < 1e-6)  # True
+
+tensors = {}
+attnpool_flax.save(attention, tensors, "torch_mha", prefix="self_attn.")
+print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
+```
+
+* **From where.** A `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`, a mapping from
+  names to arrays of NumPy, JAX or PyTorch, or a module's tree. Of a file only the head's own tensors are read. Nothing is
+  downloaded or unpickled: of a `.pt` give what `torch.load(file, weights_only=True)` returns.
+* **Where in it.** `prefix=None` finds the head among other keys; where there are several it lists them. `attnpool inspect FILE`
+  says which formats fit a file, and under which prefix.
+* **What no file says**: the number of heads, the epsilon and the gelu. They are the argument, else the configuration, else
+  what the source has. Where that does not settle it, `load` asks.
+* **What it becomes.** The module of the row, each parameter in the dtype of the file (`param_dtype=` converts). What no module
+  owns, such as the counter of a batch normalisation, is kept aside and written again.
+* **Empty rows** attend to 0; the maps after it see that as any other vector, so that all empty rows have one result, without a
+  gradient to x. NaN in padding changes no bit.
+* `attnpool_ref.formats.read` and `write` are the same in NumPy, without JAX.
+
+`python examples/siglip_head.py` puts a SigLIP head of real size beside Flax's own layers.
+""".strip()
+
 
 def page():
     """The text of the page."""
@@ -96,6 +138,25 @@ def which_page():
         lines = ["| you know | call | source | what differs |", "|" + " --- |" * 4, *map(_known, group.shown)]
         if group.shown:
             parts += [f"## {group.title}", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def heads_page():
+    """The text of the page of trained heads."""
+    parts = [HEADS_INTRODUCTION]
+    for row in formats.FORMATS.values():
+        facts = [
+            f"* Give: {given(row).replace(', by default', '. Default:')}.",
+            *([f"* Usual prefix: `{row.usual}`"] if row.usual else []),
+            f"* Becomes: `{row.module}`",
+            *([f"* {row.notes}"] if row.notes else []),
+            f"* Source: {row.source}",
+        ]
+        parts += [
+            f"## {row.name}\n\n{row.title[0].upper()}{row.title[1:]}.",
+            f"```text\n{load_of(row)}\n```",
+            "\n".join(facts),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -217,3 +278,4 @@ if __name__ == "__main__":
     PATH.write_text(page())
     BUGS_PATH.write_text(bugs_page())
     WHICH_PATH.write_text(which_page())
+    HEADS_PATH.write_text(heads_page())

@@ -1,5 +1,7 @@
 """``attnpool formats`` and ``attnpool inspect``: trained heads of other libraries."""
 
+import json
+
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +27,8 @@ def list_formats():
         facts.add_row("    give", Text(given(row)))
         if row.usual:
             facts.add_row("    usual prefix", Text(row.usual))
+        if row.notes:
+            facts.add_row("    note", Text(row.notes))
         facts.add_row("    source", Text(row.source))
         out.print(facts)
         out.print()
@@ -47,7 +51,7 @@ def inspect(file):
     for row, prefix, reason in found:
         nearly = "" if reason is None or not fits else "nearly "
         out.print(Text.assemble("  ", nearly, (row.name, "bold"), "  ", (row.module, "cyan"), f"  prefix {prefix!r}"))
-        text = _call(file, row, prefix, rows.count(row) > 1) if reason is None else reason
+        text = load_of(row, file, prefix if rows.count(row) > 1 else None) if reason is None else reason
         out.print(Padding(Text(text), (0, 0, 0, 4), expand=False))
     return 0 if fits else NOTHING_FOUND
 
@@ -59,7 +63,9 @@ def given(row):
     words = ", ".join(must) or "nothing"
     if row.config:
         words += ", or a folder with its config.json"
-    defaults = [f"{name} {default}" for name, default in options.items() if name != "num_heads" and _is_default(default)]
+    defaults = [
+        f"{name} {default}" for name, default in options.items() if name != "num_heads" and _is_default(default)
+    ]
     if isinstance(row.num_heads, int):
         defaults.insert(0, f"heads of {row.num_heads}")
     return f"{words}; by default {', '.join(defaults)}" if defaults else words
@@ -69,8 +75,10 @@ def _is_default(default):
     return default is not None and default != GIVEN
 
 
-def _call(file, row, prefix, several):
+def load_of(row, source=None, prefix=None):
+    """The call that loads such a head; ``...`` is what the caller must say."""
     options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
-    arguments = [repr(str(file)), repr(row.name), *([f"prefix={prefix!r}"] if several else [])]
+    arguments = ["source" if source is None else json.dumps(str(source)), json.dumps(row.name)]
+    arguments += [] if prefix is None else [f"prefix={json.dumps(prefix)}"]
     arguments += [f"{name}=..." for name, default in options.items() if default == GIVEN]
     return f"attnpool_flax.load({', '.join(arguments)})"

@@ -28,8 +28,6 @@ TRANSPOSED = Layout("(out, in)", lambda tensor, sizes: tensor.T, lambda ours: ou
 
 LEADING = Layout("a leading axis of 1", lambda tensor, sizes: tensor[0], lambda ours: ours[None])
 
-ONE_ROW = Layout("one row for all", lambda tensor, sizes: tensor[None], lambda ours: ours[0])
-
 CONVOLUTION = Layout(
     "a convolution over one token, (out, in, 1)",
     lambda tensor, sizes: tensor[..., 0].T,

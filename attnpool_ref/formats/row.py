@@ -95,6 +95,7 @@ class Format:
       beside: beginnings of keys that stand under the same prefix and are other parts of the source's model.
       separator: between the pieces of a key.
       usual: the prefix in the source's own files, which the documentation shows.
+      notes: what somebody who knows the source must know, in sentences.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Format:
     beside: tuple[str, ...] = ()
     separator: str = "."
     usual: str = ""
+    notes: str = ""
 
     @property
     def biases(self):

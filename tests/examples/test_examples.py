@@ -7,6 +7,7 @@ import pool_corpus
 import pool_memmap
 import pool_mesh
 import rank_candidates
+import siglip_head
 from rounding import rounded
 
 WIDTH = 384
@@ -66,3 +67,11 @@ def test_statistics_tell_speakers_whose_means_are_the_same(tmp_path, capsys):
     assert right["attentive statistics"] > right["mean"]
     assert out.stat().st_size > 10_000
     assert "weight on frames of speech" in capsys.readouterr().out
+
+
+def test_a_loaded_siglip_head_is_the_original_and_padding_stays_outside(capsys):
+    offs = siglip_head.main(["--small"])
+    assert max(offs) <= rounded(np.ones(1), 128)
+    said = capsys.readouterr().out
+    assert "vectors of NaN; attnpool the same vectors, bit for bit" in said
+    assert "attnpool by 0\n" in said

@@ -33,6 +33,7 @@ CLAM = Format(
     source="mahmoodlab/CLAM 53e2409, models/model_clam.py",
     module="AdditiveAttentionPool",
     usual="attention_net.3.",
+    notes="The tokens are those after `attention_net.0` and ReLU, which stand outside of the prefix. A key after `.module` was cut out needs its `prefix`. One class has a result [B, d], several have [B, K, d].",
     forms=(
         *_forms("attention_a.0", "attention_c", gate="attention_b.0"),
         *_forms("module.0", "module.2"),
@@ -48,6 +49,7 @@ ABMIL = Format(
     title="Ilse et al.'s attention over a bag, gated or not",
     source="AMLab-Amsterdam/AttentionDeepMIL eb0434b, model.py",
     module="AdditiveAttentionPool",
+    notes="The tokens are those after the feature extractor.",
     forms=(
         *_forms("attention_V.0", "attention_w", gate="attention_U.0"),
         *_forms("attention.0", "attention.2"),

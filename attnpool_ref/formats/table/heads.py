@@ -28,6 +28,7 @@ SIGLIP = Format(
     source="transformers 5.23, models/siglip/modeling_siglip.py and models/siglip2/modeling_siglip2.py",
     module="MAPHead",
     usual="vision_model.head.",
+    notes="The head of the image tower. `SiglipVisionModel` saves it under `head.`, `SiglipModel` under `vision_model.head.`. Pass NaFlex' `pixel_attention_mask` as the mask. Compare `[..., 0, :]` of the result.",
     forms=(
         Form(
             (
@@ -57,6 +58,7 @@ SIGLIP_BV = Format(
     module="MAPHead",
     usual="params/img/MAPHead_0/",
     separator="/",
+    notes="The same parameters as `siglip` holds, bit for bit. A text tower may have one too, under `params/txt/`.",
     forms=(
         Form(
             (
@@ -89,6 +91,7 @@ TIMM_LATENT = Format(
     source="timm 1.0.31, timm/layers/attention_pool.py",
     module="MAPHead",
     usual="attn_pool.",
+    notes="Neither the gelu nor the epsilon is in the file: timm's default is the exact gelu, its SigLIP models have `gelu_tanh` and 1e-6.",
     forms=(
         Form(
             (
@@ -122,6 +125,7 @@ CLIP = Format(
     source="openai/CLIP d05afc4, clip/model.py; open_clip 3.3.0, modified_resnet.py",
     module="AttentionPool2d",
     usual="visual.attnpool.",
+    notes="Tokens are the feature map row by row, [B, h * w, d]. A map of another size needs other positions, which nobody resizes silently.",
     forms=(
         Form(
             (
@@ -160,6 +164,7 @@ COCA = Format(
     source="open_clip 3.3.0, src/open_clip/transformer.py; mahmoodlab/CONCH 141cc09",
     module="AttentionalPooler",
     usual="visual.attn_pool.",
+    notes="What CoCa does next is the caller's: `layer_norm(pooled, scale, bias)[..., 0, :] @ proj`, with `ln_post.*` and `proj` (in, out) of the file. Its default has 8 heads.",
     forms=(
         Form((*_OF_COCA, Tensor("attn.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS))),
         Form(

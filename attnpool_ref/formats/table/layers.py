@@ -16,6 +16,7 @@ TORCH_MHA = Format(
     title="PyTorch's nn.MultiheadAttention",
     source="torch 2.13, torch/nn/modules/activation.py",
     module="MultiHeadAttention",
+    notes="`key_padding_mask` is True at padding: the mask is its opposite, `~key_padding_mask[:, None, :]`. What `add_zero_attn` does is not in the file and not here.",
     forms=(
         Form((Tensor("in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS), *_OF_TORCH)),
         Form(
@@ -33,7 +34,7 @@ TORCH_MHA = Format(
 )
 
 
-def _of_shapes(name, title, source, kernel, bias, out, refused=None, separator="/"):
+def _of_shapes(name, title, source, notes, kernel, bias, out, refused=None):
     """A layer whose tensors lie as ours do; ``kernel`` and ``bias`` are its names for them, ``out`` for the output map."""
     inputs = (("query", "d"), ("key", "e"), ("value", "v"))
     return Format(
@@ -41,7 +42,8 @@ def _of_shapes(name, title, source, kernel, bias, out, refused=None, separator="
         title=title,
         source=source,
         module="MultiHeadAttention",
-        separator=separator,
+        notes=notes,
+        separator="/",
         forms=(
             Form(
                 (
@@ -62,6 +64,7 @@ FLAX_MHA = _of_shapes(
     "flax_mha",
     "Flax's MultiHeadDotProductAttention (Linen) and MultiHeadAttention (NNX)",
     "flax 0.12.8, flax/linen/attention.py and flax/nnx/nn/attention.py",
+    'A Linen or NNX module\'s tree, nested or flat, with or without "params"; an NNX module itself.',
     "kernel",
     "bias",
     "out",
@@ -72,13 +75,14 @@ KERAS_MHA = _of_shapes(
     "keras_mha",
     "Keras' layers.MultiHeadAttention",
     "keras 3.15.1, keras/src/layers/attention/multi_head_attention.py",
+    "A mapping of paths: `{v.path: v for v in layer.weights}`.",
     "kernel",
     "bias",
     "attention_output",
 )
 
 
-def _of_matrices(name, title, source, parts, kernel, bias, into, out_of, separator):
+def _of_matrices(name, title, source, notes, parts, kernel, bias, into, out_of, separator):
     """A layer whose heads lie together; ``parts`` are its names for query, key, value and output."""
     inputs = tuple(zip(("query", "key", "value"), parts, ("d", "e", "v"), strict=False))
     of_torch = into is TORCH_IN_HEADS  # (out, in)
@@ -87,6 +91,7 @@ def _of_matrices(name, title, source, parts, kernel, bias, into, out_of, separat
         title=title,
         source=source,
         module="MultiHeadAttention",
+        notes=notes,
         separator=separator,
         forms=(
             Form(
@@ -115,6 +120,7 @@ EQUINOX_MHA = _of_matrices(
     "equinox_mha",
     "Equinox' nn.MultiheadAttention",
     "equinox 0.13.8, equinox/nn/_attention.py",
+    "The module itself, or a mapping of its names.",
     ("query_proj", "key_proj", "value_proj", "output_proj"),
     "weight",
     "bias",
@@ -127,6 +133,7 @@ HAIKU_MHA = _of_matrices(
     "haiku_mha",
     "Haiku's MultiHeadAttention",
     "dm-haiku 0.0.17, haiku/_src/attention.py",
+    "The parameters as `transform(...).init` gives them.",
     ("query", "key", "value", "linear"),
     "w",
     "b",

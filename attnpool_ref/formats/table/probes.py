@@ -25,6 +25,7 @@ VJEPA = Format(
     source="facebookresearch/jepa 51c59d5 and facebookresearch/vjepa2 c2963a4, src/models/attentive_pooler.py",
     module="AttentiveProbe",
     usual="pooler.",
+    notes="V-JEPA 1 stores `xattn.proj` and never applies it: it is kept aside and written again. The classifier behind it (`linear`) stands outside of the prefix.",
     forms=(
         Form(
             (
@@ -61,6 +62,7 @@ VJEPA2_HF = Format(
     source="transformers 5.23, models/vjepa2/modeling_vjepa2.py",
     module="AttentiveProbe",
     usual="pooler.",
+    notes="transformers' default has three self-attention layers before it, which are refused; epsilon is 1e-6 there and 1e-5 in the original.",
     forms=(
         Form(
             (
@@ -98,6 +100,7 @@ AIM = Format(
     source="apple/ml-aim bd9e068, aim-v1/aim/v1/torch/layers.py",
     module="AttentiveProbe",
     usual="head.",
+    notes='`linear` is the classifier behind it: `module.extras["linear.weight"]`. AIM\'s JAX twin takes the statistics of the batch even at inference; these are the frozen ones.',
     forms=(
         Form(
             (

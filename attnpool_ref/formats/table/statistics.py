@@ -53,6 +53,7 @@ SPEECHBRAIN_ASP = Format(
     source="speechbrain 1.1.2, speechbrain/lobes/models/ECAPA_TDNN.py",
     module="AttentiveStatisticsPool",
     usual="asp.",
+    notes="Frames are [B, L, C] here. The batch normalisation is folded into `norm_scale` and `norm_bias`; its own tensors are kept aside, and written as they were unless these two have changed.",
     forms=_forms(
         (
             Tensor("conv.conv.weight", "d h 1", ("out_kernel",), CONVOLUTION),
@@ -77,6 +78,7 @@ WESPEAKER_ASTP = Format(
     source="wenet-e2e/wespeaker, wespeaker/models/pooling_layers.py; 3D-Speaker 09e7806",
     module="AttentiveStatisticsPool",
     usual="pool.",
+    notes="With the whole's statistics beside each frame WeSpeaker adds 1e-7 inside the root of the deviation, where ours has a floor: it differs by up to 1e-7 / (2 sigma).",
     forms=_forms(
         (
             Tensor("linear2.weight", "d h 1", ("out_kernel",), CONVOLUTION),
