@@ -98,7 +98,7 @@ def load(
         if array is not None:
             setattr(module, name, type(getattr(module, name))(array))
     if head.extras:
-        module.extras = Extras(head.extras)
+        setattr(module, "extras", Extras(head.extras))  # noqa: B010  no class declares it
     return module
 
 

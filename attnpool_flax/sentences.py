@@ -1,5 +1,7 @@
 """What the stages of sentence-transformers compute, by the functions of this package."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -101,7 +103,7 @@ def _dense(x, stage, precision, kernel, bias=None, residual_kernel=None):
     return result.astype(dtype)
 
 
-def _widened(*arrays):
+def _widened(*arrays) -> Any:
     """The arrays in one dtype, float32 or wider, and the dtype of the result."""
     dtype = jnp.result_type(*(array for array in arrays if array is not None))
     wide = jnp.promote_types(dtype, jnp.float32)

@@ -1,0 +1,151 @@
+"""Models of sentence-transformers, without their encoders: what the library itself made of them, kept as files."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_flax import linen
+from attnpool_flax.linen.sentences import SentencePool
+from attnpool_ref import formats
+from attnpool_ref.conformance import tolerances
+
+FOLDERS = sorted((Path(__file__).parent / "golden" / "sentence_transformers").iterdir())
+ACTIVATIONS = {
+    "identity": lambda x: x,
+    "tanh": np.tanh,
+    "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+every_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+every_side = pytest.mark.parametrize("side", ["right", "left"])
+
+
+def pooled(stages, parameters, x, mask, prompt_length):
+    """The stages as recipes over the oracle."""
+    ranks = attnpool_ref.token_positions(mask)
+    for number, stage in enumerate(stages):
+        own = {name: parameters[f"{name}_{number}"] for name, _ in stage.shapes}
+        if stage.kind == "layers":
+            weights = own["layer_weights"]
+            x = np.tensordot(weights / weights.sum(), np.where(mask[..., None], x[stage.start :], 0), 1)
+        elif stage.kind == "pooling":
+            kept = ranks >= (0 if stage.include_prompt else prompt_length)
+            parts = {
+                "cls": attnpool_ref.first_pooling(x, kept),
+                "max": attnpool_ref.max_pooling(x, kept),
+                "mean": attnpool_ref.mean_pooling(x, kept),
+                "mean_sqrt_len_tokens": attnpool_ref.sum_pooling(x, kept)
+                / np.sqrt(np.maximum(kept.sum(-1), 1))[:, None],
+                "weightedmean": attnpool_ref.weighted_pooling(x, ranks + 1.0, kept),
+                "lasttoken": attnpool_ref.last_pooling(x, kept),
+            }
+            x = np.concatenate([parts[mode] for mode in stage.modes], -1)
+        elif stage.kind == "dense":
+            residual = x @ own["residual_kernel"] if "residual_kernel" in own else x
+            x = ACTIVATIONS[stage.activation](x @ own["kernel"] + own.get("bias", 0)) + (
+                residual if stage.residual else 0
+            )
+        elif stage.kind == "layer_norm":
+            x = attnpool_ref.layer_norm(x, own["scale"], own["bias"], epsilon=1e-5)
+        else:
+            x = attnpool_ref.l2_normalize(x)
+    return x
+
+
+def loaded(folder, side):
+    """The head in float64, the library's tokens, mask and result, and how far from it a result may be in each dtype."""
+    head = formats.read(folder, "sentence_transformers")
+    stages = head.options["stages"]
+    parameters = {name: np.asarray(array, np.float64) for name, array in head.parameters.items()}
+    with np.load(folder / "expected.npz") as file:
+        x, mask, expected = file["x"], file[f"{side}_mask"].astype(bool), file[side]
+
+    def definition(arrays):
+        return [pooled(stages, arrays, arrays["x"], mask, 2)]
+
+    terms = x.shape[-2] + sum(sum(array.shape) for array in parameters.values())
+    random = np.random.default_rng(0)
+    moved = np.max(tolerances.sensitivity(definition, parameters | {"x": x}, random)[0])
+    errors = {
+        dtype: 2 * tolerances.allowed_error(np.max(np.abs(expected)), moved, terms, dtype)
+        for dtype in ("float32", "float64")
+    }
+    return stages, parameters, x, mask, expected, errors
+
+
+@every_side
+@every_folder
+def test_a_model_is_read_as_the_library_has_it(folder, side):
+    stages, parameters, x, mask, expected, errors = loaded(folder, side)
+    np.testing.assert_allclose(pooled(stages, parameters, x, mask, 2), expected, atol=errors["float64"], rtol=0)
+
+
+@every_folder
+def test_the_modules_pool_as_the_library_does_and_padding_stays_outside(folder):
+    model, (module, variables) = (
+        attnpool_flax.load(folder, "sentence_transformers"),
+        linen.load(folder, "sentence_transformers"),
+    )
+    for side in ("right", "left"):
+        _, _, x, mask, expected, errors = loaded(folder, side)
+        spoilt = jnp.asarray(np.where(mask[..., None], x, np.nan), jnp.float32)
+        got = model(spoilt, mask, 2)
+        np.testing.assert_allclose(got, expected, atol=errors["float32"], rtol=0)
+        np.testing.assert_array_equal(module.apply(variables, spoilt, mask.astype(np.int32), 2), got)
+        if side == "right":
+            np.testing.assert_array_equal(model(spoilt, lengths=mask.sum(-1), prompt_length=2), got)
+
+    def total(parameters, x):
+        return jnp.sum(module.apply(parameters, x, mask, jnp.array(2)) ** 2)
+
+    gradients = jax.grad(total, argnums=(0, 1))(variables, spoilt)
+    assert all(np.isfinite(part).all() for part in jax.tree.leaves(gradients))
+    assert not np.asarray(gradients[1])[np.broadcast_to(~mask[..., None], x.shape)].any()
+    empty = [model(jnp.full(x.shape, value, jnp.float32), jnp.zeros(mask.shape, bool)) for value in (1, np.nan)]
+    np.testing.assert_array_equal(*empty)
+    assert np.isfinite(empty[0]).all()
+
+
+def changed(stages, kind, **fields):
+    return tuple(dataclasses.replace(stage, **fields) if stage.kind == kind else stage for stage in stages)
+
+
+MISTAKES = {
+    "the order of the table": ("all_modes", lambda stages: changed(stages, "pooling", modes=formats.sentences.MODES)),
+    "the prompt pooled": ("without_prompt", lambda stages: changed(stages, "pooling", include_prompt=True)),
+    "the prompt left out": ("all_modes", lambda stages: changed(stages, "pooling", include_prompt=False)),
+    "the wrong activation": ("dense", lambda stages: changed(stages, "dense", activation="tanh")),
+    "no residual": ("dense", lambda stages: changed(stages, "dense", residual=False)),
+    "another layer first": ("layers", lambda stages: changed(stages, "layers", start=1)),
+    "not normalised": ("dense", lambda stages: stages[:-1]),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_shows(mistake):
+    name, change = MISTAKES[mistake]
+    (folder,) = (folder for folder in FOLDERS if folder.name == name)
+    stages, parameters, x, mask, expected, errors = loaded(folder, "left")
+    x = x[:-1] if mistake == "another layer first" else x
+    got = pooled(change(stages), parameters, x, mask, 2)
+    assert np.max(np.abs(got - expected)) > errors["float64"]
+
+
+def test_narrow_tokens_are_pooled_as_wide_ones_and_rounded_once():
+    """bfloat16 cannot count beyond 256, and float16 sums of 1000 tokens of 300 overflow."""
+    stage = formats.sentences.Stage("pooling", modes=("weightedmean", "mean_sqrt_len_tokens"))
+    model = SentencePool((stage,))
+    x = np.random.default_rng(0).uniform(200, 300, (1, 1000, 2))
+    for dtype in (jnp.bfloat16, jnp.float16):
+        narrow = jnp.asarray(x, dtype)
+        exact = pooled((stage,), {}, np.asarray(narrow, np.float64), np.ones((1, 1000), bool), 0)
+        got = model.apply({}, narrow)
+        assert got.dtype == dtype
+        np.testing.assert_allclose(np.asarray(got, np.float64), exact, rtol=float(jnp.finfo(dtype).eps), atol=0)
