@@ -23,7 +23,7 @@ test: $(VENV)/dev.stamp ## run the tests
 thorough: $(VENV)/dev.stamp ## run the tests that compile much: tiles, blocks, meshes, memory, export
 	$(BIN)/pytest -q -n 2 --dist worksteal -m thorough
 
-peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch and Flax; fails where they are skipped
+peers: $(VENV)/peers.stamp ## run the tests beside ONNX, PyTorch, Flax, PyG, entmax, transformers, timm; fails where they are skipped
 	$(BIN)/pytest -q -n 2 tests/peers
 
 examples: $(VENV)/examples.stamp ## run the examples, small; fails where they are skipped
@@ -34,7 +34,7 @@ lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
-docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, what docs/notebooks/ prints, type stubs
+docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, traps.md, what docs/notebooks/ prints, type stubs
 	$(BIN)/python tools/make_docs.py
 	$(BIN)/python tools/make_notebooks.py
 	$(BIN)/python tools/make_stubs.py
@@ -61,6 +61,7 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/peers.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[peers]' $(PEERS)
+	$(BIN)/python -m pip install --quiet --no-deps 'timm==1.0.31' # its layers alone, without torchvision
 	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
 
 $(VENV)/examples.stamp: pyproject.toml | $(VENV)/bin/python

@@ -1,4 +1,4 @@
-"""Writes ``docs/variants.md`` from the table and the docstrings; ``bugs.md``, ``which.md`` and ``heads.md`` from others."""
+"""Writes ``docs/variants.md`` from the table and the docstrings; ``bugs``, ``traps``, ``which`` and ``heads.md`` from others."""
 
 import importlib
 import inspect
@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 import bugs
+import traps
 from bugs.table import ERROR, NOTE, WRONG
 
 import attnpool_flax
@@ -18,7 +19,7 @@ from attnpool_ref.language import OrFunction
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
-HEADS_PATH = DOCS / "heads.md"
+TRAPS_PATH, HEADS_PATH = DOCS / "traps.md", DOCS / "heads.md"
 STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
 """Functions without a row of their own."""
 
@@ -44,6 +45,19 @@ smallest input, their number, and the right one with the call that gives it, in 
 tests: {number} wrong numbers and {error} errors, and {note} notes, where there is nothing to run. A letter after an id tells
 several demonstrations of one mistake apart. Results are written flat, `np` is NumPy, and what stands in padding is
 arbitrary. [variants.md](variants.md) says what each function computes.
+""".strip()
+
+TRAPS_INTRODUCTION = """
+<!-- Written by tools/make_docs.py from tools/traps/ (`make docs`), not by hand. -->
+
+# Traps in public code
+
+What libraries and authors' repositories of poolings get wrong: where, the smallest input, their number, and the right one
+with the call that gives it, in `attnpool_ref` and `attnpool_flax` alike. Every row is run by the tests from a formula
+that says what the source does: {number} wrong numbers and {error} errors, and {note} note, where there is nothing to run. Where
+the library can be installed beside attnpool, `make peers` has its number from the library itself ([peers.md](peers.md)).
+Results are written flat, `np` is NumPy, and what stands in padding is arbitrary. [bugs.md](bugs.md) has the mistakes of
+the notebooks that attnpool began with, [verdicts.md](verdicts.md) what other libraries promise and keep.
 """.strip()
 
 WHICH_INTRODUCTION = """
@@ -114,17 +128,27 @@ def page():
 
 def bugs_page():
     """The text of the page of mistakes."""
-    kinds = [bug.kind for bug in bugs.BUGS]
+    return _page_of_bugs(BUGS_INTRODUCTION, bugs.SECTIONS, ())
+
+
+def traps_page():
+    """The text of the page of traps."""
+    return _page_of_bugs(TRAPS_INTRODUCTION, traps.SECTIONS, ("where",))
+
+
+def _page_of_bugs(introduction, sections, more):
+    kinds = [bug.kind for section in sections for bug in section.rows]
     counts = {"number": kinds.count(WRONG), "error": kinds.count(ERROR), "note": kinds.count(NOTE)}
-    parts = [BUGS_INTRODUCTION.format(**counts)]
-    for section in bugs.SECTIONS:
+    parts = [introduction.format(**counts)]
+    columns = ("id", *more, "what goes wrong", "smallest input", "theirs", "right", "with attnpool")
+    for section in sections:
         shown = [_bug(bug) for bug in section.rows if bug.kind != NOTE]
-        notes = [f"* {bug.name}: {bug.what} {bug.reason}" for bug in section.rows if bug.kind == NOTE]
-        table = [
-            "| id | what goes wrong | smallest input | theirs | right | with attnpool |",
-            "|" + " --- |" * 6,
-            *shown,
+        notes = [
+            f"* {': '.join(filter(None, (bug.name, bug.place)))}: {bug.what} {bug.reason}"
+            for bug in section.rows
+            if bug.kind == NOTE
         ]
+        table = [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *shown]
         parts += [f"## {section.title}", section.origin, "\n".join(table)]
         if notes:
             parts += ["Notes, with nothing to run:", "\n".join(notes)]
@@ -173,7 +197,8 @@ def _bug(bug):
     given = "<br>".join(f"`{statement}`" for statement in bug.given)
     was = bug.was if bug.kind == ERROR else _flat(bug.was)
     now = "refused" if bug.refuses else _flat(bug.now)
-    cells = [bug.name, bug.what, given, was, now, f"`{bug.call}`"]
+    place = [bug.place] if bug.place else []
+    cells = [bug.name, *place, bug.what, given, was, now, f"`{bug.call}`"]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -277,5 +302,6 @@ def _plain(shapes):
 if __name__ == "__main__":
     PATH.write_text(page())
     BUGS_PATH.write_text(bugs_page())
+    TRAPS_PATH.write_text(traps_page())
     WHICH_PATH.write_text(which_page())
     HEADS_PATH.write_text(heads_page())

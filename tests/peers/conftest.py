@@ -5,4 +5,6 @@ import os
 from optional import collecting
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # it needs one that is installed
-pytest_collect_file = collecting("peers", ("onnx", "torch", "keras"))
+pytest_collect_file = collecting(
+    "peers", ("onnx", "torch", "keras", "torch_geometric", "entmax", "sentence_transformers", "transformers")
+)

@@ -43,6 +43,7 @@ class Bug:
       given: the smallest input, as the page shows it: one text a statement.
       code: the source's formula as it is written, if it can be run.
       call: what to write with attnpool, as the page shows it.
+      place: where in the source, if the page says so.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Bug:
     given: tuple[str, ...] = ()
     code: str = ""
     call: str = ""
+    place: str = ""
 
     def wrong(self):
         """What the source gives."""
@@ -84,17 +86,17 @@ class Section:
     origin: str
     rows: list[Bug] = field(default_factory=list)
 
-    def wrong(self, name, was, now="", refuses=""):
+    def wrong(self, name, was, now="", refuses="", place=""):
         """A row whose source gives a wrong number."""
-        return self._row(name, WRONG, was=was, now=now, refuses=refuses)
+        return self._row(name, WRONG, was=was, now=now, refuses=refuses, place=place)
 
-    def error(self, name, was, now, raises=()):
+    def error(self, name, was, now, raises=(), place=""):
         """A row whose source fails."""
-        return self._row(name, ERROR, was=was, now=now, raises=raises)
+        return self._row(name, ERROR, was=was, now=now, raises=raises, place=place)
 
-    def note(self, name, what, reason):
+    def note(self, name, what, reason, place=""):
         """A row with nothing to run."""
-        self.rows.append(Bug(name, NOTE, what, reason=reason))
+        self.rows.append(Bug(name, NOTE, what, reason=reason, place=place))
 
     def _row(self, name, kind, **results):
         def register(function):

@@ -1,0 +1,114 @@
+"""timm's poolings with our parameters: the same numbers and gradients. timm has no masks here, or they are PyTorch's."""
+
+import functools
+
+import head_formulas
+import pytest
+import torch
+import traps
+from agreeing import assert_agree
+from layers_of_timm import AttentionPool2d, AttentionPoolLatent, LsePlus1d, SimPool1d
+from pools import HEADS, MASK, MLP, NORM, REAL, Case, called, linear, prefixed
+from test_traps import agree
+
+import attnpool_ref
+from attnpool_flax import heads
+
+PARTS = ("query", "key", "value")
+NORMED = functools.partial(torch.nn.LayerNorm, eps=1e-6)
+
+
+def latent(normalize, mask=None):
+    """The map of keys and values is one; a mask is for every head and query."""
+
+    def pool(arrays):
+        module = AttentionPoolLatent(
+            6, num_heads=2, latent_len=2, mlp_ratio=8 / 6, pool_type="", norm_layer=NORMED if normalize else None
+        )
+        key, value = linear(arrays, "key"), linear(arrays, "value")
+        parameters = {"latent": arrays["query"][None]} | prefixed("q", linear(arrays, "query"))
+        parameters |= {f"kv.{name}": torch.cat([key[name], value[name]]) for name in key}
+        parameters |= {"proj.weight": arrays["out_kernel"].reshape(6, 6).T, "proj.bias": arrays["out_bias"]}
+        parameters |= prefixed("mlp.fc1", linear(arrays, "mlp")) | prefixed("mlp.fc2", linear(arrays, "mlp_out"))
+        if normalize:
+            parameters |= {"norm.weight": arrays["norm_scale"], "norm.bias": arrays["norm_bias"]}
+        return called(module, parameters, arrays["x"], mask)
+
+    return pool
+
+
+def our_latent(mask):
+    def pool(package, arrays):
+        if "norm_scale" not in arrays:
+            return head_formulas.attention_pool_latent(package, mask=mask, **arrays)
+        if package is attnpool_ref:
+            return head_formulas.map_head(package, mask=mask, activation="gelu", **arrays)[0]
+        return heads.map_head(mask=mask, activation="gelu", **arrays)
+
+    return pool
+
+
+def clip(arrays):
+    """The tokens are those of 2 x 3 places."""
+    maps = [linear(arrays, part) for part in PARTS]
+    parameters = {f"qkv.{name}": torch.cat([part[name] for part in maps]) for name in maps[0]}
+    parameters |= {"proj.weight": arrays["out_kernel"].reshape(6, 6).T, "proj.bias": arrays["out_bias"]}
+    module = AttentionPool2d(6, (2, 3), num_heads=2)
+    image = arrays["x"].mT.reshape(3, 6, 2, 3)
+    return called(module, parameters | {"pos_embed": arrays["position"]}, image)
+
+
+def our_clip(package, arrays):
+    if package is attnpool_ref:
+        return head_formulas.attention_pool_2d(package, **arrays)[0]
+    return heads.attention_pool_2d(**arrays)
+
+
+def simpool(arrays):
+    norm = {"norm.weight": torch.ones(6).double(), "norm.bias": torch.zeros(6).double()}
+    maps = {f"{part[0]}.weight": arrays[f"{part}_kernel"].reshape(6, 6).T for part in ("query", "key")}
+    return called(SimPool1d(6, 2, norm_layer=NORMED), norm | maps, arrays["x"])
+
+
+LATENT = {"x": (3, 5, 6), "query": (2, 6)} | HEADS | MLP
+CASES = [
+    Case("AttentionPoolLatent, a norm layer", LATENT | NORM, latent(True), our_latent(None)),
+    Case("AttentionPoolLatent, a mask", LATENT | NORM, latent(True, REAL[:, None, None]), our_latent(MASK)),
+    Case("AttentionPoolLatent, no norm layer", LATENT, latent(False), our_latent(None)),
+    Case("AttentionPool2d", {"x": (3, 6, 6), "position": (7, 6)} | HEADS, clip, our_clip),
+    Case(
+        "LsePlus1d",
+        {"x": (3, 5, 4), "scale": ()},
+        lambda arrays: called(LsePlus1d(), {"r": arrays["scale"]}, arrays["x"]),
+        lambda package, arrays: package.logsumexp_pooling(arrays["x"], None, arrays["scale"]),
+        positive=("scale",),
+    ),
+    Case(
+        "SimPool1d",
+        {"x": (3, 5, 6)} | {name: HEADS[name] for name in ("query_kernel", "key_kernel")},
+        simpool,
+        lambda package, arrays: head_formulas.simpool(package, **arrays),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_same_parameters_give_the_same_numbers_and_gradients(case):
+    assert_agree(case)
+
+
+def test_simpools_power_does_not_depend_on_the_batch_as_its_authors_does():
+    module = SimPool1d(1, gamma=2.0, norm_layer=torch.nn.Identity)
+    parameters = {name: torch.zeros(1, 1).double() for name in ("q.weight", "k.weight")}
+    x = torch.tensor([[[1.0], [3.0]], [[-9.0], [-9.0]]]).double()
+    (trap,) = [trap for trap in traps.TRAPS if trap.name == "P-8"]
+    alone, beside = (called(module, parameters, part)[0].detach() for part in (x[:1], x))
+    assert torch.equal(alone, beside)
+    assert agree(trap.now.split()[0], alone.numpy(), "float32")
+
+
+def test_an_embedding_of_another_width_than_the_tokens_fails():
+    (trap,) = [trap for trap in traps.TRAPS if trap.name == "P-22"]
+    with pytest.raises(RuntimeError) as failed:
+        AttentionPoolLatent(2, embed_dim=3, num_heads=1)(torch.tensor([[[1.0, 2.0]]]))
+    assert failed.type.__name__ == trap.was

@@ -1,0 +1,38 @@
+"""The libraries beside PyTorch; what they warn of while they are imported is theirs to mend."""
+
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import entmax
+    from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
+    from sentence_transformers.sparse_encoder.modules import SpladePooling
+    from sentence_transformers.util import maxsim
+    from torch_geometric.nn import aggr
+    from torch_geometric.nn.aggr.utils import PoolingByMultiheadAttention
+    from transformers import Aimv2VisionConfig, Siglip2VisionConfig, SiglipVisionConfig, VJEPA2Config, Wav2Vec2Config
+    from transformers.models.aimv2.modeling_aimv2 import Aimv2AttentionPoolingHead
+    from transformers.models.siglip.modeling_siglip import SiglipMultiheadAttentionPoolingHead
+    from transformers.models.siglip2.modeling_siglip2 import Siglip2MultiheadAttentionPoolingHead
+    from transformers.models.vjepa2.modeling_vjepa2 import VJEPA2AttentivePooler
+    from transformers.models.wav2vec2.modeling_wav2vec2 import Wav2Vec2ForXVector
+
+__all__ = [
+    "Aimv2AttentionPoolingHead",
+    "Aimv2VisionConfig",
+    "Pooling",
+    "PoolingByMultiheadAttention",
+    "Siglip2MultiheadAttentionPoolingHead",
+    "Siglip2VisionConfig",
+    "SiglipMultiheadAttentionPoolingHead",
+    "SiglipVisionConfig",
+    "SpladePooling",
+    "VJEPA2AttentivePooler",
+    "VJEPA2Config",
+    "Wav2Vec2Config",
+    "Wav2Vec2ForXVector",
+    "WeightedLayerPooling",
+    "aggr",
+    "entmax",
+    "maxsim",
+]

@@ -1,0 +1,70 @@
+"""Every trap of public code: its formula gives its number, both packages give the right one; the page says both."""
+
+import bugs
+import make_docs
+import numpy as np
+import pytest
+import traps
+from bugs.table import ERROR, NOTE, WRONG
+from rounding import rounded
+from test_bugs import PACKAGES, TERMS, flat, numbers
+
+import attnpool_ref
+
+IDS = {f"P-{i}" for i in range(1, 26)}
+RUN = [trap for trap in traps.TRAPS if trap.kind != NOTE]
+every_row = pytest.mark.parametrize("trap", RUN, ids=lambda trap: trap.name)
+
+
+def allowed(text, dtype):
+    """What printing and rounding may take from the numbers."""
+    expected, units = numbers(text)
+    return expected, units + rounded(np.where(np.isfinite(expected), expected, 0), TERMS, dtype)
+
+
+def agree(text, result, dtype):
+    """Whether a result is what is printed, infinities and NaN included."""
+    expected, far = allowed(text, dtype)
+    got = flat(result).astype(float)
+    with np.errstate(invalid="ignore"):
+        near = (got == expected) | (np.abs(got - expected) <= far) | (np.isnan(got) & np.isnan(expected))
+    return got.shape == expected.shape and bool(near.all())
+
+
+def test_every_trap_has_its_rows():
+    names = [trap.name for trap in traps.TRAPS]
+    assert {name.rstrip("abcde") for name in names} == IDS
+    assert len(set(names)) == len(names) and not set(names) & {bug.name for bug in bugs.BUGS}
+    assert all(trap.place for trap in traps.TRAPS)
+
+
+@PACKAGES
+@every_row
+def test_the_source_is_wrong_and_attnpool_is_right(trap, package):
+    dtype = "float64" if package is attnpool_ref else "float32"
+    now = trap.right(package)
+    assert agree(trap.now, now, dtype), now
+    if trap.kind == ERROR:
+        assert trap.was and bool(trap.code) == bool(trap.raises)
+        if trap.code and package is attnpool_ref:
+            with pytest.raises(trap.raises):
+                trap.wrong()
+        return
+    was = trap.wrong()
+    assert agree(trap.was, was, str(np.asarray(was).dtype)), was
+    assert not agree(trap.now, was, "float32")
+
+
+@every_row
+def test_what_the_page_shows_can_be_typed_and_stands_on_one_line(trap):
+    names = {name: getattr(attnpool_ref, name) for name in attnpool_ref.__all__} | {"np": np}
+    with np.errstate(all="ignore"):
+        exec("\n".join(trap.given), names)
+        assert agree(trap.now, eval(trap.call, names), "float64")
+    (line,) = [line for line in make_docs.TRAPS_PATH.read_text().splitlines() if line.startswith(f"| {trap.name} | ")]
+    assert all(part in line for part in (trap.place, trap.what, trap.call, *trap.given, *trap.now.split()))
+
+
+def test_the_page_follows_from_the_table():
+    assert make_docs.TRAPS_PATH.read_text() == make_docs.traps_page(), "run `make docs` and commit what it writes"
+    assert {trap.kind for trap in traps.TRAPS} == {WRONG, ERROR, NOTE}

@@ -1,0 +1,283 @@
+"""Attention over bags, spans, frames and patches, and clusters."""
+
+import numpy as np
+from bugs.table import Section
+from notebooks import softmax
+
+from traps.sources import (
+    clam_instances,
+    clamped_weights,
+    dsmil_weights,
+    entmax_by_bisection,
+    han_weights,
+    latent_of_timm,
+    output_map_applied,
+    penalty_by_ones,
+    penalty_without_square,
+    span_weights_of_allennlp,
+    vlad_assignment,
+    vlad_with_padding,
+)
+
+WEIGHTS = Section("Attention", "Bags, documents, spans and sound events.")
+
+
+@WEIGHTS.wrong("P-11a", was="2.25", now="0.25", place="chaycao/self-attention-embedding")
+def _(attnpool):
+    """Lin's penalty with 1 subtracted from every entry instead of the identity."""
+    a = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    return (
+        lambda: penalty_by_ones(a),
+        lambda: attnpool.attention_penalty(a),
+    )
+
+
+@WEIGHTS.wrong("P-11b", was="0", now="2", place="chaycao/self-attention-embedding")
+def _(attnpool):
+    """It rewards hops that are all the same."""
+    a = np.array([[1.0, 0.0], [1.0, 0.0]])
+    return (
+        lambda: penalty_by_ones(a),
+        lambda: attnpool.attention_penalty(a),
+    )
+
+
+@WEIGHTS.wrong("P-11c", was="0.5", now="0.25", place="kaushalshetty/Structured-Self-Attention")
+def _(attnpool):
+    """The norm, not its square."""
+    a = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    return (
+        lambda: penalty_without_square(a),
+        lambda: attnpool.attention_penalty(a),
+    )
+
+
+@WEIGHTS.wrong(
+    "P-12",
+    was="0.3302 0.6698 0.3302 0.6698",
+    now="0.3302 0.6698 0.6698 0.3302",
+    place="binli123/dsmil-wsi `dsmil.py` at 01400d7, mended in 37d9458",
+)
+def _(attnpool):
+    """The loop over classes sorts the features again and again, by indices into the first order: the second class asks with
+    the first one's instance.
+    """
+    x, c = np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]])
+    return (
+        lambda: dsmil_weights(x, c),
+        lambda: attnpool.dot_product_attention(
+            attnpool.attend(c.T, x, normalizer="hardmax"), x, x, return_weights=True
+        )[1],
+    )
+
+
+@WEIGHTS.wrong("P-13a", was="nan 0", now="1 0", place="richliao/textClassifier `textClassifierHATT.py`")
+def _(attnpool):
+    """Exponentials without their maximum: infinite from a score of 89 on."""
+    s = np.float32([89, 1])
+    return (
+        lambda: han_weights(s),
+        lambda: attnpool.masked_softmax(s),
+    )
+
+
+@WEIGHTS.wrong("P-13b", was="5.8e-11", now="1", place="richliao/textClassifier `textClassifierHATT.py`")
+def _(attnpool):
+    """1e-7 beside their sum is all there is where scores are low (the sum of the weights)."""
+    s = np.float32([-40, -41])
+    return (
+        lambda: han_weights(s).sum(),
+        lambda: attnpool.masked_softmax(s).sum(),
+    )
+
+
+@WEIGHTS.wrong("P-13c", was="4.2e-11 1.6e-11", now="0.731059 0.268941", place="richliao/textClassifier")
+def _(attnpool):
+    """The same, the weights."""
+    s = np.float32([-40, -41])
+    return (
+        lambda: han_weights(s),
+        lambda: attnpool.masked_softmax(s),
+    )
+
+
+@WEIGHTS.wrong("P-13d", was="4", now="1.238406", place="ematvey/hierarchical-attention-networks at 515cade, mended")
+def _(attnpool):
+    """A softmax over an axis of length 1: every weight is 1, and the document is a sum."""
+    x, s = np.array([[1.0], [3.0]]), np.array([[2.0], [0.0]])
+    return (
+        lambda: (softmax(s, axis=1) * x).sum(0),
+        lambda: attnpool.attend(s.T, x)[0],
+    )
+
+
+@WEIGHTS.wrong("P-16", was="4", now="2", place="AllenNLP `self_attentive_span_extractor.py:87`")
+def _(attnpool):
+    """The sequence's mask is an argument that nobody reads: a span over padding attends to it."""
+    x, mask, spans = np.array([[1.0], [3.0], [8.0]]), np.array([True, True, False]), np.array([[0, 2]])
+    return (
+        lambda: span_weights_of_allennlp(np.zeros(3), spans) @ x,
+        lambda: attnpool.attend(np.zeros((1, 3)), x, attnpool.spans_to_mask(spans, 3) & mask[None]),
+    )
+
+
+@WEIGHTS.wrong("P-18", was="0.993307", now="0.999955", place="PANNs `AttBlock`")
+def _(attnpool):
+    """Scores are clamped to 10; its batch normalisation, `bn_att`, is made and never used."""
+    s = np.array([15.0, 5.0])
+    return (
+        lambda: clamped_weights(s)[0],
+        lambda: attnpool.masked_softmax(s)[0],
+    )
+
+
+@WEIGHTS.error("P-25a", was="RuntimeError", now="0 0", place="entmax 1.3, `sparsemax` and `entmax15`")
+def _(attnpool):
+    """Scores have no mask, and a row of -inf, which is one where nothing is real, has no support: its last place is -1."""
+    s, mask = np.array([1.0, 2.0]), np.array([False, False])
+    return (
+        None,
+        lambda: attnpool.entmax15(s, mask),
+    )
+
+
+@WEIGHTS.wrong("P-25b", was="nan nan", now="0 0", place="entmax 1.3, `entmax_bisect`")
+def _(attnpool):
+    """The same by bisection."""
+    s, mask = np.array([1.0, 2.0]), np.array([False, False])
+    return (
+        lambda: entmax_by_bisection(np.where(mask, s, -np.inf), 1.3),
+        lambda: attnpool.entmax(s, mask, alpha=1.3),
+    )
+
+
+@WEIGHTS.wrong(
+    "P-25c",
+    was="0.333333 0.333333 0.333333",
+    now="0.231224 0.628532 0.140244",
+    place="entmax 1.3, `entmax_bisect` with alpha = 1, of which it warns",
+)
+def _(attnpool):
+    """With alpha = 1, whose limit is the softmax, every score is multiplied by 0."""
+    s = np.array([1.0, 2.0, 0.5])
+    return (
+        lambda: entmax_by_bisection(s, 1.0),
+        lambda: attnpool.entmax(s, alpha=1.0),
+    )
+
+
+IMAGES = Section("Heads and clusters", "V-JEPA, NetVLAD's port, CLAM, timm, transformers.")
+
+
+@IMAGES.wrong("P-24a", was="2 4", now="0 0", place="transformers 5.23 `Siglip2MultiheadAttentionPoolingHead`")
+def _(attnpool):
+    """Padding gets the dtype's least number, and with nothing real all scores are that: an average of the padding (here with
+    scores of 0).
+    """
+    x, mask = np.array([[1.0, 3.0], [3.0, 5.0]]), np.array([False, False])
+    return (
+        lambda: softmax(np.where(mask, 0, np.finfo(x.dtype).min)) @ x,
+        lambda: attnpool.attention_pooling(x, mask, np.zeros(2)),
+    )
+
+
+@IMAGES.wrong("P-24b", was="2 4", now="1 3", place="transformers 5.23 `Siglip2MultiheadAttentionPoolingHead`")
+def _(attnpool):
+    """Made by itself from a configuration, which then names no implementation of attention, it drops the mask."""
+    x, mask = np.array([[1.0, 3.0], [3.0, 5.0]]), np.array([True, False])
+    return (
+        lambda: softmax(np.zeros(len(x))) @ x,
+        lambda: attnpool.attention_pooling(x, mask, np.zeros(2)),
+    )
+
+
+@IMAGES.wrong("P-4", was="4000000 4000000", now="1 3", place="facebookresearch/jepa `modules.py:137`, issue 94")
+def _(attnpool):
+    """`proj` of the cross-attention is made, rescaled and saved in checkpoints, and never applied. Whoever loads it as the
+    output map gives another head (here one token that is its own value, and a `proj` of 1e6).
+    """
+    x, proj, identity = np.array([[1.0, 3.0]]), np.full((2, 2), 1e6), np.eye(2).reshape(2, 1, 2)
+    return (
+        lambda: output_map_applied(x, proj),
+        lambda: attnpool.multi_head_attention_pooling(
+            x, query=np.zeros((1, 2)), query_kernel=identity, key_kernel=identity, value_kernel=identity
+        ),
+    )
+
+
+@IMAGES.wrong(
+    "P-17a",
+    was="1.164041 3.586313 0.282830 -0.480053",
+    now="1.639061 3.586313 0.282830 0.569905",
+    place="Nanne/pytorch-NetVlad `netvlad.py`",
+)
+def _(attnpool):
+    """Padding of zeros is assigned as well, and adds -a c to every cluster."""
+    x, mask = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 4.0], [0.0, 0.0]]), np.array([True, True, True, False])
+    kernel, bias, centers = (
+        np.array([[1.0, -1.0], [0.5, 0.5]]),
+        np.array([0.0, 0.1]),
+        np.array([[1.0, 0.0], [0.0, 2.0]]),
+    )
+    return (
+        lambda: vlad_with_padding(x, kernel, bias, centers),
+        lambda: attnpool.vlad_pooling(
+            x, mask, assign_kernel=kernel, assign_bias=bias, centers=centers, normalize=False
+        ),
+    )
+
+
+@IMAGES.wrong("P-17b", was="0.047426 0.952574", now="0.952574 0.047426", place="Nanne/pytorch-NetVlad `netvlad.py`")
+def _(attnpool):
+    """The bias is -alpha times the centre's norm; that of the paper's distances is its square: without it the far centre has
+    the token.
+    """
+    x, centers, alpha = np.array([[1.0]]), np.array([[0.0], [3.0]]), 1.0
+    return (
+        lambda: vlad_assignment(x, centers, alpha, 1),
+        lambda: attnpool.vlad_pooling(
+            x,
+            assign_kernel=2 * alpha * centers.T,
+            assign_bias=-alpha * (centers**2).sum(-1),
+            centers=centers,
+            return_weights=True,
+        )[1],
+    )
+
+
+IMAGES.note(
+    "P-17c",
+    "alpha is computed from what the neighbours' search returns second, their indices, not their distances (issue 84).",
+    "Initialisation in a training script; attnpool takes the kernel and the bias that it is given.",
+    place="Nanne/pytorch-NetVlad `netvlad.py`",
+)
+
+
+@IMAGES.error(
+    "P-21", was="RuntimeError", now="3.000000", raises=ValueError, place="mahmoodlab/CLAM `model_clam.py:111`"
+)
+def _(attnpool):
+    """The eight instances with the highest attention of a bag of five."""
+    x = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
+    return (
+        lambda: clam_instances(x, 8),
+        lambda: attnpool.top_k_pooling(x, k=8),
+    )
+
+
+@IMAGES.error(
+    "P-22",
+    was="RuntimeError",
+    now="1 1 2",
+    raises=ValueError,
+    place="timm `AttentionPoolLatent :72`, `embed_dim` that is not `in_features`",
+)
+def _(attnpool):
+    """The map of keys and values takes the embedding's width, not the tokens'."""
+    x, kernel = np.array([[1.0, 2.0]]), np.array([[[1.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]]])
+    return (
+        lambda: latent_of_timm(x, np.eye(3)),
+        lambda: attnpool.multi_head_attention_pooling(
+            x, query=np.zeros((1, 1, 3)), key_kernel=kernel, value_kernel=kernel
+        ),
+    )

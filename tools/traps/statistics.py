@@ -1,0 +1,66 @@
+"""Statistics of speakers' and other signals."""
+
+import numpy as np
+from bugs.table import Section
+
+from traps.sources import filled_scores, noisy_mean, std_by_moments, unbiased_std
+
+STATISTICS = Section("Statistics", "WeSpeaker, 3D-Speaker, voxceleb_trainer, SpeechBrain, pyannote, transformers.")
+MOMENTS = "wespeaker and 3D-Speaker `pooling_layers.py`, voxceleb_trainer"
+
+
+@STATISTICS.wrong("P-6a", was="0.000316", now="0.005", place=MOMENTS)
+def _(attnpool):
+    """The root of the weighted mean of squares less the squared mean, in float32: nothing but the floor of 1e-7 is left."""
+    x = np.float32([[100], [100.01]])
+    return (
+        lambda: std_by_moments(x, 1e-7),
+        lambda: attnpool.std_pooling(x),
+    )
+
+
+@STATISTICS.wrong("P-6b", was="0.003906", now="0.001", place=MOMENTS)
+def _(attnpool):
+    """Or rounding alone."""
+    x = np.float32([[10], [10.002]])
+    return (
+        lambda: std_by_moments(x, 1e-7),
+        lambda: attnpool.std_pooling(x),
+    )
+
+
+@STATISTICS.wrong(
+    "P-6c",
+    was="nan",
+    now="0",
+    place="wespeaker TSTP `:81`, speechbrain `pooling.py:308`, transformers `Wav2Vec2ForXVector`, pyannote without weights",
+)
+def _(attnpool):
+    """The unbiased deviation of one frame divides 0 by 0."""
+    x = np.array([[1.0]])
+    return (
+        lambda: unbiased_std(x),
+        lambda: attnpool.std_pooling(x, ddof=1),
+    )
+
+
+@STATISTICS.wrong("P-7a", was="nan", now="2", place="speechbrain `pooling.py:331,363`")
+def _(attnpool):
+    """Noise of up to 9e-5 is added to the mean, in evaluation too, and scaled by its own range: one number of one example is
+    0 over 0, whatever was drawn.
+    """
+    x, noise = np.array([[[1.0], [3.0]]]), np.array([[0.3]])
+    return (
+        lambda: noisy_mean(x, noise),
+        lambda: attnpool.statistics_pooling(x)[:, :1],
+    )
+
+
+@STATISTICS.wrong("P-7b", was="nan nan", now="0 0", place="speechbrain `ECAPA_TDNN.py:296`")
+def _(attnpool):
+    """Scores of padding are filled with -inf: a length of 0 is NaN."""
+    s, mask = np.array([1.0, 2.0]), np.array([False, False])
+    return (
+        lambda: filled_scores(s, mask),
+        lambda: attnpool.masked_softmax(s, mask),
+    )
