@@ -232,6 +232,15 @@ def test_code_is_coloured_and_no_color_is_respected():
     assert "\x1b" not in run("show", "mean_pooling").output
 
 
+def test_all_layouts_of_a_row_stand_in_one_table():
+    shown = run("check", "attnpool_ref", "--only", "max_pooling", "--layouts", "--dtype", "float32", "--quick").output
+    for name in ("max_pooling", "segment_max_pooling", "max_state"):
+        assert re.search(rf"^{name} .* pass", shown, re.MULTILINE), name
+    refused = run("check", "attnpool_ref", "--layouts")
+    assert refused.exit_code == 2
+    assert "--layouts needs --only" in refused.output
+
+
 @pytest.mark.parametrize("arguments", [["show", "mean_poling"], ["check", "--only", "mean_poling"]])
 def test_an_unknown_name_is_refused_in_one_line_with_the_nearest(arguments):
     result = run(*arguments)

@@ -106,6 +106,7 @@ def show(name):
 @click.option(
     "--only", type=VariantName(), multiple=True, metavar="NAME", help="Judge this row alone; may be repeated."
 )
+@click.option("--layouts", is_flag=True, help="With --only: also the row's tokens packed and in chunks.")
 @click.option("--as", "row", type=VariantName(), metavar="NAME", help="The row that my.module:function implements.")
 @click.option(
     "--dtype", "dtypes", type=click.Choice(DTYPES), multiple=True, help="Judge this dtype alone; may be repeated."
@@ -147,6 +148,7 @@ def check(
     then,
     candidate,
     only,
+    layouts,
     row,
     dtypes,
     json_file,
@@ -178,12 +180,14 @@ def check(
     """
     from attnpool_ref.commands import check as checking
 
+    if layouts and not only:
+        raise click.UsageError("--layouts needs --only; without both every row is judged anyway")
     for pair in arguments:
         if not all(pair.partition("=")):
             raise click.UsageError(f"--arg {pair} needs THEIRS=OURS, as in --arg attention_mask=mask")
     found = (then or checking.run)(  # pytest has another use for what was asked
         candidate,
-        only=only,
+        only=tuple(other for name in only for other in variants.in_all_layouts(name)) if layouts else only,
         row=row,
         dtypes=dtypes,
         files={"json": json_file, "junit": junit_file, "html": html_file},

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import hazards, laws, promises, transformations
+from attnpool_ref.conformance import hazards, laws, meshes, promises, transformations
 from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
 from attnpool_ref.conformance.agreement import Finding, agreement, compare
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.gradients import finite_gradients, gradient
 from attnpool_ref.conformance.hazards import POISONS
 from attnpool_ref.conformance.purity import purity
+from attnpool_ref.conformance.subject import Subject
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
 """Other shapes than the mixed batch whose gradient is judged: where there is nothing, where examples add up, ranks."""
@@ -154,6 +155,25 @@ def _plainly(law):
     return lambda subject, case, s: law(subject, case)
 
 
+def _over_devices(subject, case, s):
+    """Agreement, gradients and hazards of the function under ``jax.shard_map``."""
+    if "mesh" not in case.row.layouts:
+        return None
+    if not meshes.takes_axis_name(subject.function):
+        raise NotAsked("it takes no `axis_name`")
+    case = meshes.divisible(case)
+    split = Subject(
+        case.row, meshes.OverMesh(subject.function, case), subject.adapter, subject.dtype, watch=subject.watch
+    )
+    found = [
+        agreement(split, case, s.weights),
+        hazards.empty_rows(split, case, s.weights),
+        gradient(split, case, s.gradients_with_weights) if s.gradients else None,
+        hazards.poison_in_padding(split, case, "NaN", s.weights, s.gradients_with_weights if s.gradients else None),
+    ]
+    return [replace(finding, check=promises.SPLIT) for finding in found if finding is not None]
+
+
 CHECKS = {
     "empty rows": Check(_whole, _with_weights(hazards.empty_rows)),
     "gradient": Check(lambda s: s.differentiated, _gradient),
@@ -176,6 +196,9 @@ CHECKS = {
     "purity": Check(lambda s: s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks"), _pure),
     "jit and vmap": Check(
         lambda s: _alone(s) and s.fullest and s.family == "jax", _with_weights(transformations.traced)
+    ),
+    "split over devices": Check(
+        lambda s: s.laws and s.kind == "main" and s.fullest and s.family == "jax" and s.masked, _over_devices
     ),
     "one program": Check(
         lambda s: _alone(s) and s.title in ("smallest", "fullest") and s.family == "jax",

@@ -28,7 +28,7 @@ VALUES = "values"
 MASKED = "values under masks"
 EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
-REFUSALS = "bad input refused"
+REFUSALS, SPLIT = "bad input refused", "split over devices"
 _FORM = (ANSWER, SHAPE, DTYPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 
@@ -106,6 +106,7 @@ PROMISES = (
     ),
     Promise("no warnings", "NumPy warns of no division by 0, overflow or invalid value.", 6, (ANSWER,), "purity"),
     Promise("jit and vmap", "Under jit and vmap of JAX the results are the same.", 16, _WRONG, "jit and vmap"),
+    Promise(SPLIT, "A sequence split over devices by `axis_name` gives what the whole gives.", 16, _WRONG, SPLIT),
     Promise("one program", "Other values of the same shapes compile nothing more in JAX.", 16, _FORM, "one program"),
     Promise(REFUSALS, "Bad input is a TypeError or a ValueError before anything is done.", 18, (ANSWER,), "refusals"),
 )

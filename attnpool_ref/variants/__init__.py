@@ -72,3 +72,9 @@ def get(name):
     near = difflib.get_close_matches(name, BY_NAME, n=3, cutoff=0.4)
     hint = f"; did you mean {', '.join(near)}?" if near else ""
     raise ValueError(f"no variant is called {name!r}{hint}")
+
+
+def in_all_layouts(name):
+    """The names of a dense row and of those that are the same with the tokens packed and in chunks."""
+    states = [row.name for row in STATES if row.state == name]
+    return [name, *([f"segment_{name}"] if f"segment_{name}" in BY_NAME else []), *states]

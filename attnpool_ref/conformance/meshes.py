@@ -1,0 +1,74 @@
+"""Sequences split over devices: the function under ``jax.shard_map``, as one function of the whole.
+
+What it gives is judged as the function itself is. How much that shows depends on how many devices there are: ``XLA_FLAGS=
+--xla_force_host_platform_device_count=4`` makes four of one CPU.
+"""
+
+import inspect
+
+from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.language import present
+
+AXIS, TOKENS = "tokens", ("L", "T")
+
+
+def takes_axis_name(function):
+    """Whether a function can be told over which mesh axis its sequences are split."""
+    try:
+        return "axis_name" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # no signature can be had
+        return False
+
+
+def divisible(case):
+    """The case with as much padding more as divides its sequences among the devices."""
+    import jax
+
+    for axis in drawing.masked_axes(case):
+        more = -case.sizes[axis] % jax.device_count()
+        case = drawing.append(case, axis, more) if more else case
+    return case
+
+
+class OverMesh:
+    """The pooling function of one case whose tokens lie on all devices: a callable with the signature of the function."""
+
+    def __init__(self, function, case):
+        """``function`` takes ``axis_name``; ``case`` says which axes its arguments and results have."""
+        self.function, self.case = function, case
+        self.__name__ = self.__qualname__ = case.row.name
+        signature = inspect.signature(function)
+        own = [parameter for parameter in signature.parameters.values() if parameter.name != "axis_name"]
+        self.__signature__ = signature.replace(parameters=own)
+
+    def __call__(self, *args, **kwargs):
+        """The result of the whole, of which each device computes its part."""
+        import jax
+
+        given = self.__signature__.bind(*args, **kwargs).arguments
+        arrays = {key: value for key, value in given.items() if hasattr(value, "shape")}
+        plain = {key: value for key, value in given.items() if key not in arrays}
+        mesh = jax.make_mesh((jax.device_count(),), (AXIS,), axis_types=(jax.sharding.AxisType.Auto,))
+
+        def part(arrays):
+            return self.function(**arrays, **plain, axis_name=AXIS)
+
+        places = {key: self._place(self.case.axes[key], value.ndim) for key, value in arrays.items()}
+        results = self._results(given.get("return_weights", False))
+        return jax.jit(jax.shard_map(part, mesh=mesh, in_specs=(places,), out_specs=results))(arrays)
+
+    def _results(self, return_weights):
+        row = self.case.row
+        found = [self._group(row.results)] + ([self._group(row.weight_results)] if return_weights else [])
+        return tuple(found) if return_weights else found[0]
+
+    def _group(self, results):
+        places = [self._place(own, len(own) - 1 + len(self.case.batch)) for own in present(results, self.case.sizes)]
+        return places[0] if len(places) == 1 else tuple(places)
+
+    def _place(self, axes, rank):
+        """Which axes of an array lie on the devices; "..." stands for as many as the others leave."""
+        from jax.sharding import PartitionSpec
+
+        own = [AXIS if axis in TOKENS else None for axis in axes if axis != "..."]
+        return PartitionSpec(*[None] * (rank - len(own)), *own)
