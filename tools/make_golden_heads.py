@@ -29,7 +29,7 @@ def main():
     goldens = [golden for golden in golden_heads.GOLDENS if arguments.only in golden.name]
     FOLDER.mkdir(parents=True, exist_ok=True)
     for golden in goldens:
-        content = golden.stored(checkouts, golden.made(checkouts))
+        content = golden.stored(checkouts, golden.made(checkouts)).getvalue()
         if len(content) > LARGEST:
             sys.exit(f"{golden.name} has {len(content)} bytes")
         (FOLDER / f"{golden.name}.npz").write_bytes(content)

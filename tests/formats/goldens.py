@@ -79,9 +79,9 @@ class Golden:
         return np.random.default_rng(zlib.crc32(self.name.encode()))
 
 
-def opened(path):
-    """Reads a file."""
-    with np.load(path, allow_pickle=False) as file:
+def opened(name, file):
+    """Reads a file, which has that name; ``file`` is its path, or the file."""
+    with np.load(file, allow_pickle=False) as file:
         arrays = dict(file)
 
     def under(folder):
@@ -89,10 +89,10 @@ def opened(path):
 
     about = json.loads(str(arrays["about"]))
     masked = arrays.get("mask"), arrays.get("masked_output")
-    return Golden(path.stem, about, under("tensors/"), under("inputs/"), arrays["output"], *masked)
+    return Golden(name, about, under("tensors/"), under("inputs/"), arrays["output"], *masked)
 
 
-GOLDENS = [opened(path) for path in sorted(FOLDER.glob("*.npz"))]
+GOLDENS = [opened(path.stem, path) for path in sorted(FOLDER.glob("*.npz"))]
 
 
 def computed(head, inputs, mask=None, package: ModuleType = attnpool_ref):

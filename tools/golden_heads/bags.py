@@ -4,7 +4,7 @@ import torch
 
 from golden_heads import numbers
 from golden_heads.golden import Golden, run
-from golden_heads.in_torch import calling, filled, seen_by
+from golden_heads.in_torch import Calling, filled, seen_by
 
 WIDTH, HIDDEN = 6, 5
 
@@ -16,7 +16,7 @@ def _each(forward):
         results = torch.stack([forward(bag) for bag in x])
         return results[:, 0] if results.shape[1] == 1 else results
 
-    return calling(call)
+    return Calling(call)
 
 
 def clam(checkouts, rng, several=False, gate=True, dropout=0.0):

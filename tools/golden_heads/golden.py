@@ -23,6 +23,7 @@ class Golden:
       prefix: what stands before the format's keys.
       note: what was done to the original.
       options: for ``make``.
+      library: what of a library it takes, if it takes nothing of a checkout.
     """
 
     name: str
@@ -32,18 +33,19 @@ class Golden:
     prefix: str = ""
     note: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    library: str = ""
 
     @property
     def format(self):
         """Whose tensors it has."""
         return self.name.partition("-")[0]
 
-    def made(self, checkouts):
-        """Runs the original."""
-        return self.make(checkouts, numbers.generator(self.name), **self.options)
+    def made(self, checkouts, rng=None):
+        """Runs the original; the numbers of the file are those of the row's own generator."""
+        return self.make(checkouts, rng or numbers.generator(self.name), **self.options)
 
     def stored(self, checkouts, made):
-        """The bytes of its file."""
+        """Its file."""
         about = {
             "format": self.format,
             "source": self.source(checkouts),
@@ -59,7 +61,7 @@ class Golden:
             arrays |= {"mask": made.mask, "masked_output": made.masked}
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)
-        return buffer.getvalue()
+        return buffer
 
 
 @dataclass
@@ -73,6 +75,7 @@ class Made:
       mask: [B, L], True = real.
       masked: the output under the mask.
       masked_by: how: the original's own mask, or by giving it the real tokens alone, as it has no mask or a wrong one.
+      call: the original, from inputs in float64 and a mask or None.
     """
 
     tensors: dict
@@ -81,6 +84,7 @@ class Made:
     mask: Any = None
     masked: Any = None
     masked_by: str = ""
+    call: Any = None
 
 
 OWN, ALONE = "its own mask", "the real tokens alone"
@@ -100,7 +104,7 @@ def run(call, tensors, inputs, own=False, mask=numbers.MASK, maskable=True, one_
     """
     wide = {name: array.astype(np.float64) for name, array in inputs.items()}
     output = np.asarray(call(wide, None))
-    made = Made(tensors, inputs, output)
+    made = Made(tensors, inputs, output, call=call)
     if own:
         made.mask, made.masked, made.masked_by = mask, np.asarray(call(wide, mask)), OWN
     elif maskable:

@@ -7,7 +7,7 @@ import torch
 
 from golden_heads import numbers
 from golden_heads.golden import Golden, run
-from golden_heads.in_torch import calling, filled
+from golden_heads.in_torch import Calling, filled
 from golden_heads.originals import installed, version
 
 WIDTH, HEADS, HIDDEN = 8, 2, 12
@@ -28,14 +28,13 @@ def siglip(checkouts, rng, naflex=False):
         head = modeling_siglip.SiglipMultiheadAttentionPoolingHead(SiglipVisionConfig(**sizes))
     head, tensors = filled(head, rng, {"attention.out_proj": numbers.SMALL})
     forward = head if naflex else lambda x, mask: head(x)
-    return run(calling(forward), tensors, numbers.inputs(rng, x=WIDTH), own=naflex, one_query=True)
+    return run(Calling(forward), tensors, numbers.inputs(rng, x=WIDTH), own=naflex, one_query=True)
 
 
 def siglip_bv(checkouts, rng):
     """big_vision's head, with the numbers of the file of transformers' one."""
     import jax
 
-    jax.config.update("jax_enable_x64", True)
     block = checkouts.definitions("big_vision", "big_vision/models/vit.py", "MlpBlock")
     vit = type("vit", (), {"MlpBlock": functools.partial(block, dtype_mm="float64")})
     path = "big_vision/models/proj/image_text/naflex_vit.py"
@@ -45,8 +44,9 @@ def siglip_bv(checkouts, rng):
     variables = {"params": _nested(tensors)}
 
     def call(inputs, mask):
-        wide = jax.tree.map(lambda array: array.astype(np.float64), variables)
-        return head.apply(wide, inputs["x"], mask)
+        with jax.enable_x64(True):
+            wide = jax.tree.map(lambda array: array.astype(np.float64), variables)
+            return np.asarray(head.apply(wide, inputs["x"], mask))
 
     return run(call, tensors, same.inputs, own=True, one_query=True)
 
@@ -100,7 +100,7 @@ def timm_latent(checkouts, rng, bias=True, epsilon=1e-6, activation="tanh"):
         act_layer=functools.partial(torch.nn.GELU, approximate=activation),
     )
     head, tensors = filled(head, rng, {"proj.": numbers.SMALL})
-    forward = calling(lambda x, mask: head(x, None if mask is None else mask[:, None, None]))
+    forward = Calling(lambda x, mask: head(x, None if mask is None else mask[:, None, None]))
     return run(forward, tensors, numbers.inputs(rng, x=WIDTH), own=True, one_query=True)
 
 
@@ -109,7 +109,7 @@ def clip(checkouts, rng):
     head = checkouts.definitions("CLIP", "clip/model.py", "AttentionPool2d")(2, WIDTH, HEADS, 6)
     head, tensors = filled(head, rng)
     x = {"x": numbers.inputs(rng, x=WIDTH)["x"][:, :4]}
-    call = calling(lambda x, mask: head(x.transpose(1, 2).reshape(len(x), WIDTH, 2, 2)))
+    call = Calling(lambda x, mask: head(x.transpose(1, 2).reshape(len(x), WIDTH, 2, 2)))
     return run(call, tensors, x, maskable=False)
 
 
@@ -117,7 +117,7 @@ def coca(checkouts, rng):
     """open_clip's, with tokens of another width than its queries."""
     pooler = installed("open_clip", "transformer.py", "AttentionalPooler", given={"LayerNorm": torch.nn.LayerNorm})
     head, tensors = filled(pooler(WIDTH, 6, HEADS, 3), rng)
-    call = calling(lambda x, mask: head(x))
+    call = Calling(lambda x, mask: head(x))
     return run(call, tensors, numbers.inputs(rng, numbers.SMALL, x=6))
 
 
@@ -126,7 +126,7 @@ def conch(checkouts, rng):
     path = "conch/open_clip_custom/transformer.py"
     pooler = checkouts.definitions("CONCH", path, "AttentionalPooler", given={"LayerNorm": torch.nn.LayerNorm})
     head, tensors = filled(pooler(WIDTH, WIDTH, HEADS, 3), rng)
-    return run(calling(head), tensors, numbers.inputs(rng, numbers.SMALL, x=WIDTH), own=True)
+    return run(Calling(head), tensors, numbers.inputs(rng, numbers.SMALL, x=WIDTH), own=True)
 
 
 def _transformers(checkouts):
@@ -136,8 +136,16 @@ def _transformers(checkouts):
 _FLOAT64 = "MlpBlock computes in float64, by its own `dtype_mm`"
 
 GOLDENS = (
-    Golden("siglip", _transformers, siglip, {"num_heads": HEADS}, "vision_model.head."),
-    Golden("siglip-naflex", _transformers, siglip, {"num_heads": HEADS}, "head.", options={"naflex": True}),
+    Golden("siglip", _transformers, siglip, {"num_heads": HEADS}, "vision_model.head.", library="transformers"),
+    Golden(
+        "siglip-naflex",
+        _transformers,
+        siglip,
+        {"num_heads": HEADS},
+        "head.",
+        options={"naflex": True},
+        library="transformers",
+    ),
     Golden(
         "siglip_bv",
         lambda checkouts: f"big_vision {checkouts.commit('big_vision')}",
@@ -151,6 +159,7 @@ GOLDENS = (
         timm_latent,
         {"num_heads": HEADS, "epsilon": 1e-6, "activation": "gelu_tanh"},
         "attn_pool.",
+        library="timm",
     ),
     Golden(
         "timm_latent-exact_gelu_no_bias",
@@ -158,6 +167,7 @@ GOLDENS = (
         timm_latent,
         {"num_heads": HEADS, "epsilon": 1e-5, "activation": "gelu"},
         options={"bias": False, "epsilon": 1e-5, "activation": "none"},
+        library="timm",
     ),
     Golden(
         "clip",
@@ -166,6 +176,13 @@ GOLDENS = (
         {"num_heads": HEADS},
         "visual.attnpool.",
     ),
-    Golden("coca", lambda checkouts: version("open_clip_torch"), coca, {"num_heads": HEADS}, "visual.attn_pool."),
+    Golden(
+        "coca",
+        lambda checkouts: version("open_clip_torch"),
+        coca,
+        {"num_heads": HEADS},
+        "visual.attn_pool.",
+        library="open_clip",
+    ),
     Golden("coca-conch", lambda checkouts: f"CONCH {checkouts.commit('CONCH')}", conch, {"num_heads": HEADS}),
 )

@@ -28,15 +28,26 @@ def filled(module, rng, scaled=None):
     return module, tensors
 
 
-def calling(forward):
+class Calling:
     """From a function of tensors, the last of them a mask or None, to one of arrays by name."""
 
-    def call(inputs, mask):
-        with torch.no_grad():
-            result = forward(*map(torch.tensor, inputs.values()), None if mask is None else torch.tensor(mask))
-        return result.double().numpy()
+    def __init__(self, forward):
+        self.forward = forward
 
-    return call
+    def __call__(self, inputs, mask):
+        """The result."""
+        with torch.no_grad():
+            return self._result(map(torch.tensor, inputs.values()), mask).numpy()
+
+    def gradients(self, inputs, mask, factors):
+        """Of the sum of the results times factors, which may have an axis of 1 more, by each input."""
+        tensors = [torch.tensor(array, requires_grad=True) for array in inputs.values()]
+        result = self._result(tensors, mask)
+        slopes = torch.autograd.grad((result * torch.tensor(factors.reshape(result.shape))).sum(), tensors)
+        return [slope.numpy() for slope in slopes]
+
+    def _result(self, tensors, mask):
+        return self.forward(*tensors, None if mask is None else torch.tensor(mask)).double()
 
 
 def seen_by(part, forward):

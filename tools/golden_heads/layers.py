@@ -7,7 +7,7 @@ import torch
 
 from golden_heads import numbers
 from golden_heads.golden import Golden, run
-from golden_heads.in_torch import calling, filled
+from golden_heads.in_torch import Calling, filled
 from golden_heads.originals import version
 
 HEADS, HEAD = 2, 5
@@ -20,7 +20,7 @@ def torch_mha(checkouts, rng, widths=(8, 8, 8), bias=True):
     head = torch.nn.MultiheadAttention(query, HEADS, bias=bias, kdim=key, vdim=value, batch_first=True)
     head, tensors = filled(head, rng)
     data = numbers.inputs(rng, query=query, key=key, value=value)
-    call = calling(lambda q, k, v, mask: head(q, k, v, None if mask is None else ~mask)[0])
+    call = Calling(lambda q, k, v, mask: head(q, k, v, None if mask is None else ~mask)[0])
     return run(call, tensors, data, own=True)
 
 
@@ -70,7 +70,7 @@ def flax_linen(checkouts, rng):
 
 
 def flax_nnx(checkouts, rng):
-    """NNX's, without biases; where it does not keep its weights it computes in float32."""
+    """NNX's, without biases; where it can drop no weights it computes in float32."""
     import jax
     from flax import nnx
 
@@ -83,6 +83,8 @@ def flax_nnx(checkouts, rng):
             OUT,
             in_kv_features=KEY,
             use_bias=False,
+            dropout_rate=0.5,
+            deterministic=True,
             dtype=np.float64,
             param_dtype=np.float64,
             rngs=nnx.Rngs(0),
@@ -92,9 +94,7 @@ def flax_nnx(checkouts, rng):
         tensors = _drawn(rng, {key: leaf.shape for key, leaf in _plain(state).items()})
         leaves = [jax.numpy.asarray(tensors[key], np.float64) for key in _plain(state)]
         nnx.update(layer, jax.tree.unflatten(jax.tree.structure(state), leaves))
-    return run(
-        _in_jax(lambda inputs, mask: layer(*inputs.values(), mask=mask, sow_weights=True)), tensors, data, own=True
-    )
+    return run(_in_jax(lambda inputs, mask: layer(*inputs.values(), mask=mask)), tensors, data, own=True)
 
 
 def keras_mha(checkouts, rng, bias=True):
@@ -115,7 +115,7 @@ def keras_mha(checkouts, rng, bias=True):
         return layer(query, value, key, attention_mask=seen, return_attention_scores=True)[0]
 
     tensors = {key.removeprefix(prefix): array for key, array in tensors.items()}
-    return run(calling(forward), tensors, data, own=True)
+    return run(Calling(forward), tensors, data, own=True)
 
 
 def equinox_mha(checkouts, rng, bias=True):
@@ -168,20 +168,22 @@ def haiku_mha(checkouts, rng, bias=True):
     return made
 
 
-NO_BIAS = {"bias": False}
+def _row(name, library, make, prefix="", distribution=None, num_heads=HEADS, **options):
+    given = {} if num_heads is None else {"num_heads": num_heads}
+    distribution = distribution or library
+    return Golden(name, lambda c: version(distribution), make, given, prefix, options=options, library=library)
+
 
 GOLDENS = (
-    Golden("torch_mha", lambda c: version("torch"), torch_mha, {"num_heads": HEADS}, "self_attn."),
-    Golden(
-        "torch_mha-widths", lambda c: version("torch"), torch_mha, {"num_heads": HEADS}, options={"widths": (8, 6, 7)}
-    ),
-    Golden("torch_mha-no_bias", lambda c: version("torch"), torch_mha, {"num_heads": HEADS}, options=NO_BIAS),
-    Golden("flax_mha-linen", lambda c: version("flax"), flax_linen, prefix="params/attention/"),
-    Golden("flax_mha-nnx_no_bias", lambda c: version("flax"), flax_nnx),
-    Golden("keras_mha", lambda c: version("keras"), keras_mha, prefix="multi_head_attention/"),
-    Golden("keras_mha-no_bias", lambda c: version("keras"), keras_mha, options=NO_BIAS),
-    Golden("equinox_mha", lambda c: version("equinox"), equinox_mha, {"num_heads": HEADS}, "attention."),
-    Golden("equinox_mha-no_bias", lambda c: version("equinox"), equinox_mha, {"num_heads": HEADS}, options=NO_BIAS),
-    Golden("haiku_mha", lambda c: version("dm-haiku"), haiku_mha, {"num_heads": HEADS}, "multi_head_attention/"),
-    Golden("haiku_mha-no_bias", lambda c: version("dm-haiku"), haiku_mha, {"num_heads": HEADS}, options=NO_BIAS),
+    _row("torch_mha", "torch", torch_mha, "self_attn."),
+    _row("torch_mha-widths", "torch", torch_mha, widths=(8, 6, 7)),
+    _row("torch_mha-no_bias", "torch", torch_mha, bias=False),
+    _row("flax_mha-linen", "flax", flax_linen, "params/attention/", num_heads=None),
+    _row("flax_mha-nnx_no_bias", "flax", flax_nnx, num_heads=None),
+    _row("keras_mha", "keras", keras_mha, "multi_head_attention/", num_heads=None),
+    _row("keras_mha-no_bias", "keras", keras_mha, num_heads=None, bias=False),
+    _row("equinox_mha", "equinox", equinox_mha, "attention."),
+    _row("equinox_mha-no_bias", "equinox", equinox_mha, bias=False),
+    _row("haiku_mha", "haiku", haiku_mha, "multi_head_attention/", "dm-haiku"),
+    _row("haiku_mha-no_bias", "haiku", haiku_mha, distribution="dm-haiku", bias=False),
 )

@@ -53,7 +53,7 @@ def definitions(path, names, given=(), replaced=()):
         if old not in text:
             raise ValueError(f"{path.name} has no {old!r}")
         text = text.replace(old, new)
-    scope = {"__name__": path.stem}
+    scope = {"__name__": path.stem, "__package__": ""}
     tree = ast.parse(text)
     for statement in tree.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):

@@ -4,7 +4,7 @@ import numpy as np
 
 from golden_heads import numbers
 from golden_heads.golden import Golden, run
-from golden_heads.in_torch import calling, filled, seen_by
+from golden_heads.in_torch import Calling, filled, seen_by
 from golden_heads.originals import version
 
 WIDTH, HEADS, HIDDEN = 8, 2, 12
@@ -35,7 +35,7 @@ def vjepa(checkouts, rng, repository="jepa", queries=1, bias=True):
     for module in head.modules():
         if hasattr(module, "use_sdpa"):
             module.use_sdpa = False  # its other way asks for a function that PyTorch has not any more
-    call = calling(lambda x, mask: head(x))
+    call = Calling(lambda x, mask: head(x))
     return run(call, tensors, numbers.inputs(rng, numbers.SMALL, x=WIDTH))
 
 
@@ -48,7 +48,7 @@ def vjepa2_hf(checkouts, rng):
     config._attn_implementation = "sdpa"
     small = _small("cross_attention_layer", "cross_attn.q_proj", {"cross_attn.v_proj": numbers.SMALL})
     head, tensors = filled(VJEPA2AttentivePooler(config), rng, small)
-    call = calling(lambda x, mask: head(x))
+    call = Calling(lambda x, mask: head(x))
     return run(call, tensors, numbers.inputs(rng, numbers.SMALL, x=WIDTH), one_query=True)
 
 
@@ -57,7 +57,7 @@ def aim(checkouts, rng):
     path = "aim-v1/aim/v1/torch/layers.py"
     classifier = checkouts.definitions("ml-aim", path, "AttentionPoolingClassifier")(WIDTH, 4, HEADS, 3)
     head, tensors = filled(classifier, rng)
-    call = calling(lambda x, mask: seen_by(head.linear, head)(x))
+    call = Calling(lambda x, mask: seen_by(head.linear, head)(x))
     return run(call, tensors, numbers.inputs(rng, x=WIDTH))
 
 
@@ -75,7 +75,14 @@ GOLDENS = (
         "pooler.",
         options={"repository": "vjepa2", "queries": 3, "bias": False},
     ),
-    Golden("vjepa2_hf", lambda checkouts: version("transformers"), vjepa2_hf, {"num_heads": HEADS}, "pooler."),
+    Golden(
+        "vjepa2_hf",
+        lambda checkouts: version("transformers"),
+        vjepa2_hf,
+        {"num_heads": HEADS},
+        "pooler.",
+        library="transformers",
+    ),
     Golden(
         "aim", lambda checkouts: f"ml-aim {checkouts.commit('ml-aim')}", aim, {"num_heads": HEADS}, "head.", note=_ENDED
     ),

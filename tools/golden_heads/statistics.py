@@ -4,7 +4,7 @@ import torch
 
 from golden_heads import numbers
 from golden_heads.golden import Golden, run
-from golden_heads.in_torch import calling, filled
+from golden_heads.in_torch import Calling, filled
 from golden_heads.originals import installed, version
 
 WIDTH, HIDDEN = 6, 5
@@ -32,18 +32,20 @@ def speechbrain_asp(checkouts, rng, context=True):
         real = torch.ones(x.shape[:2]) if mask is None else mask
         return head(x.transpose(1, 2), real.double().mean(1))[..., 0]
 
-    return run(calling(forward), tensors, _frames(rng), own=True, mask=numbers.FROM_LEFT)
+    return run(Calling(forward), tensors, _frames(rng), own=True, mask=numbers.FROM_LEFT)
 
 
 def wespeaker_astp(checkouts, rng, context=True):
     """WeSpeaker's."""
     pooling = checkouts.definitions("wespeaker", "wespeaker/models/pooling_layers.py", "ASTP")
     head, tensors = filled(pooling(WIDTH, HIDDEN, context), rng)
-    return run(calling(lambda x, mask: head(x.transpose(1, 2))), tensors, _frames(rng))
+    return run(Calling(lambda x, mask: head(x.transpose(1, 2))), tensors, _frames(rng))
 
 
 def _speechbrain(name, prefix="", **options):
-    return Golden(name, lambda c: version("speechbrain"), speechbrain_asp, prefix=prefix, options=options)
+    return Golden(
+        name, lambda c: version("speechbrain"), speechbrain_asp, prefix=prefix, options=options, library="speechbrain"
+    )
 
 
 def _wespeaker(name, **options):
