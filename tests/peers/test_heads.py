@@ -49,6 +49,56 @@ def test_a_loaded_head_is_its_own_library_s(row):
             within(got, expected, error)
 
 
+def _torch(torch):
+    return torch.nn.MultiheadAttention(8, 2).state_dict()
+
+
+def _nnx(flax):
+    return nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
+
+
+def _linen(flax):
+    from flax import linen
+
+    return linen.MultiHeadDotProductAttention(2).init(jax.random.key(0), jnp.ones((3, 4)))
+
+
+def _keras(keras):
+    layer = keras.layers.MultiHeadAttention(2, 3)
+    layer.build((1, 3, 4), (1, 3, 4))
+    return {variable.path: variable.value.detach() for variable in layer.variables}
+
+
+def _equinox(equinox):
+    return equinox.nn.MultiheadAttention(2, 4, use_query_bias=True, key=jax.random.key(0))
+
+
+def _haiku(haiku):
+    layer = haiku.transform(lambda x: haiku.MultiHeadAttention(2, 3, w_init=haiku.initializers.RandomNormal())(x, x, x))
+    return layer.init(jax.random.key(0), jnp.ones((3, 4)))
+
+
+SOURCES = [
+    ("torch", _torch),
+    ("flax", _nnx),
+    ("flax", _linen),
+    ("keras", _keras),
+    ("equinox", _equinox),
+    ("haiku", _haiku),
+]
+
+
+@pytest.mark.parametrize(("library", "make"), SOURCES, ids=lambda value: getattr(value, "__name__", None))
+def test_what_a_library_has_is_loaded_as_it_is_and_every_tensor_saved(library, make):
+    source = make(pytest.importorskip(library))
+    heads = {} if library in ("flax", "keras") else {"num_heads": 2}
+    tensors = {}
+    attnpool_flax.save(attnpool_flax.load(source, f"{library}_mha", **heads), tensors, f"{library}_mha")
+    leaves = jax.tree.leaves(nnx.state(source, nnx.Param) if isinstance(source, nnx.Module) else source)
+    arrays = [np.asarray(leaf) for leaf in leaves if hasattr(leaf, "shape")]
+    assert sorted(array.tobytes() for array in tensors.values()) == sorted(array.tobytes() for array in arrays)
+
+
 def _rewound(file):
     file.seek(0)
     return file
