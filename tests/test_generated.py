@@ -42,7 +42,8 @@ def test_the_page_of_trained_heads_follows_from_the_formats():
     for row in formats.FORMATS.values():
         section = page.split(f"\n## {row.name}\n")[1].split("\n## ")[0]
         assert all(
-            part in section for part in (row.title[1:], row.module, row.notes, row.source, f'(source, "{row.name}"')
+            part in section
+            for part in (row.title[1:], row.module, row.verified, row.notes, row.source, f'(source, "{row.name}"')
         )
 
 

@@ -111,7 +111,9 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   gradient to x. NaN in padding changes no bit.
 * `attnpool_ref.formats.read` and `write` are the same in NumPy, without JAX.
 
-`python examples/siglip_head.py` puts a SigLIP head of real size beside Flax's own layers.
+The differences below are of random weights in float64, relative to the largest output; `python tools/golden_differences.py`
+prints them again from the files that the originals wrote. `python examples/siglip_head.py` puts a SigLIP head of real size
+beside Flax's own layers.
 """.strip()
 
 
@@ -173,6 +175,7 @@ def heads_page():
             f"* Give: {given(row).replace(', by default', '. Default:')}.",
             *([f"* Usual prefix: `{row.usual}`"] if row.usual else []),
             f"* Becomes: `{row.module}`",
+            f"* Differs from the original by: {row.verified}.",
             *([f"* {row.notes}"] if row.notes else []),
             f"* Source: {row.source}",
         ]

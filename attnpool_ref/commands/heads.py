@@ -27,6 +27,7 @@ def list_formats():
         facts.add_row("    give", Text(given(row)))
         if row.usual:
             facts.add_row("    usual prefix", Text(row.usual))
+        facts.add_row("    differs by", Text(row.verified))
         if row.notes:
             facts.add_row("    note", Text(row.notes))
         facts.add_row("    source", Text(row.source))

@@ -95,6 +95,7 @@ class Format:
       beside: beginnings of keys that stand under the same prefix and are other parts of the source's model.
       separator: between the pieces of a key.
       usual: the prefix in the source's own files, which the documentation shows.
+      verified: the largest difference to the original, in float64 and relative to its largest output, and which masks it had.
       notes: what somebody who knows the source must know, in sentences.
     """
 
@@ -117,6 +118,7 @@ class Format:
     beside: tuple[str, ...] = ()
     separator: str = "."
     usual: str = ""
+    verified: str = ""
     notes: str = ""
 
     @property

@@ -8,6 +8,7 @@ SENTENCE_TRANSFORMERS = Format(
     title="what follows the encoder in a folder of sentence-transformers",
     source="sentence-transformers 6.2.0, sentence_transformer/modules/ and base/modules/",
     module="SentencePool",
+    verified="1.2e-15, padded on either side, with and without a prompt",
     notes="Pooling in all modes, Dense, LayerNorm, Normalize, WeightedLayerPooling; the encoder is the caller's. Called as `pool(x, mask, prompt_length)`. Only read.",
     forms=(),
     sizes={},

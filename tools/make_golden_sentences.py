@@ -1,7 +1,7 @@
 """Writes the folders in ``tests/formats/golden/sentence_transformers/`` by sentence-transformers itself, once.
 
 Each is a model without its encoder, whose weights are random, and ``expected.npz`` with tokens, a mask, the prompt's length and
-what the library makes of them in float64. Run it where sentence-transformers 6 is installed: ``python tools/golden_sentences.py``.
+what the library makes of them in float64. Run it where sentence-transformers 6 is installed: ``python tools/make_golden_sentences.py``.
 """
 
 import json
