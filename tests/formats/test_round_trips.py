@@ -1,10 +1,12 @@
 """What is read comes back, for every form of every format: names, dtypes, bits."""
 
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
 from formats import heads
 
+import attnpool_flax
 from attnpool_ref import formats
 
 every_form = pytest.mark.parametrize(("name", "form"), heads.EVERY_FORM, ids=str)
@@ -142,3 +144,12 @@ def test_only_the_tensors_of_the_head_are_read(tmp_path):
     file.write_bytes(raw)
     assert "encoder.weight" in opened(file).tensors
     formats.read(file, "siglip", num_heads=2)
+
+
+def test_a_batch_norm_that_was_loaded_in_another_dtype_has_not_changed():
+    tensors, written = heads.tensors_of("speechbrain_asp"), {}
+    attnpool_flax.save(
+        attnpool_flax.load(tensors, "speechbrain_asp", param_dtype=jnp.bfloat16), written, "speechbrain_asp"
+    )
+    norm = {key: array for key, array in tensors.items() if "norm" in key}
+    assert_same({key: written[key] for key in norm}, norm)
