@@ -121,7 +121,7 @@ class NoisyOrState(Decided):
 
 
 @kind
-@pytree("extreme", "total", "total_rest", "slack", "rest", "zeros", "count", "p")
+@pytree("extreme", "total", "total_rest", "slack", "rest", "zeros", "count", "p", static=("known",))
 @dataclass(frozen=True, eq=False)
 class PowerMeanState(Decided):
     """Of :func:`~attnpool_flax.streaming.power_mean_state`: sums under p of how far logarithms lie below the largest.
@@ -135,6 +135,7 @@ class PowerMeanState(Decided):
       zeros: [..., d], what tokens that are 0 add: nothing but a gradient, where p is 1.
       count: [...], int32, the number of real tokens.
       p: [..., d], that of all chunks.
+      known: the options as far as the caller gave numbers; static.
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
@@ -146,7 +147,10 @@ class PowerMeanState(Decided):
     zeros: Any
     count: Any
     p: Any
+    known: tuple = ()
     decided: str = ""
+
+    options = ("p",)
 
     @property
     def shape(self):
@@ -169,7 +173,7 @@ class PowerMeanState(Decided):
 
 
 @kind
-@pytree("extreme", "total", "total_rest", "slack", "rest", "count", "scale", settings=("mean",))
+@pytree("extreme", "total", "total_rest", "slack", "rest", "count", "scale", static=("mean", "known"))
 @dataclass(frozen=True, eq=False)
 class LogsumexpState(Decided):
     """Of :func:`~attnpool_flax.streaming.logsumexp_state`: sums of how far values lie below the largest.
@@ -183,6 +187,7 @@ class LogsumexpState(Decided):
       count: [...], int32, the number of real tokens.
       scale: [..., d], that of all chunks.
       mean: whether it ends in a mean; static.
+      known: the options as far as the caller gave numbers; static.
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
@@ -194,9 +199,10 @@ class LogsumexpState(Decided):
     count: Any
     scale: Any
     mean: bool
+    known: tuple = ()
     decided: str = ""
 
-    settings = ("mean",)
+    options = "scale", "mean"
 
     @property
     def shape(self):
@@ -215,7 +221,7 @@ class LogsumexpState(Decided):
 
 
 @kind
-@pytree("extreme", "total", "total_rest", "excess", "rest", "scale")
+@pytree("extreme", "total", "total_rest", "excess", "rest", "scale", static=("known",))
 @dataclass(frozen=True, eq=False)
 class SoftmaxState(Decided):
     """Of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel before its division.
@@ -227,6 +233,7 @@ class SoftmaxState(Decided):
       excess: [..., d], the sum of exp(scale depth) times the depth.
       rest: [..., d], what rounding took from it.
       scale: [..., d], that of all chunks.
+      known: the options as far as the caller gave numbers; static.
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
@@ -236,7 +243,10 @@ class SoftmaxState(Decided):
     excess: Any
     rest: Any
     scale: Any
+    known: tuple = ()
     decided: str = ""
+
+    options = ("scale",)
 
     @property
     def shape(self):
