@@ -17,8 +17,7 @@ from attnpool_flax.means import (
     softmax_sums,
     turned,
 )
-from attnpool_flax.reductions import Dense
-from attnpool_flax.reductions.channels import DenseChannels
+from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.exponents import Exponents, depths, scaled, slackened
 from attnpool_flax.reductions.sums import added
 from attnpool_flax.states import Decided, MaxState, kind, pytree
@@ -329,7 +328,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
     >>> finalize_state(merge_states(noisy_or_state(jnp.array([[0.5]])), noisy_or_state(jnp.array([[0.5]]))))
     Array([0.75], dtype=float32)
     """
-    probability = noisy_or(_channels(x, mask))
+    probability = noisy_or(DenseChannels(x, mask))
     return NoisyOrState(probability, jnp.zeros_like(probability))
 
 
@@ -341,7 +340,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     >>> finalize_state(whole)
     Array([2.], dtype=float32)
     """
-    tokens = _channels(x, mask)
+    tokens = DenseChannels(x, mask)
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
     count, p = _counted(sums, tokens.across(p)[0])
     return PowerMeanState(extreme, *_with_rests(sums), zeros, count, p)
@@ -355,7 +354,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     >>> finalize_state(merge_states(one, other))
     Array([2.], dtype=float32)
     """
-    tokens = _channels(x, mask)
+    tokens = DenseChannels(x, mask)
     extreme, sums = logsumexp_sums(tokens, scale)
     count, scale = _counted(sums, tokens.across(scale)[0])
     return LogsumexpState(extreme, *_with_rests(sums), count, scale, mean)
@@ -369,16 +368,12 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     >>> finalize_state(merge_states(one, other))
     Array([2.], dtype=float32)
     """
-    tokens = _channels(x, mask)
+    tokens = DenseChannels(x, mask)
     extreme, total, excess, _ = softmax_sums(tokens, scale)
     nothing = jnp.zeros_like(total)
     return SoftmaxState(
         extreme, total, nothing, excess, nothing, jnp.broadcast_to(tokens.across(scale)[0], total.shape)
     )
-
-
-def _channels(x, mask):
-    return DenseChannels(Dense(x, mask, None))
 
 
 def _with_rests(sums):

@@ -8,7 +8,7 @@ from jax import lax
 
 from attnpool_flax.implementation import implementation
 from attnpool_flax.recomputing import recomputed
-from attnpool_flax.reductions import DenseColumns, exponentials, moments
+from attnpool_flax.reductions import DenseChannels, exponentials, moments
 from attnpool_flax.reductions.moments import Moments, mean_and_deviation
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import added
@@ -237,8 +237,8 @@ def _given(x, mask, weights):
     """The unit and the moments of a chunk under given weights."""
 
     def found(x, mask, weights):
-        columns = DenseColumns(x, mask)
-        return moments(columns, None if weights is None else columns.kept(columns.beside(weights)))
+        channels = DenseChannels(x, mask)
+        return moments(channels, None if weights is None else channels.kept(channels.beside(weights)))
 
     found = recomputed(found)(x, mask, weights)
     return found.unit, *_fields(found)
@@ -270,10 +270,10 @@ def attentive_statistics_state(
     """
 
     def found(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel):
-        columns = DenseColumns(x, mask)
+        channels = DenseChannels(x, mask)
         network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
-        weights, top = exponentials(columns, scores_of(columns, network, None, precision))
-        return top, moments(columns, weights)
+        weights, top = exponentials(channels, scores_of(channels, network, None, precision))
+        return top, moments(channels, weights)
 
     top, own = recomputed(found)(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel)
     return AttentiveStatisticsState(top, *_fields(own), _number(epsilon, x))
