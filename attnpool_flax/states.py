@@ -3,7 +3,6 @@
 Only kind and dtype are static. The leaves have the batch axes of the chunk, and are float32 or wider, or integers.
 """
 
-import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +19,27 @@ def pytree(*leaves, static=()):
     """Makes a dataclass a pytree of these leaves.
 
     The name of its dtype is static (as a dtype, float64 would equal None), and so are the other fields that are named.
+    ``register_dataclass`` will not do: to JAX the structures of two such classes with as many leaves are equal, and a
+    program that was compiled for one may be taken for the other.
     """
-    return functools.partial(
-        jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=[*static, "decided"]
-    )
+    static = (*static, "decided")
+    keys = [jax.tree_util.GetAttrKey(leaf) for leaf in leaves]
+
+    def flatten(state):
+        return [getattr(state, leaf) for leaf in leaves], tuple(getattr(state, name) for name in static)
+
+    def flatten_with_keys(state):
+        values, settings = flatten(state)
+        return list(zip(keys, values, strict=True)), settings
+
+    def registered(state):
+        def unflatten(settings, values):
+            return state(**dict(zip(leaves, values, strict=True)), **dict(zip(static, settings, strict=True)))
+
+        jax.tree_util.register_pytree_with_keys(state, flatten_with_keys, unflatten, flatten)
+        return state
+
+    return registered
 
 
 class Decided:

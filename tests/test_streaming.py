@@ -336,6 +336,13 @@ def test_a_state_is_a_pytree_that_prints_and_pickles():
     assert repr(attnpool_ref.mean_state(X[0])).startswith("MeanState(mean=array([")
 
 
+def test_no_two_kinds_of_states_have_the_same_structure():
+    """Where two have, a program that merges one of them may be taken for the other."""
+    structures = [jax.tree.structure(state_of(attnpool_flax, name)) for name in NAMES]
+    for i, one in enumerate(structures):
+        assert one not in structures[:i]
+
+
 def test_options_are_compared_where_the_caller_gave_numbers_and_never_read_from_a_device():
     state = attnpool_flax.logsumexp_state
     x, twice, thrice = jnp.zeros((1, 1)), jnp.float32(2), jnp.float32(3)
