@@ -18,7 +18,7 @@ from attnpool_flax.documentation import composed
 from attnpool_flax.lengths import prefix
 from attnpool_flax.meshes import check_split, over_explicit_axes
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
-from attnpool_flax.states import settled
+from attnpool_flax.states import settled, told
 from attnpool_ref import arrays, contract, variants
 
 NARROW = ("float16", "bfloat16")
@@ -152,7 +152,7 @@ class _Frame:
             self._settle(arrays, values, plan)
         result = plan.programs[0](*arrays)
         if not self.row.weights:
-            return result
+            return told(result, values) if self.row.state else result
         if self.weights_apart:
             return (result, plan.programs[1](*arrays)[1]) if plan.wants_weights else result
         return result if plan.wants_weights else result[0]

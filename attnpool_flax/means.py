@@ -4,8 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.implementation import implementation
-from attnpool_flax.reductions import Dense
-from attnpool_flax.reductions.channels import DenseChannels
+from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.exponents import clamped, depths, exponents_of, logarithm, scaled
 from attnpool_flax.reductions.mesh import over_mesh
 from attnpool_flax.reductions.sums import summed
@@ -41,10 +40,10 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     >>> quantile_pooling(x, jnp.array([True, True, True, True, False]))
     Array([2.5], dtype=float32)
     """
-    tokens, length = DenseChannels(Dense(x, mask, None)), x.shape[-2]
+    tokens, length = DenseChannels(x, mask), x.shape[-2]
     if not length:
         return jnp.sum(x, -2)
-    last = jnp.maximum(jnp.sum(tokens.ones(), -2, keepdims=True) - 1, 0)
+    last = jnp.maximum(_number(tokens)[..., None] - 1, 0)
     ordered = jnp.sort(tokens.kept(x, jnp.inf), -2)
     place = last * q
     ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last) for end in (jnp.floor, jnp.ceil))
@@ -60,10 +59,10 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     >>> top_k_pooling(jnp.array([[3.0], [1.0], [4.0], [99.0]]), jnp.array([True, True, True, False]), k=2)
     Array([3.5], dtype=float32)
     """
-    tokens, length = DenseChannels(Dense(x, mask, None)), x.shape[-2]
+    tokens, length = DenseChannels(x, mask), x.shape[-2]
     if not length:
         return jnp.sum(x, -2)
-    taken = jnp.minimum(k, jnp.maximum(jnp.sum(tokens.ones(), -2, keepdims=True), 1))
+    taken = jnp.minimum(k, jnp.maximum(_number(tokens)[..., None], 1))
     heights = tokens.kept(x, -jnp.inf)
     ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), min(k, length))[0], -1, -2)
     least = jnp.expand_dims(_at(ordered, taken.astype(jnp.int32) - 1), -2)
@@ -85,7 +84,12 @@ def _at(ordered, index):
 def _known(tokens, result):
     """The result; NaN where a real value is, which no comparison finds; 0 where nothing is real."""
     lost = jnp.any(tokens.kept(jnp.isnan(tokens.x), False), -2)
-    return jnp.where(jnp.sum(tokens.ones(), -2) == 0, 0, jnp.where(lost, jnp.nan, result))
+    return jnp.where(_number(tokens) == 0, 0, jnp.where(lost, jnp.nan, result))
+
+
+def _number(tokens):
+    """[..., 1]: how many are real."""
+    return tokens.total(None)[0]
 
 
 @implementation(as_they_come=("x",))
@@ -97,12 +101,12 @@ def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
     >>> noisy_or_pooling(jnp.array([[0.5], [0.5], [0.9]]), jnp.array([True, True, False]))
     Array([0.75], dtype=float32)
     """
-    return noisy_or(DenseChannels(Dense(x, mask, None, axis_name=axis_name)))
+    return noisy_or(DenseChannels(x, mask, axis_name))
 
 
 def noisy_or(tokens):
     """[..., d]: the probability that anything happens, of tokens in any layout."""
-    return tokens.done(tokens.folded(tokens.kept(tokens.x), either))
+    return tokens.folded(tokens.x, either)
 
 
 def either(a, b):
@@ -119,13 +123,13 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_
     >>> power_mean_pooling(jnp.array([[3.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([3.], dtype=float32)
     """
-    return power_mean(DenseChannels(Dense(x, mask, None, axis_name=axis_name)), p, epsilon)
+    return power_mean(DenseChannels(x, mask, axis_name), p, epsilon)
 
 
 def power_mean(tokens, p, epsilon):
     """[..., d]: the power mean of tokens in any layout."""
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
-    return tokens.done(finished_power_mean(extreme, sums, zeros, tokens.across(p)[0]))
+    return finished_power_mean(extreme, sums, zeros, tokens.across(p)[0])
 
 
 def power_mean_sums(tokens, p, epsilon):
@@ -135,7 +139,8 @@ def power_mean_sums(tokens, p, epsilon):
     """
     of_example, p = tokens.across(p)
     values = clamped(tokens.kept(tokens.x, 1), epsilon)
-    extreme = turned(tokens.largest(tokens.kept(turned(values, p), -jnp.inf)), of_example)
+    (most,) = tokens.largest(tokens.kept(turned(values, p), -jnp.inf))
+    extreme = turned(most, of_example)
     extreme = jnp.where(extreme == -jnp.inf, 0, extreme)  # nothing is real
     here, zero = tokens.each(extreme), values == 0
     logarithms = jnp.where(zero, -jnp.inf, jnp.log(jnp.where(zero, 1, values)))
@@ -163,13 +168,13 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
     >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
     Array([0.], dtype=float32)
     """
-    return logsumexp(DenseChannels(Dense(x, mask, None, axis_name=axis_name)), scale, mean)
+    return logsumexp(DenseChannels(x, mask, axis_name), scale, mean)
 
 
 def logsumexp(tokens, scale, mean):
     """[..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, of the sum without ``mean``."""
     extreme, sums = logsumexp_sums(tokens, scale)
-    return tokens.done(finished_logsumexp(extreme, sums, tokens.across(scale)[0], mean))
+    return finished_logsumexp(extreme, sums, tokens.across(scale)[0], mean)
 
 
 def logsumexp_sums(tokens, scale):
@@ -191,7 +196,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
     >>> softmax_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), 0.0)
     Array([2.], dtype=float32)
     """
-    pooled, weights = softmax(DenseChannels(Dense(x, mask, None, axis_name=axis_name)), scale)
+    pooled, weights = softmax(DenseChannels(x, mask, axis_name), scale)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -200,7 +205,7 @@ def softmax(tokens, scale):
     extreme, total, excess, shares = softmax_sums(tokens, scale)
     whole = jnp.where(total == 0, 1, total)
     pooled = finished_softmax(extreme, total, excess, tokens.across(scale)[0])
-    return tokens.done(pooled), tokens.kept(shares / tokens.each(whole))
+    return pooled, tokens.kept(shares / tokens.each(whole))
 
 
 def softmax_sums(tokens, scale):
@@ -212,7 +217,7 @@ def softmax_sums(tokens, scale):
     of_example, scale = tokens.across(scale)
     top, below = tops(tokens, scale)
     shares = tokens.kept(jnp.exp(scaled(below, turned(scale, scale))))
-    total, excess = tokens.sums(shares, shares * jnp.where(jnp.isinf(below), 0, below))
+    total, excess = tokens.total(shares, shares * jnp.where(jnp.isinf(below), 0, below))
     return turned(top, of_example), total, excess, shares
 
 
@@ -225,7 +230,7 @@ def finished_softmax(extreme, total, excess, scale):
 def tops(tokens, scale):
     """The largest of values that have the sign of the scale, and how far each token lies below it; 0 at padding."""
     measured = turned(tokens.x, scale)
-    top = tokens.largest(tokens.kept(measured, -jnp.inf))
+    (top,) = tokens.largest(tokens.kept(measured, -jnp.inf))
     return top, tokens.kept(depths(measured, tokens.each(top)))
 
 

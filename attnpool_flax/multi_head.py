@@ -109,3 +109,18 @@ def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_b
 def _with_bias(found, bias, shares):
     """What the heads attend to with the value bias, as often as the weights sum to."""
     return found if bias is None else found + shares * jnp.broadcast_to(bias[:, None], found.shape)
+
+
+def of_queries(found, num_queries, pooled=True):
+    """What a module found, pooled or (pooled, weights), with an axis for its queries unless ``num_queries`` is None.
+
+    Args:
+      found: [..., n, o], or with the weights [..., H, n, L].
+      num_queries: n, or None for one query, whose axis is dropped.
+      pooled: whether what is pooled has that axis.
+    """
+    if num_queries is not None:
+        return found
+    if not isinstance(found, tuple):
+        return found[..., 0, :] if pooled else found
+    return of_queries(found[0], None, pooled), found[1][..., 0, :]

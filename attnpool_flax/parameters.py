@@ -432,13 +432,18 @@ def _size(module, parameter, axis, given):
     owner, total = OWNERS[module], 0
     for number, symbol in _TERM.findall(axis):
         argument = owner.sizes[symbol]
-        if given[argument] is None:
+        if _given(argument, given) is None:
             raise ValueError(
                 f"{module}: `{parameter.name}` [{', '.join(parameter.axes)}] needs `{argument}`, which is None"
             )
         may_be_0 = parameter.init in FIXED or f"{symbol} may be 0" in variants.get(owner.function).rules
-        total += int(number or 1) * checked_size(module, argument, given[argument], 0 if may_be_0 else 1)
+        total += int(number or 1) * checked_size(module, argument, _given(argument, given), 0 if may_be_0 else 1)
     return total
+
+
+def _given(argument, given):
+    """The size that a constructor was given: 1 where it makes one query, and has no axis for it in its results."""
+    return 1 if argument == "num_queries" and given[argument] is None else given[argument]
 
 
 def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
@@ -448,7 +453,8 @@ def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
     except TypeError:
         size = least - 1
     if isinstance(value, bool) or size < least:
-        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at least {least}")
+        none = "; None makes one query, without an axis for it" if argument == "num_queries" else ""
+        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at least {least}{none}")
     return size
 
 
@@ -491,7 +497,7 @@ def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, A
     """The shape of the dropout multiplier, one number for each weight."""
     owner = OWNERS[module]
     batch, sizes = _read(owner.function, data)
-    known = {symbol: given[argument] for symbol, argument in owner.sizes.items() if argument in given}
+    known = {symbol: _given(argument, given) for symbol, argument in owner.sizes.items() if argument in given}
     target = variants.get(owner.function).arguments["dropout_multiplier"].shapes[0]
     return contract.full_shape(target, batch, known | sizes)
 

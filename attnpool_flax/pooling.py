@@ -7,8 +7,7 @@ from attnpool_flax.implementation import implementation
 from attnpool_flax.layers import normalized
 from attnpool_flax.multi_head import attended, queries_of_heads
 from attnpool_flax.normalizers import normalize
-from attnpool_flax.reductions import Dense
-from attnpool_flax.reductions.channels import DenseChannels
+from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.rounding import power_of_two
 
 
@@ -75,9 +74,9 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
     >>> weighted_pooling(x, weights, jnp.array([True, True, False]))
     Array([2.], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision, axis_name)
     if weights is not None and weights.ndim == x.ndim:
-        return channel_average(DenseChannels(tokens), weights)
+        return channel_average(DenseChannels(x, mask, axis_name), weights)
+    tokens = Dense(x, mask, implementation, precision, axis_name)
     if axis_name is not None and weights is not None:
         return tokens.average(tokens.kept(weights))
     return weighted_average(tokens, weights)
@@ -95,16 +94,15 @@ def weighted_average(tokens, weights):
 
 def channel_average(channels, weights):
     """Averages under given weights of each channel, of tokens in any layout."""
-    x, weights = channels.kept(channels.x), channels.kept(weights)
+    weights = channels.kept(weights)
     if channels.axis_name is not None:  # no device knows the largest weight of all: products with x must not overflow
-        total, pooled = channels.sums(weights, weights * x)
+        total, pooled = channels.total(weights, weights * channels.x)
         return jnp.where(total == 0, 0, pooled / jnp.where(total == 0, 1, total))
-    largest = jnp.maximum(channels.largest(jnp.abs(weights)), 0)
-    weights = weights / channels.each(power_of_two(largest))  # the sum may overflow
-    (total,) = channels.sums(weights)
+    (largest,) = channels.largest(jnp.abs(weights))
+    weights = weights / channels.each(power_of_two(jnp.maximum(largest, 0)))  # the sum may overflow
+    (total,) = channels.total(weights)
     total = channels.each(total)
-    (pooled,) = channels.sums(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * x)
-    return channels.done(pooled)
+    return channels.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * channels.x)[0]
 
 
 @implementation(as_they_come=("x",))

@@ -3,7 +3,6 @@
 Only kind and dtype are static. The leaves have the batch axes of the chunk, and are float32 or wider, or integers.
 """
 
-import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,19 +15,40 @@ from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import added, part_of
 
 
-def pytree(*leaves, settings=()):
-    """Makes a dataclass a pytree of these leaves; its settings are static.
+def pytree(*leaves, static=()):
+    """Makes a dataclass a pytree of these leaves.
 
-    So is the name of its dtype (as a dtype, float64 would equal None).
+    The name of its dtype is static (as a dtype, float64 would equal None), and so are the other fields that are named.
+    ``register_dataclass`` will not do: to JAX the structures of two such classes with as many leaves are equal, and a
+    program that was compiled for one may be taken for the other.
     """
-    static = [*settings, "decided"]
-    return functools.partial(jax.tree_util.register_dataclass, data_fields=list(leaves), meta_fields=static)
+    static = (*static, "decided")
+    keys = [jax.tree_util.GetAttrKey(leaf) for leaf in leaves]
+
+    def flatten(state):
+        return [getattr(state, leaf) for leaf in leaves], tuple(getattr(state, name) for name in static)
+
+    def flatten_with_keys(state):
+        values, settings = flatten(state)
+        return list(zip(keys, values, strict=True)), settings
+
+    def registered(state):
+        def unflatten(settings, values):
+            return state(**dict(zip(leaves, values, strict=True)), **dict(zip(static, settings, strict=True)))
+
+        jax.tree_util.register_pytree_with_keys(state, flatten_with_keys, unflatten, flatten)
+        return state
+
+    return registered
 
 
 class Decided:
     """What all kinds have."""
 
     decided: str
+
+    options = ()
+    """Names of the options with which it was made and which it holds: states that differ in one do not merge."""
 
     @property
     def dtype(self):
@@ -360,6 +380,41 @@ def _totals(states, scales):
 
 def _real(count, state):
     return count.astype(state.sum.dtype)
+
+
+def told(state, values):
+    """The state, which knows its options where the caller gave numbers: what lies on a device is not read, now or later.
+
+    Args:
+      state: the state.
+      values: the arguments of the call, numbers of Python, arrays of NumPy or of JAX.
+    """
+    if not hasattr(state, "known"):
+        return state
+    return replace(state, known=tuple((key, _on_host(values[key])) for key in state.options if _is_array(state, key)))
+
+
+def option(state, key):
+    """An option of a state; None where only a device knows it."""
+    return dict(state.known).get(key) if _is_array(state, key) else getattr(state, key)
+
+
+def agreed(a, b):
+    """What is known of the options of two states of one kind that merge."""
+    both = zip(a.known, b.known, strict=False)
+    return tuple((key, own if own == other else None) for (key, own), (_, other) in both)
+
+
+def _is_array(state, key):
+    return isinstance(getattr(state, key), (jax.Array, np.ndarray))
+
+
+def _on_host(value):
+    """The numbers of what lies on the host, hashable; None of the rest, and of NaN, which does not equal itself."""
+    if isinstance(value, jax.Array):
+        return None
+    numbers = tuple(np.ravel(np.asarray(value, float)).tolist())
+    return numbers if all(number == number for number in numbers) else None
 
 
 def settled(state, batch, dtype):

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.activations import OF_SCORES, relu
 from attnpool_flax.implementation import implementation
-from attnpool_flax.reductions import DenseColumns, exponentials, moments
+from attnpool_flax.reductions import DenseChannels, exponentials, moments
 from attnpool_flax.reductions.moments import mean_and_deviation
 
 
@@ -15,7 +15,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     >>> std_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
     """
-    return statistics(DenseColumns(x, mask, axis_name), weights, ddof, epsilon)[1]
+    return statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon)[1]
 
 
 @implementation(as_they_come=("x",))
@@ -25,13 +25,13 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
     >>> statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2., 1.], dtype=float32)
     """
-    return jnp.concatenate(statistics(DenseColumns(x, mask, axis_name), weights, ddof, epsilon), -1)
+    return jnp.concatenate(statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon), -1)
 
 
-def statistics(columns, weights, ddof, epsilon):
+def statistics(channels, weights, ddof, epsilon):
     """(mean, deviation) [..., d] of tokens in any layout under given weights; None is 1."""
-    weights = None if weights is None else columns.kept(columns.beside(weights))
-    return mean_and_deviation(moments(columns, weights), ddof, epsilon)
+    weights = None if weights is None else channels.kept(channels.beside(weights))
+    return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
 
 @implementation(as_they_come=("x",))
@@ -63,39 +63,39 @@ def attentive_statistics_pooling(
     >>> attentive_statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **kernels)
     Array([2., 1.], dtype=float32)
     """
-    columns = DenseColumns(x, mask, axis_name)
+    channels = DenseChannels(x, mask, axis_name)
     context = (context_ddof, epsilon) if global_context else None
     network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
-    pooled, weights = attentive_statistics(columns, network, context, epsilon, precision)
+    pooled, weights = attentive_statistics(channels, network, context, epsilon, precision)
     return (pooled, weights) if return_weights else pooled
 
 
-def attentive_statistics(columns, network, context, epsilon, precision):
+def attentive_statistics(channels, network, context, epsilon, precision):
     """([mean; deviation] [..., 2d], weights) of tokens in any layout under the softmax of a network's scores.
 
     Args:
-      columns: the tokens.
+      channels: the tokens.
       network: kernel, bias, norm scale, norm bias, the name of the activation, out kernel.
       context: (ddof, epsilon) of the statistics that each token is scored beside, or None.
       epsilon: the floor of the variance.
       precision: of the products.
     """
-    beside = None if context is None else jnp.concatenate(statistics(columns, None, *context), -1)
-    unnormalized, _ = exponentials(columns, scores_of(columns, network, beside, precision))
-    found = moments(columns, unnormalized)
-    total = columns.each(jnp.where(found.total == 0, 1, found.total) * found.unit)
-    weights = columns.kept(unnormalized / total)
+    beside = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
+    unnormalized, _ = exponentials(channels, scores_of(channels, network, beside, precision))
+    found = moments(channels, unnormalized)
+    total = channels.each(jnp.where(found.total == 0, 1, found.total) * found.unit)
+    weights = channels.kept(unnormalized / total)
     pooled = jnp.concatenate(mean_and_deviation(found, 0, epsilon), -1)
     return pooled, weights if network[-1].ndim == 2 else weights[..., 0]
 
 
-def scores_of(columns, network, beside, precision):
+def scores_of(channels, network, beside, precision):
     """The scores that a network gives each token, [..., L, d] or [..., L, 1]; ``beside`` [..., 2d] is its context or None."""
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
-    width = columns.x.shape[-1]
-    hidden = jnp.einsum("...d,dh->...h", columns.x, kernel[:width], precision=precision)
+    width = channels.x.shape[-1]
+    hidden = jnp.einsum("...d,dh->...h", channels.x, kernel[:width], precision=precision)
     if beside is not None:
-        hidden = hidden + columns.each(jnp.einsum("...d,dh->...h", beside, kernel[width:], precision=precision))
+        hidden = hidden + channels.each(jnp.einsum("...d,dh->...h", beside, kernel[width:], precision=precision))
     if bias is not None:
         hidden = hidden + _lifted(bias, hidden)
     if norm_scale is not None:

@@ -1,6 +1,7 @@
 """What is left of a chunk: a named tuple for each kind of pooling, all of them commutative monoids.
 
 Each has the batch axes of its chunk, holds float64, and in ``dtype`` that of the result (None: integers alone decide none).
+Those that hold options of their function name them: states that differ in one do not merge.
 """
 
 from typing import Any, NamedTuple

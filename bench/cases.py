@@ -55,6 +55,12 @@ FUNCTIONS = {
         per=("x", "BLd"),
         largest="Ld",
     ),
+    "additive_attention_pooling": Function(
+        {"x": "BLd", "kernel": "dh", "bias": "h", "gate_kernel": "dh", "gate_bias": "h", "out_kernel": "h"},
+        per=("[L, h]", "BLh"),
+        largest="Ld",
+        plain=plain.gated_attention_pooling,
+    ),
     "segment_attention_pooling": Function(
         {"x": "Nd", "segment_ids": "N", "query": "d"},
         per=("x", "Nd"),
@@ -74,6 +80,13 @@ FUNCTIONS = {
         per=("outputs", "BCd", "BCd"),
         largest="LT",
         spread="dL",
+    ),
+    "maxsim_score_all_pairs": Function(
+        {"x": "BLd", "y": "CTd", "x_mask": "BL", "y_mask": "CT"},
+        per=("[B, C, L, T]", "BCLT"),
+        largest="LT",
+        plain=plain.maxsim_score_all_pairs,
+        spread="d",
     ),
     "code_wise_attention": Function(
         _PAIR, per=("[n, k]", "Bnk"), largest="nk", plain=plain.code_wise_attention, spread="d"
@@ -247,7 +260,7 @@ def _floor(case, direction):
     def copy(floats, fixed):
         return [2 * floats[name] for name in names]
 
-    if case.name.endswith("all_pairs"):
+    if case.name == "cross_attention_pooling_all_pairs":
         return [Way("writing the results", FLOOR, write)] if direction == FORWARD else []
     if direction == FORWARD:
         return [Way("one read", FLOOR, read)]

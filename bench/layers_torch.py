@@ -9,6 +9,9 @@ from bench.layers_flax import heads_of, inputs_of, parameters_of
 
 NO_WEIGHT = -torch.inf
 
+DOCUMENTS = 64
+"""Documents whose products with all queries exist at once."""
+
 
 def torch_layer(arrays, mask, need_weights=False):
     """nn.MultiheadAttention; its parameters are ours, turned and flattened, and True in its mask means padding."""
@@ -97,3 +100,36 @@ def additive_attention(floats, fixed):
     scores = torch.tanh(query + key) @ floats["out_kernel"]
     weights = torch.softmax(scores.masked_fill(~fixed["mask"], NO_WEIGHT), dim=-1)
     return [torch.bmm(weights, floats["value"])]
+
+
+def _gated_scores(x, floats):
+    """[..., L] as Ilse, Tomczak and Welling's code has them."""
+    hidden = torch.tanh(x @ floats["kernel"] + floats["bias"])
+    gate = torch.sigmoid(x @ floats["gate_kernel"] + floats["gate_bias"])
+    return (hidden * gate) @ floats["out_kernel"]
+
+
+def gated_pooling(floats, fixed):
+    """Gated attention pooling by the formula."""
+    x = floats["x"]
+    weights = torch.softmax(_gated_scores(x, floats), dim=-1)
+    return [torch.bmm(weights[:, None], x)[:, 0]]
+
+
+def gated_aggregation(floats, fixed):
+    """torch_geometric.nn.AttentionalAggregation, whose bags stand in one row, with the same gate."""
+    from torch_geometric.nn import AttentionalAggregation
+
+    bags, length, width = floats["x"].shape
+    pool = AttentionalAggregation(lambda x: _gated_scores(x, floats)[:, None])
+    index = torch.arange(bags, device=floats["x"].device).repeat_interleave(length)
+    return [pool(floats["x"].reshape(-1, width), index, dim_size=bags)]
+
+
+def maxsim_in_blocks(floats, fixed):
+    """ColBERT's scores by einsum, of so many documents at a time that their products fit."""
+    x, x_mask, found = floats["x"], fixed["x_mask"], []
+    for y, y_mask in zip(floats["y"].split(DOCUMENTS), fixed["y_mask"].split(DOCUMENTS), strict=True):
+        products = torch.einsum("bld,ctd->bclt", x, y).masked_fill(~y_mask[None, :, None], NO_WEIGHT)
+        found.append((products.amax(-1) * x_mask[:, None]).sum(-1))
+    return [torch.cat(found, dim=1)]

@@ -20,7 +20,8 @@ rounds of what one round says; the lowest and the highest round and the ratio of
   floor is **a read and a write** of an array like x. Each floor is measured in the same rounds.
 * **Plain** is the formula as one would write it in JAX, the full score matrix included (for `attention_pooling` a key for each
   token, `x @ W`, then its score). **PyTorch** is `nn.MultiheadAttention`, `F.scaled_dot_product_attention` or the notebook's
-  formula with its masks mended; **jax.nn** is `jax.nn.dot_product_attention`. All have the same parameters.
+  formula with its masks mended; of MaxSim `torch.einsum` in blocks of 64 documents. **PyG** is `AttentionalAggregation`,
+  **jax.nn** is `jax.nn.dot_product_attention`. All have the same parameters.
 * **Temporaries** are what the compiled program needs beside its inputs and outputs, as XLA says: free of noise.
 """
 

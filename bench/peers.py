@@ -6,7 +6,7 @@ from bench import layers_flax, layers_others
 from bench.layers_others import pooling_by
 from bench.programs import PEER, Way
 
-PACKAGES = {"PyTorch": "torch", "Keras": "keras", "Equinox": "equinox"}
+PACKAGES = {"PyTorch": "torch", "PyG": "torch_geometric", "Keras": "keras", "Equinox": "equinox"}
 """The peers that the extra `bench` brings, by the package that each needs; JAX and Flax are always there."""
 
 
@@ -40,13 +40,22 @@ def _torch_peers():
         "cross_attention_pooling": layers_torch.cross_pooling,
         "mask_attention": layers_torch.mask_attention_function,
         "additive_attention": layers_torch.additive_attention,
+        "additive_attention_pooling": layers_torch.gated_pooling,
+        "maxsim_score_all_pairs": layers_torch.maxsim_in_blocks,
     }
+
+
+def _pyg_peers():
+    from bench import layers_torch
+
+    return {"additive_attention_pooling": layers_torch.gated_aggregation}
 
 
 def ways(function, absent=None):
     """The peers of a function that are installed."""
     absent = missing() if absent is None else absent
     found = [Way(name, PEER, call) for name, call in _jax_peers().get(function, {}).items() if name not in absent]
-    if "PyTorch" not in absent and function in (calls := _torch_peers()):
-        found.append(Way("PyTorch", PEER, calls[function], library="torch"))
+    for name, calls in (("PyTorch", _torch_peers), ("PyG", _pyg_peers)):
+        if name not in absent and function in (known := calls()):
+            found.append(Way(name, PEER, known[function], library="torch"))
     return found

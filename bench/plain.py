@@ -20,6 +20,14 @@ def attention_pooling(floats, fixed):
     return [jnp.einsum("bl,bld->bd", weights, x)]
 
 
+def gated_attention_pooling(floats, fixed):
+    """Both hidden layers of every token, then their scores."""
+    x = floats["x"]
+    hidden, gate = (x @ floats[f"{part}kernel"] + floats[f"{part}bias"].reshape(1, 1, -1) for part in ("", "gate_"))
+    weights = jax.nn.softmax((jnp.tanh(hidden) * jax.nn.sigmoid(gate)) @ floats["out_kernel"], axis=-1)
+    return [jnp.einsum("bl,bld->bd", weights, x)]
+
+
 def segment_attention_pooling(floats, fixed, num_segments, indices_are_sorted):
     """By sums and maxima of segments."""
     x, query, ids = floats["x"], floats["query"], fixed["segment_ids"]
@@ -42,6 +50,18 @@ def cross_attention_pooling(floats, fixed, reduction="sum"):
         totals = [jnp.where(pairs, scores, 0).sum(axis) for axis in (2, 1)]
     sides = zip((x, y), totals, (x_mask, y_mask), strict=True)
     return [jnp.einsum("bl,bld->bd", softmax(total, mask), tokens) for tokens, total, mask in sides]
+
+
+def maxsim_score_all_pairs(floats, fixed):
+    """One document after another: all products at once would not fit."""
+    x, x_mask = floats["x"], fixed["x_mask"]
+
+    def of_document(document):
+        y, real = document
+        best = jnp.where(real.reshape(1, 1, -1), jnp.einsum("bld,td->blt", x, y), -jnp.inf).max(-1)
+        return jnp.where(x_mask, best, 0).sum(-1)
+
+    return [jax.lax.map(of_document, (floats["y"], fixed["y_mask"])).T]
 
 
 def code_wise_attention(floats, fixed):

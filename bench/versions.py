@@ -7,7 +7,7 @@ from importlib import metadata
 
 import attnpool_ref
 
-PACKAGES = ("jax", "jaxlib", "flax", "numpy", "torch", "keras", "equinox", "pytest-benchmark")
+PACKAGES = ("jax", "jaxlib", "flax", "numpy", "torch", "torch-geometric", "keras", "equinox", "pytest-benchmark")
 
 
 def installed():

@@ -81,8 +81,8 @@ def test_a_run_says_how_large_it_was_and_what_was_missing(found, folder):
 
 def test_a_peer_that_is_not_installed_is_missing_and_stands_nowhere():
     absent = peers.missing(find=lambda name: None)
-    assert absent == ["PyTorch", "Keras", "Equinox"]
-    for function in ("multi_head_attention_pooling", "cross_attention_pooling", "additive_attention"):
+    assert absent == ["PyTorch", "PyG", "Keras", "Equinox"]
+    for function in ("multi_head_attention_pooling", "cross_attention_pooling", "additive_attention_pooling"):
         assert {way.name for way in peers.ways(function, absent)}.isdisjoint(absent)
 
 

@@ -55,7 +55,9 @@ def test_small_scales_and_rare_tokens_keep_their_digits(package):
     assert_same(package.logsumexp_pooling(rare), np.float32([-6 * np.log(10)]), 2)
     with pytest.raises(ValueError, match="logsumexp_pooling: `scale` has the value 0, needs `mean=True` there"):
         package.logsumexp_pooling(line, scale=0, mean=False)
-    with pytest.raises(ValueError, match="merge_states: `a` has mean=True but `b` has mean=False, needs the same"):
+    with pytest.raises(
+        ValueError, match="merge_states: `a` has `mean` True but `b` has False, needs states of equal options"
+    ):
         package.merge_states(package.logsumexp_state(line), package.logsumexp_state(line, mean=False))
 
 

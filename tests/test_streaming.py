@@ -266,6 +266,18 @@ REFUSED = {
         ValueError,
         lambda p: p.merge_states(state_of(p, "vlad_state"), state_of(p, "vlad_state", normalize=False)),
     ),
+    "merge_states: `a` has `p` 3.0 but `b` has 2.0, needs states of equal options": (
+        ValueError,
+        lambda p: p.merge_states(p.power_mean_state(X), p.power_mean_state(X, None, np.float32([3, 2, 3, 3]))),
+    ),
+    "merge_states: `a` has `scale` 1.0 but `b` has 2.0, needs states of equal options": (
+        ValueError,
+        lambda p: p.merge_states(p.softmax_state(X), p.softmax_state(X, scale=2)),
+    ),
+    "merge_states: `a` has `ddof` 0.0 but `b` has 1.0, needs states of equal options": (
+        ValueError,
+        lambda p: p.merge_states(p.std_state(X), p.merge_states(*2 * [p.std_state(X, ddof=1, epsilon=1)])),
+    ),
     "finalize_state: `state` is a ndarray, needs a state, such as `attention_state` gives": (
         TypeError,
         lambda p: p.finalize_state(X),
@@ -322,6 +334,31 @@ def test_a_state_is_a_pytree_that_prints_and_pickles():
     assert type(copied) is type(state) and copied.dtype == np.float32 and state.decided == "float32"
     assert_same(attnpool_flax.merge_states(copied, state), attnpool_flax.merge_states(state, copied))
     assert repr(attnpool_ref.mean_state(X[0])).startswith("MeanState(mean=array([")
+
+
+def test_no_two_kinds_of_states_have_the_same_structure():
+    """Where two have, a program that merges one of them may be taken for the other."""
+    structures = [jax.tree.structure(state_of(attnpool_flax, name)) for name in NAMES]
+    for i, one in enumerate(structures):
+        assert one not in structures[:i]
+
+
+def test_options_are_compared_where_the_caller_gave_numbers_and_never_read_from_a_device():
+    state = attnpool_flax.logsumexp_state
+    x, twice, thrice = jnp.zeros((1, 1)), jnp.float32(2), jnp.float32(3)
+    with jax.transfer_guard("disallow_explicit"):
+        on_device = attnpool_flax.merge_states(state(x, scale=twice), state(x, scale=thrice))
+    assert on_device.scale == 2 and dict(on_device.known) == {"scale": None}
+    both = attnpool_flax.merge_states(state(x, scale=2), state(x, scale=np.float32([2])))
+    assert dict(both.known) == {"scale": (2.0,)}
+    with pytest.raises(ValueError, match=r"`a` has `scale` 2\.0 but `b` has 3\.0"):
+        jax.jit(lambda x: attnpool_flax.merge_states(state(x, scale=2), state(x, scale=3)).total)(x)
+
+    def chunk(carry, x):
+        return attnpool_flax.merge_states(carry, state(x, scale=2)), None
+
+    whole, _ = jax.lax.scan(chunk, both, jnp.ones((3, 1, 1)))
+    assert whole.count == 5
 
 
 def test_a_start_is_traced_and_no_value_of_it_compiles_again():

@@ -6,6 +6,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.heads import attention_pool_2d, attentional_pooler, map_head
 from attnpool_flax.linen.creation import TokenWalker, values
+from attnpool_flax.multi_head import of_queries
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features, read_sizes
 
 
@@ -91,7 +92,7 @@ class AttentionalPooler(TokenWalker, kw_only=True):
 
     Attributes:
       num_heads: H, the number of heads.
-      num_queries: n, the number of learned queries.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       query_features: q, the width of the queries; None is that of the tokens.
       qkv_features: H·c, the width of all heads together; None is that of the queries.
       out_features: o, the width of the result; None is that of the queries.
@@ -114,7 +115,7 @@ class AttentionalPooler(TokenWalker, kw_only=True):
     """
 
     num_heads: int
-    num_queries: int
+    num_queries: int | None
     query_features: int | None = None
     qkv_features: int | None = None
     out_features: int | None = None
@@ -139,7 +140,8 @@ class AttentionalPooler(TokenWalker, kw_only=True):
           return_weights: also return the weights.
 
         Returns:
-          [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] of
+          ``num_queries=None``.
         """
         sizes = read_sizes("AttentionalPooler", {"x": x})
         sizes["query_features"] = sizes["in_features"] if self.query_features is None else self.query_features
@@ -149,7 +151,7 @@ class AttentionalPooler(TokenWalker, kw_only=True):
         parameters = values(
             self, "AttentionalPooler", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init
         )
-        return attentional_pooler(
+        found = attentional_pooler(
             cast(x, self.dtype),
             mask=mask,
             lengths=lengths,
@@ -159,6 +161,7 @@ class AttentionalPooler(TokenWalker, kw_only=True):
             precision=self.precision,
             **parameters,
         )
+        return of_queries(found, self.num_queries)
 
 
 class AttentionPool2d(TokenWalker, kw_only=True):

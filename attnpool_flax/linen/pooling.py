@@ -10,6 +10,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.layouts import in_layout
 from attnpool_flax.linen.creation import TokenWalker, multiplier, values
+from attnpool_flax.multi_head import of_queries
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast, head_features, read_sizes
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
@@ -170,7 +171,7 @@ class MultiHeadAttentionPool(TokenWalker):
 
     Attributes:
       num_heads: H, the number of heads.
-      num_queries: n, the number of learned queries.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
       use_bias: whether there are biases; or a tuple of the names of those that there are.
@@ -199,7 +200,7 @@ class MultiHeadAttentionPool(TokenWalker):
 
     num_heads: int
     _: KW_ONLY
-    num_queries: int = 1
+    num_queries: int | None = 1
     qkv_features: int | None = None
     out_features: int | None = None
     use_bias: bool | tuple[str, ...] = True
@@ -241,7 +242,8 @@ class MultiHeadAttentionPool(TokenWalker):
           num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
-          [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] of
+          ``num_queries=None``.
         """
         sizes = read_sizes("MultiHeadAttentionPool", {"x": x})
         width = sizes["in_features"]
@@ -260,7 +262,7 @@ class MultiHeadAttentionPool(TokenWalker):
             None if self.is_initializing() else self.axis_name,
             segment_ids=segment_ids,
         )
-        return pool(
+        found = pool(
             cast(x, self.dtype),
             mask=mask,
             scale=self.scale,
@@ -271,3 +273,4 @@ class MultiHeadAttentionPool(TokenWalker):
             precision=self.precision,
             **parameters,
         )
+        return of_queries(found, self.num_queries)

@@ -6,6 +6,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.heads import attentive_probe, pma
 from attnpool_flax.linen.creation import TokenWalker, values
+from attnpool_flax.multi_head import of_queries
 from attnpool_flax.parameters import (
     BIAS_INIT,
     KERNEL_INIT,
@@ -28,7 +29,7 @@ class PMA(TokenWalker, kw_only=True):
 
     Attributes:
       num_heads: H, the number of heads.
-      num_queries: n, the number of learned queries.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       variant: "author" adds the attention to the projected query, scaled by the width of all heads; "pyg" maps the
         tokens first, adds to the query itself, and has the usual scale and an output map.
       normalize: layer normalisation after each sum; None is False for "author" and True for "pyg".
@@ -50,7 +51,7 @@ class PMA(TokenWalker, kw_only=True):
     """
 
     num_heads: int
-    num_queries: int
+    num_queries: int | None
     variant: str = "author"
     normalize: bool | None = None
     use_bias: bool | tuple[str, ...] = True
@@ -73,14 +74,15 @@ class PMA(TokenWalker, kw_only=True):
           return_weights: also return the weights.
 
         Returns:
-          [..., n, d], and with ``return_weights`` the weights [..., H, n, L].
+          [..., n, d], and with ``return_weights`` the weights [..., H, n, L]; [..., d] and [..., H, L] of
+          ``num_queries=None``.
         """
         sizes = read_sizes("PMA", {"x": x})
         sizes["variant"] = checked_variant("PMA", self.variant)
         sizes["normalize"] = sizes["variant"] == "pyg" if self.normalize is None else self.normalize
         sizes["head_features"] = head_features("PMA", self.num_heads, sizes["in_features"])
         parameters = values(self, "PMA", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init)
-        return pma(
+        found = pma(
             cast(x, self.dtype),
             mask=mask,
             lengths=lengths,
@@ -90,6 +92,7 @@ class PMA(TokenWalker, kw_only=True):
             precision=self.precision,
             **parameters,
         )
+        return of_queries(found, self.num_queries)
 
 
 class AttentiveProbe(TokenWalker, kw_only=True):
@@ -103,7 +106,7 @@ class AttentiveProbe(TokenWalker, kw_only=True):
 
     Attributes:
       num_heads: H, the number of heads.
-      num_queries: n, the number of learned queries.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer, which "vjepa" has and "aim" has not.
       variant: "vjepa" adds the attention to the query and puts a perceptron beside it; "aim" normalises the tokens by
         statistics of batches, and averages over its queries.
@@ -126,7 +129,7 @@ class AttentiveProbe(TokenWalker, kw_only=True):
     """
 
     num_heads: int
-    num_queries: int = 1
+    num_queries: int | None = 1
     hidden_features: int | None = None
     variant: str = "vjepa"
     epsilon: float = 1e-5
@@ -158,7 +161,7 @@ class AttentiveProbe(TokenWalker, kw_only=True):
         parameters = values(
             self, "AttentiveProbe", sizes, kernel=self.kernel_init, bias=self.bias_init, query=self.query_init
         )
-        return attentive_probe(
+        found = attentive_probe(
             cast(x, self.dtype),
             mask=mask,
             lengths=lengths,
@@ -169,3 +172,4 @@ class AttentiveProbe(TokenWalker, kw_only=True):
             precision=self.precision,
             **parameters,
         )
+        return of_queries(found, self.num_queries, pooled=self.variant != "aim")

@@ -6,6 +6,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.heads import attention_pool_2d, attentional_pooler, map_head
 from attnpool_flax.modules.creation import create, values
+from attnpool_flax.multi_head import of_queries
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features
 
 
@@ -121,7 +122,7 @@ class AttentionalPooler(nnx.Module):
     Args:
       in_features: d, the width of the tokens.
       num_heads: H, the number of heads.
-      num_queries: n, the number of learned queries.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       query_features: q, the width of the queries; None is that of the tokens.
       qkv_features: H·c, the width of all heads together; None is that of the queries.
       out_features: o, the width of the result; None is that of the queries.
@@ -159,7 +160,7 @@ class AttentionalPooler(nnx.Module):
         self,
         in_features: int,
         num_heads: int,
-        num_queries: int,
+        num_queries: int | None,
         *,
         query_features: int | None = None,
         qkv_features: int | None = None,
@@ -200,9 +201,10 @@ class AttentionalPooler(nnx.Module):
           return_weights: also return the weights.
 
         Returns:
-          [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] of
+          ``num_queries=None``.
         """
-        return attentional_pooler(
+        found = attentional_pooler(
             cast(x, self.dtype),
             mask=mask,
             lengths=lengths,
@@ -212,6 +214,7 @@ class AttentionalPooler(nnx.Module):
             precision=self.precision,
             **values(self, "AttentionalPooler", x=x),
         )
+        return of_queries(found, self.num_queries)
 
 
 class AttentionPool2d(nnx.Module):

@@ -9,6 +9,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.layouts import in_layout
 from attnpool_flax.modules.creation import create, create_dropout, multiplier, values
+from attnpool_flax.multi_head import of_queries
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast, head_features
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
@@ -203,7 +204,7 @@ class MultiHeadAttentionPool(nnx.Module):
     Args:
       num_heads: H, the number of heads.
       in_features: d, the width of the tokens and of the queries.
-      num_queries: n, the number of learned queries.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
       use_bias: whether there are biases; or a tuple of the names of those that there are.
@@ -242,7 +243,7 @@ class MultiHeadAttentionPool(nnx.Module):
         num_heads: int,
         in_features: int,
         *,
-        num_queries: int = 1,
+        num_queries: int | None = 1,
         qkv_features: int | None = None,
         out_features: int | None = None,
         use_bias: bool | tuple[str, ...] = True,
@@ -302,7 +303,8 @@ class MultiHeadAttentionPool(nnx.Module):
           num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
-          [..., n, o], and with ``return_weights`` the weights [..., H, n, L].
+          [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] of
+          ``num_queries=None``.
         """
         pool = in_layout(
             "MultiHeadAttentionPool",
@@ -313,7 +315,7 @@ class MultiHeadAttentionPool(nnx.Module):
             self.axis_name,
             segment_ids=segment_ids,
         )
-        return pool(
+        found = pool(
             cast(x, self.dtype),
             mask=mask,
             scale=self.scale,
@@ -324,3 +326,4 @@ class MultiHeadAttentionPool(nnx.Module):
             precision=self.precision,
             **values(self, "MultiHeadAttentionPool", x=x),
         )
+        return of_queries(found, self.num_queries)

@@ -6,6 +6,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.heads import attentive_probe, pma
 from attnpool_flax.modules.creation import create, values
+from attnpool_flax.multi_head import of_queries
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_variant, head_features
 
 
@@ -21,7 +22,7 @@ class PMA(nnx.Module):
     Args:
       in_features: d, the width of the tokens and of the result.
       num_heads: H, the number of heads.
-      num_queries: n, the number of learned queries.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       variant: "author" adds the attention to the projected query, scaled by the width of all heads; "pyg" maps the
         tokens first, adds to the query itself, and has the usual scale and an output map.
       normalize: layer normalisation after each sum; None is False for "author" and True for "pyg".
@@ -62,7 +63,7 @@ class PMA(nnx.Module):
         self,
         in_features: int,
         num_heads: int,
-        num_queries: int,
+        num_queries: int | None,
         *,
         variant: str = "author",
         normalize: bool | None = None,
@@ -99,9 +100,10 @@ class PMA(nnx.Module):
           return_weights: also return the weights.
 
         Returns:
-          [..., n, d], and with ``return_weights`` the weights [..., H, n, L].
+          [..., n, d], and with ``return_weights`` the weights [..., H, n, L]; [..., d] and [..., H, L] of
+          ``num_queries=None``.
         """
-        return pma(
+        found = pma(
             cast(x, self.dtype),
             mask=mask,
             lengths=lengths,
@@ -111,6 +113,7 @@ class PMA(nnx.Module):
             precision=self.precision,
             **values(self, "PMA", x=x),
         )
+        return of_queries(found, self.num_queries)
 
 
 class AttentiveProbe(nnx.Module):
@@ -125,7 +128,7 @@ class AttentiveProbe(nnx.Module):
     Args:
       in_features: d, the width of the tokens and of the result.
       num_heads: H, the number of heads.
-      num_queries: n, the number of learned queries.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
       hidden_features: f, the width of the hidden layer, which "vjepa" has and "aim" has not.
       variant: "vjepa" adds the attention to the query and puts a perceptron beside it; "aim" normalises the tokens by
         statistics of batches, and averages over its queries.
@@ -168,7 +171,7 @@ class AttentiveProbe(nnx.Module):
         in_features: int,
         num_heads: int,
         *,
-        num_queries: int = 1,
+        num_queries: int | None = 1,
         hidden_features: int | None = None,
         variant: str = "vjepa",
         epsilon: float = 1e-5,
@@ -208,7 +211,7 @@ class AttentiveProbe(nnx.Module):
         Returns:
           [..., n, d]; [..., d] of "aim", and with ``return_weights`` the weights [..., H, n, L].
         """
-        return attentive_probe(
+        found = attentive_probe(
             cast(x, self.dtype),
             mask=mask,
             lengths=lengths,
@@ -219,3 +222,4 @@ class AttentiveProbe(nnx.Module):
             precision=self.precision,
             **values(self, "AttentiveProbe", x=x),
         )
+        return of_queries(found, self.num_queries, pooled=self.variant != "aim")

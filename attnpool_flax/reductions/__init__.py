@@ -4,7 +4,7 @@ A pooling says which score and which reduction, :class:`Dense` which tokens belo
 are walked. Each reduction is a commutative monoid with a state, so that parts can be walked apart and merged.
 """
 
-from attnpool_flax.reductions.columns import DenseColumns, PackedColumns, exponentials
+from attnpool_flax.reductions.channels import DenseChannels, PackedChannels, exponentials
 from attnpool_flax.reductions.dense import Dense
 from attnpool_flax.reductions.implementations import (
     IMPLEMENTATIONS,
@@ -24,9 +24,9 @@ from attnpool_flax.reductions.together import softmax_together, summed_together
 __all__ = [
     "IMPLEMENTATIONS",
     "Dense",
-    "DenseColumns",
+    "DenseChannels",
     "Packed",
-    "PackedColumns",
+    "PackedChannels",
     "alike",
     "chosen",
     "chosen_for_units",

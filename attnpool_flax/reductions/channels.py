@@ -1,56 +1,63 @@
 """Tokens whose channels are reduced each by itself: largest values and sums of arrays that have a token's every feature.
 
-What an example has is [..., d] of dense tokens, which a mesh axis may split, and [S, d] of packed ones.
+Plain reductions are all that these take: no product walks over the tokens twice.
 """
-
-import itertools
 
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.mesh import SumState, names_of, over_mesh
-from attnpool_flax.reductions.segments import at
-from attnpool_flax.reductions.sums import summed
+from attnpool_flax.reductions.implementations import alike
+from attnpool_flax.reductions.mesh import everywhere, names_of
+from attnpool_flax.reductions.segments import at, segments_of
+from attnpool_flax.reductions.softmax import exponential
+from attnpool_flax.reductions.sums import computing, summed
 
 
 class DenseChannels:
-    """Of :class:`~attnpool_flax.reductions.dense.Dense` tokens."""
+    """Tokens [..., L, d] under a mask [..., L] or None; with an axis name one device's part of them.
 
-    def __init__(self, tokens):
-        self.dtype, self.axis_name = tokens.dtype, tokens.axis_name
-        self.x = tokens.x.astype(tokens.dtype)
-        self._real = None if tokens.mask is None else tokens.mask[..., None]
+    What a token has is [..., L, d], or [..., L, 1] for all features alike; what the example has is [..., d] or [..., 1].
+    """
 
-    def kept(self, values, fill: float = 0):
-        """Values [..., L, d] with those of padding replaced."""
-        return values if self._real is None else jnp.where(self._real, values, fill)
+    def __init__(self, x, mask, axis_name=None):
+        self.real = None if mask is None else mask[..., None]
+        self.x, self.axis_name = self.kept(x.astype(computing(x.dtype))), axis_name
 
-    def each(self, values):
-        """[..., 1, d]: what the example has, beside what a token has."""
-        return values[..., None, :]
+    def kept(self, values, padding: float = 0):
+        """What a token has, and something else in padding."""
+        return values if self.real is None else jnp.where(self.real, values, padding)
 
-    def largest(self, values):
-        """[..., d]: the largest of values that are -inf at padding; a constant. A mesh may lose NaN here, no sum does."""
-        top = jnp.max(lax.stop_gradient(values), -2, initial=-jnp.inf)
-        return top if self.axis_name is None else lax.pmax(top, names_of(self.axis_name))
-
-    def sums(self, *arrays):
-        """[..., d]: the sum of each array, which is 0 at padding; a mesh takes one collective for all."""
-        parts = [summed(array, -2) for array in arrays]
-        if self.axis_name is None:
-            return parts
-        widths = list(itertools.accumulate(part.shape[-1] for part in parts))[:-1]
-        (state,) = over_mesh([SumState(jnp.concatenate(parts, -1), None)], self.axis_name)
-        return jnp.split(state.sum, widths, -1)
-
-    def ones(self):
-        """[..., L, 1]: 1 for each real token, whose sum is their number."""
-        return self.kept(jnp.ones((*self.x.shape[:-1], 1), self.dtype))
+    def beside(self, weights):
+        """Weights [..., L] or [..., L, d] as what a token has."""
+        return weights if weights.ndim == self.x.ndim else weights[..., None]
 
     def across(self, values):
         """A number [], or one for each feature [d], beside what an example has and beside what a token has."""
         values = jnp.reshape(values, (1,) * (self.x.ndim - 2) + (-1,))
         return values, values[..., None, :]
+
+    def each(self, values):
+        """What the example has, at each of its tokens."""
+        return values[..., None, :]
+
+    def total(self, *arrays):
+        """The sums of what a token has, which is 0 in padding, or None for 1; over a mesh in one collective."""
+        sums = [self._number() if array is None else summed(array, array.ndim - 2) for array in arrays]
+        return everywhere(lax.psum, sums, self.x.ndim - 2, self.axis_name)
+
+    def _number(self):
+        """[..., 1]: how many of this device's tokens are real."""
+        if self.real is None:
+            return jnp.full_like(self.x, self.x.shape[-2], shape=(*self.x.shape[:-2], 1))
+        return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
+
+    def largest(self, *arrays):
+        """The largest of what a token has, -inf without any and without gradient; over a mesh in one collective.
+
+        A mesh may lose NaN here; no sum does.
+        """
+        tops = [jnp.max(lax.stop_gradient(array), -2, initial=-jnp.inf) for array in arrays]
+        return everywhere(lax.pmax, tops, self.x.ndim - 2, self.axis_name)
 
     def folded(self, values, both):
         """[..., d]: values [..., L, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
@@ -63,65 +70,64 @@ class DenseChannels:
         spread = jnp.moveaxis(jnp.where(mine, values, 0), 0, -2)
         return _folded(lax.psum(spread, names_of(self.axis_name)), both)
 
-    def done(self, values):
-        """What the caller gets."""
-        return values
-
 
 class PackedChannels:
-    """Of :class:`~attnpool_flax.reductions.packed.Packed` tokens; there is always a segment until they are done."""
+    """Packed tokens [N, d] with their segment numbers and a mask [N] or None.
+
+    What a token has is [N, d], or [N, 1] for all features alike; what a segment has is [S, d] or [S, 1].
+    """
 
     axis_name = None
+    """No mesh axis: packed tokens are not split."""
 
-    def __init__(self, tokens):
-        self.dtype, self._segments, self._number = tokens.dtype, tokens.segments, tokens.number
-        self.x = tokens.x.astype(tokens.dtype)
+    def __init__(self, x, segment_ids, num_segments, mask, ordered):
+        x, segment_ids, mask = alike(x, segment_ids, mask)
+        self.number, self.segments = num_segments, segments_of(segment_ids, mask, num_segments, ordered)
+        self.real = self.segments.real[:, None]
+        self.x = self.kept(x.astype(computing(x.dtype)))
 
-    def kept(self, values, fill: float = 0):
-        """Values [N, d] with those of padding replaced."""
-        return jnp.where(self._segments.real[:, None], values, fill)
+    def kept(self, values, padding: float = 0):
+        """What a token has, and something else in padding."""
+        return jnp.where(self.real, values, padding)
 
-    def each(self, values):
-        """[N, d]: what the token's segment has."""
-        return self._segments.each(values)
-
-    def largest(self, values):
-        """[S, d]: the largest of values that are -inf at padding; a constant."""
-        return self._segments.largest(lax.stop_gradient(values))
-
-    def sums(self, *arrays):
-        """[S, d]: the sum of each array, which is 0 at padding."""
-        return [self._segments.total(array) for array in arrays]
-
-    def ones(self):
-        """[N, 1]: 1 for each real token, whose sum is their number."""
-        return self._segments.real.astype(self.dtype)[:, None]
+    def beside(self, weights):
+        """Weights [N] or [N, d] as what a token has."""
+        return weights if weights.ndim == self.x.ndim else weights[:, None]
 
     def across(self, values):
         """A number [], or one for each feature [d], beside what a segment has and beside what a token has."""
         values = jnp.reshape(values, (1, -1))
         return values, values
 
+    def each(self, values):
+        """What the segment has, at each of its tokens."""
+        return self.segments.each(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
+
+    def total(self, *arrays):
+        """The sums of what a token has, which is 0 in padding, or None for 1."""
+        ones = self.real.astype(jnp.int32)
+        sums = [self.segments.total(ones if array is None else array) for array in arrays]
+        return [array[: self.number].astype(self.x.dtype) for array in sums]
+
+    def largest(self, *arrays):
+        """The largest of what a token has, -inf without any and without gradient."""
+        return [self.segments.largest(lax.stop_gradient(array))[: self.number] for array in arrays]
+
     def folded(self, values, both):
         """[S, d]: values [N, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
-        ids, count = self._segments.ids, self._segments.count
         if not values.shape[0]:
-            return jnp.zeros((count, values.shape[1]), values.dtype)
-        order = jnp.argsort(ids)  # stable, and so the tokens of a segment stand after each other
-        ids = at(ids, order)
+            return jnp.zeros((self.number, values.shape[1]), values.dtype)
+        order = jnp.argsort(self.segments.ids)  # stable, and so the tokens of a segment stand after each other
+        ids = at(self.segments.ids, order)
         begins = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])[:, None]
 
         def joined(a, b):
             return a[0] | b[0], jnp.where(b[0], b[1], both(a[1], b[1]))
 
         _, runs = lax.associative_scan(joined, (begins, at(values, order)))
-        ends = jnp.searchsorted(ids, jnp.arange(count, dtype=ids.dtype), side="right").astype(jnp.int32)
-        some = ends > jnp.concatenate([jnp.zeros(1, ends.dtype), ends[:-1]])
+        ends = jnp.searchsorted(ids, jnp.arange(self.number, dtype=ids.dtype), side="right").astype(jnp.int32)
+        some = ends > jnp.concatenate([jnp.zeros(1, ends.dtype), ends])[:-1]
         return jnp.where(some[:, None], at(runs, jnp.maximum(ends - 1, 0)), 0)
-
-    def done(self, values):
-        """What the caller gets."""
-        return values[: self._number]
 
 
 def _folded(values, both):
@@ -132,3 +138,10 @@ def _folded(values, both):
         missing = [(0, 0)] * (values.ndim - 2) + [(0, half - second.shape[-2]), (0, 0)]
         values = both(first, jnp.pad(second, missing))
     return jnp.sum(values, -2)
+
+
+def exponentials(channels, scores):
+    """(exp(score - top) of each token, 0 in padding; the top of each example): the softmax before its division."""
+    scores = channels.kept(scores, -jnp.inf)
+    (top,) = channels.largest(scores)
+    return channels.kept(exponential(scores, channels.each(top))), top

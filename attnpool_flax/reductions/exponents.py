@@ -44,7 +44,7 @@ def depths(values, top):
 def exponents_of(channels, below, scale, *others):
     """The :class:`Exponents` of depths of tokens, and the sums of other arrays in a list, which are 0 at padding."""
     shares, slack = channels.kept(jnp.exp(scaled(below, scale))), channels.kept(slackened(below, scale))
-    total, slack, count, *others = channels.sums(shares, slack, channels.ones(), *others)
+    total, slack, count, *others = channels.total(shares, slack, None, *others)
     return Exponents(total, slack, count), others
 
 

@@ -67,7 +67,7 @@ def over_mesh(states, axis_name) -> Any:
     return [_merged(state, top, [next(sums) for _ in parts]) for state, top, parts in merged]
 
 
-def everywhere(operation, arrays, rank, axis_name):
+def everywhere(operation, arrays, rank, axis_name) -> Any:
     """The sums (``lax.psum``) or maxima (``lax.pmax``) over the mesh of arrays with so many batch axes, in one collective.
 
     None as a name leaves them as they are.

@@ -35,33 +35,33 @@ class Moments(NamedTuple):
     second: Any
 
 
-def moments(columns, weights=None):
+def moments(channels, weights=None):
     """The :class:`Moments` of tokens in any layout under weights that know the mask; None is 1.
 
     Any token with a weight will do as the origin, and makes a constant exactly 0: the largest is what every layout knows.
     """
-    still = lax.stop_gradient(columns.x)
+    still = lax.stop_gradient(channels.x)
     if weights is None:
-        sizes, weighted, weighted_still = None, columns.kept, columns.kept
-        origin, most = columns.largest(columns.kept(still, -jnp.inf), jnp.abs(still))
+        sizes, weighted, weighted_still = None, channels.kept, channels.kept
+        origin, most = channels.largest(channels.kept(still, -jnp.inf), jnp.abs(still))
         unit = jnp.ones_like(most[..., :1])
     else:
         sizes = jnp.abs(lax.stop_gradient(weights))
         used = jnp.where(sizes == 0, -jnp.inf, still)
-        origin, most, heaviest = columns.largest(used, jnp.abs(still), sizes)
+        origin, most, heaviest = channels.largest(used, jnp.abs(still), sizes)
         unit = _unit(heaviest)
-        weights, sizes = (array / columns.each(unit) for array in (weights, sizes))
+        weights, sizes = (array / channels.each(unit) for array in (weights, sizes))
         weighted, weighted_still = partial(jnp.multiply, weights), partial(jnp.multiply, sizes)
     scale = _unit(most)
     origin = jnp.where(jnp.isfinite(origin), origin, 0) / scale
-    shifted = weighted_still(still / columns.each(scale) - columns.each(origin))
-    mass, shifted = columns.total(sizes, shifted)
+    shifted = weighted_still(still / channels.each(scale) - channels.each(origin))
+    mass, shifted = channels.total(sizes, shifted)
     center = origin + shifted / jnp.where(mass == 0, 1, mass)
-    away = columns.x / columns.each(scale) - columns.each(center)
+    away = channels.x / channels.each(scale) - channels.each(center)
     near = weighted(away)
     if weights is None:
-        return Moments(unit, scale, center, mass, mass, mass, *columns.total(near, near * away))
-    return Moments(unit, scale, center, mass, *columns.total(weights, weights * weights, near, near * away))
+        return Moments(unit, scale, center, mass, mass, mass, *channels.total(near, near * away))
+    return Moments(unit, scale, center, mass, *channels.total(weights, weights * weights, near, near * away))
 
 
 def _unit(most):

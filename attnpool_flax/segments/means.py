@@ -2,8 +2,7 @@
 
 from attnpool_flax.implementation import implementation
 from attnpool_flax.means import logsumexp, noisy_or, power_mean, softmax
-from attnpool_flax.reductions import Packed
-from attnpool_flax.reductions.channels import PackedChannels
+from attnpool_flax.reductions import Packed, PackedChannels
 
 
 @implementation(as_they_come=("x",))
@@ -38,7 +37,7 @@ def segment_noisy_or_pooling(x, segment_ids, num_segments, mask=None, *, indices
     Array([[0.75],
            [0.25]], dtype=float32)
     """
-    return noisy_or(_channels(x, segment_ids, num_segments, mask, indices_are_sorted))
+    return noisy_or(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted))
 
 
 @implementation(as_they_come=("x",))
@@ -51,7 +50,7 @@ def segment_power_mean_pooling(
     Array([[2.],
            [5.]], dtype=float32)
     """
-    return power_mean(_channels(x, segment_ids, num_segments, mask, indices_are_sorted), p, epsilon)
+    return power_mean(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted), p, epsilon)
 
 
 @implementation(as_they_come=("x",))
@@ -64,7 +63,7 @@ def segment_logsumexp_pooling(
     Array([[2.],
            [5.]], dtype=float32)
     """
-    return logsumexp(_channels(x, segment_ids, num_segments, mask, indices_are_sorted), scale, mean)
+    return logsumexp(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted), scale, mean)
 
 
 @implementation(as_they_come=("x",))
@@ -77,9 +76,5 @@ def segment_softmax_pooling(
     Array([[2.],
            [5.]], dtype=float32)
     """
-    pooled, weights = softmax(_channels(x, segment_ids, num_segments, mask, indices_are_sorted), scale)
+    pooled, weights = softmax(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted), scale)
     return (pooled, weights) if return_weights else pooled
-
-
-def _channels(x, segment_ids, num_segments, mask, ordered):
-    return PackedChannels(Packed(x, segment_ids, num_segments, mask, ordered, None))

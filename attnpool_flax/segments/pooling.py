@@ -4,8 +4,7 @@ from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.multi_head import attended_folded, queries_of_heads
 from attnpool_flax.pooling import attention, channel_average, weighted_average
-from attnpool_flax.reductions import Packed
-from attnpool_flax.reductions.channels import PackedChannels
+from attnpool_flax.reductions import Packed, PackedChannels
 
 
 @implementation(as_they_come=("x",))
@@ -63,9 +62,9 @@ def segment_weighted_pooling(
     Array([[2.],
            [5.]], dtype=float32)
     """
-    tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation)
     if weights is not None and weights.ndim == x.ndim:
-        return channel_average(PackedChannels(tokens), weights)
+        return channel_average(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted), weights)
+    tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation)
     return weighted_average(tokens, weights)
 
 

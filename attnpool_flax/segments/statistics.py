@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from attnpool_flax.implementation import implementation
-from attnpool_flax.reductions import PackedColumns
+from attnpool_flax.reductions import PackedChannels
 from attnpool_flax.statistics import attentive_statistics, statistics
 
 
@@ -17,7 +17,7 @@ def segment_std_pooling(
     Array([[1.],
            [0.]], dtype=float32)
     """
-    return statistics(PackedColumns(x, segment_ids, num_segments, mask, indices_are_sorted), weights, ddof, epsilon)[1]
+    return statistics(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted), weights, ddof, epsilon)[1]
 
 
 @implementation(as_they_come=("x",))
@@ -30,8 +30,8 @@ def segment_statistics_pooling(
     Array([[2., 1.],
            [5., 0.]], dtype=float32)
     """
-    columns = PackedColumns(x, segment_ids, num_segments, mask, indices_are_sorted)
-    return jnp.concatenate(statistics(columns, weights, ddof, epsilon), -1)
+    channels = PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted)
+    return jnp.concatenate(statistics(channels, weights, ddof, epsilon), -1)
 
 
 @implementation(as_they_come=("x",))
@@ -65,8 +65,8 @@ def segment_attentive_statistics_pooling(
     Array([[2., 1.],
            [5., 0.]], dtype=float32)
     """
-    columns = PackedColumns(x, segment_ids, num_segments, mask, indices_are_sorted)
+    channels = PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted)
     context = (context_ddof, epsilon) if global_context else None
     network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
-    pooled, weights = attentive_statistics(columns, network, context, epsilon, precision)
+    pooled, weights = attentive_statistics(channels, network, context, epsilon, precision)
     return (pooled, weights) if return_weights else pooled

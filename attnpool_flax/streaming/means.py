@@ -17,8 +17,7 @@ from attnpool_flax.means import (
     softmax_sums,
     turned,
 )
-from attnpool_flax.reductions import Dense
-from attnpool_flax.reductions.channels import DenseChannels
+from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.exponents import Exponents, depths, scaled, slackened
 from attnpool_flax.reductions.sums import added
 from attnpool_flax.states import Decided, MaxState, kind, pytree
@@ -121,7 +120,7 @@ class NoisyOrState(Decided):
 
 
 @kind
-@pytree("extreme", "total", "total_rest", "slack", "rest", "zeros", "count", "p")
+@pytree("extreme", "total", "total_rest", "slack", "rest", "zeros", "count", "p", static=("known",))
 @dataclass(frozen=True, eq=False)
 class PowerMeanState(Decided):
     """Of :func:`~attnpool_flax.streaming.power_mean_state`: sums under p of how far logarithms lie below the largest.
@@ -135,6 +134,7 @@ class PowerMeanState(Decided):
       zeros: [..., d], what tokens that are 0 add: nothing but a gradient, where p is 1.
       count: [...], int32, the number of real tokens.
       p: [..., d], that of all chunks.
+      known: the options as far as the caller gave numbers; static.
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
@@ -146,7 +146,10 @@ class PowerMeanState(Decided):
     zeros: Any
     count: Any
     p: Any
+    known: tuple = ()
     decided: str = ""
+
+    options = ("p",)
 
     @property
     def shape(self):
@@ -169,7 +172,7 @@ class PowerMeanState(Decided):
 
 
 @kind
-@pytree("extreme", "total", "total_rest", "slack", "rest", "count", "scale", settings=("mean",))
+@pytree("extreme", "total", "total_rest", "slack", "rest", "count", "scale", static=("mean", "known"))
 @dataclass(frozen=True, eq=False)
 class LogsumexpState(Decided):
     """Of :func:`~attnpool_flax.streaming.logsumexp_state`: sums of how far values lie below the largest.
@@ -183,6 +186,7 @@ class LogsumexpState(Decided):
       count: [...], int32, the number of real tokens.
       scale: [..., d], that of all chunks.
       mean: whether it ends in a mean; static.
+      known: the options as far as the caller gave numbers; static.
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
@@ -194,9 +198,10 @@ class LogsumexpState(Decided):
     count: Any
     scale: Any
     mean: bool
+    known: tuple = ()
     decided: str = ""
 
-    settings = ("mean",)
+    options = "scale", "mean"
 
     @property
     def shape(self):
@@ -215,7 +220,7 @@ class LogsumexpState(Decided):
 
 
 @kind
-@pytree("extreme", "total", "total_rest", "excess", "rest", "scale")
+@pytree("extreme", "total", "total_rest", "excess", "rest", "scale", static=("known",))
 @dataclass(frozen=True, eq=False)
 class SoftmaxState(Decided):
     """Of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel before its division.
@@ -227,6 +232,7 @@ class SoftmaxState(Decided):
       excess: [..., d], the sum of exp(scale depth) times the depth.
       rest: [..., d], what rounding took from it.
       scale: [..., d], that of all chunks.
+      known: the options as far as the caller gave numbers; static.
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
@@ -236,7 +242,10 @@ class SoftmaxState(Decided):
     excess: Any
     rest: Any
     scale: Any
+    known: tuple = ()
     decided: str = ""
+
+    options = ("scale",)
 
     @property
     def shape(self):
@@ -319,7 +328,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
     >>> finalize_state(merge_states(noisy_or_state(jnp.array([[0.5]])), noisy_or_state(jnp.array([[0.5]]))))
     Array([0.75], dtype=float32)
     """
-    probability = noisy_or(_channels(x, mask))
+    probability = noisy_or(DenseChannels(x, mask))
     return NoisyOrState(probability, jnp.zeros_like(probability))
 
 
@@ -331,7 +340,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     >>> finalize_state(whole)
     Array([2.], dtype=float32)
     """
-    tokens = _channels(x, mask)
+    tokens = DenseChannels(x, mask)
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
     count, p = _counted(sums, tokens.across(p)[0])
     return PowerMeanState(extreme, *_with_rests(sums), zeros, count, p)
@@ -345,7 +354,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     >>> finalize_state(merge_states(one, other))
     Array([2.], dtype=float32)
     """
-    tokens = _channels(x, mask)
+    tokens = DenseChannels(x, mask)
     extreme, sums = logsumexp_sums(tokens, scale)
     count, scale = _counted(sums, tokens.across(scale)[0])
     return LogsumexpState(extreme, *_with_rests(sums), count, scale, mean)
@@ -359,16 +368,12 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     >>> finalize_state(merge_states(one, other))
     Array([2.], dtype=float32)
     """
-    tokens = _channels(x, mask)
+    tokens = DenseChannels(x, mask)
     extreme, total, excess, _ = softmax_sums(tokens, scale)
     nothing = jnp.zeros_like(total)
     return SoftmaxState(
         extreme, total, nothing, excess, nothing, jnp.broadcast_to(tokens.across(scale)[0], total.shape)
     )
-
-
-def _channels(x, mask):
-    return DenseChannels(Dense(x, mask, None))
 
 
 def _with_rests(sums):

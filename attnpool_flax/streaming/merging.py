@@ -10,7 +10,7 @@ from attnpool_flax import states
 from attnpool_flax.attention import from_heads
 from attnpool_flax.documentation import composed
 from attnpool_flax.implementation import as_array, result_dtype, settled_precision
-from attnpool_flax.states import MultiHeadAttentionState, alike
+from attnpool_flax.states import MultiHeadAttentionState, agreed, alike
 from attnpool_ref import contract
 from attnpool_ref.streaming import checks
 
@@ -22,7 +22,7 @@ def merge_states(a, b):
     >>> finalize_state(whole)
     Array([2.], dtype=float32)
     """
-    checks.check_alike(a, b, states.kinds())
+    checks.check_alike(a, b, states.kinds(), states.option)
     return _merged(a, b)
 
 
@@ -30,7 +30,8 @@ def merge_states(a, b):
 def _merged(a, b):
     dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
     a, b = alike(a, b)
-    return replace(a.merged(b), decided="" if dtype is None else dtype.name)
+    merged = replace(a.merged(b), decided="" if dtype is None else dtype.name)
+    return replace(merged, known=agreed(a, b)) if hasattr(merged, "known") else merged
 
 
 def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None, precision=None):

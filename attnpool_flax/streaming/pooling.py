@@ -8,8 +8,7 @@ from jax import lax
 from attnpool_flax.implementation import implementation
 from attnpool_flax.multi_head import fold, queries_of_heads
 from attnpool_flax.pooling import fold_query
-from attnpool_flax.reductions import Dense
-from attnpool_flax.reductions.channels import DenseChannels
+from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.sums import part_of
 from attnpool_flax.rounding import power_of_two
 from attnpool_flax.states import (
@@ -94,12 +93,12 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
     >>> finalize_state(merge_states(one, weighted_state(jnp.array([[5.0]]), jnp.array([2.0]))))
     Array([4.5], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision, recompute=True)
     if weights is not None and weights.ndim == x.ndim:
-        channels = DenseChannels(tokens)
+        channels = DenseChannels(x, mask)
         size, mass, weights = _in_units(channels.kept(weights), -2)
-        total, pooled = channels.sums(weights, weights * channels.kept(channels.x))
+        total, pooled = channels.total(weights, weights * channels.x)
         return ChannelState(size, mass, *_with_rest(total), *_with_rest(pooled))
+    tokens = Dense(x, mask, implementation, precision, recompute=True)
     if weights is None:
         weights = jnp.ones(x.shape[:-1], tokens.dtype)
     size, mass, weights = _in_units(tokens.kept(weights), -1)

@@ -1,9 +1,8 @@
 """The states of readouts: latent attention, VLAD."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -13,16 +12,14 @@ from attnpool_flax.readouts import asked_of_latents, residuals_of, vlad_of
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import added
-from attnpool_flax.states import Decided, MeanState, kind
+from attnpool_flax.states import Decided, MeanState, kind, pytree
 
 
 @kind
-@jax.tree_util.register_dataclass
+@pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
 class LatentAttentionState(MeanState):
     """Of :func:`~attnpool_flax.streaming.latent_attention_state`: as :class:`MeanState`, of what the map makes of the tokens."""
-
-    decided: str = field(default="", metadata={"static": True})
 
 
 @implementation
@@ -90,7 +87,7 @@ def latent_attention_state(
 
 
 @kind
-@jax.tree_util.register_dataclass
+@pytree("top", "sum", "rest", static=("normalize",))
 @dataclass(frozen=True, eq=False)
 class VladState(Decided):
     """Of :func:`~attnpool_flax.streaming.vlad_state`: sums of residuals before their weights are what they are.
@@ -106,18 +103,15 @@ class VladState(Decided):
     top: Any
     sum: Any
     rest: Any
-    normalize: bool = field(default=True, metadata={"static": True})
-    decided: str = field(default="", metadata={"static": True})
+    normalize: bool = True
+    decided: str = ""
+
+    options = ("normalize",)
 
     @property
     def shape(self):
         """The shape of the result."""
         return self.sum.shape
-
-    @property
-    def options(self):
-        """What two states must have in common to merge, beside their shapes."""
-        return {"normalize": self.normalize}
 
     def merged(self, other):
         """The state of both chunks: both in the measure of the larger top."""

@@ -8,7 +8,7 @@ from jax import lax
 
 from attnpool_flax.implementation import implementation
 from attnpool_flax.recomputing import recomputed
-from attnpool_flax.reductions import DenseColumns, exponentials, moments
+from attnpool_flax.reductions import DenseChannels, exponentials, moments
 from attnpool_flax.reductions.moments import Moments, mean_and_deviation
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import added
@@ -30,7 +30,7 @@ _MOMENTS = (
 
 
 @kind
-@pytree("unit", *_MOMENTS, "ddof", "epsilon")
+@pytree("unit", *_MOMENTS, "ddof", "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
 class StdState(Decided):
     """Of :func:`~attnpool_flax.streaming.std_state`: moments, each [..., d], or [..., 1] for all features alike.
@@ -49,6 +49,7 @@ class StdState(Decided):
       second_rest: what rounding took from it.
       ddof: [..., 1], as it was given.
       epsilon: [..., 1], as it was given.
+      known: the options as far as the caller gave numbers; static.
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
@@ -65,7 +66,10 @@ class StdState(Decided):
     second_rest: Any
     ddof: Any
     epsilon: Any
+    known: tuple = ()
     decided: str = ""
+
+    options = "ddof", "epsilon"
 
     @property
     def shape(self):
@@ -84,7 +88,7 @@ class StdState(Decided):
 
 
 @kind
-@pytree("unit", *_MOMENTS, "ddof", "epsilon")
+@pytree("unit", *_MOMENTS, "ddof", "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
 class StatisticsState(StdState):
     """Of :func:`~attnpool_flax.streaming.statistics_state`: a :class:`StdState`."""
@@ -100,7 +104,7 @@ class StatisticsState(StdState):
 
 
 @kind
-@pytree("top", *_MOMENTS, "epsilon")
+@pytree("top", *_MOMENTS, "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
 class AttentiveStatisticsState(Decided):
     """Of :func:`~attnpool_flax.streaming.attentive_statistics_state`: moments under exp(score - top).
@@ -118,6 +122,7 @@ class AttentiveStatisticsState(Decided):
       second: the sum of weight times squared distance.
       second_rest: what rounding took from it.
       epsilon: [..., 1], as it was given.
+      known: the options as far as the caller gave numbers; static.
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
@@ -133,7 +138,10 @@ class AttentiveStatisticsState(Decided):
     second: Any
     second_rest: Any
     epsilon: Any
+    known: tuple = ()
     decided: str = ""
+
+    options = ("epsilon",)
 
     @property
     def shape(self):
@@ -229,8 +237,8 @@ def _given(x, mask, weights):
     """The unit and the moments of a chunk under given weights."""
 
     def found(x, mask, weights):
-        columns = DenseColumns(x, mask)
-        return moments(columns, None if weights is None else columns.kept(columns.beside(weights)))
+        channels = DenseChannels(x, mask)
+        return moments(channels, None if weights is None else channels.kept(channels.beside(weights)))
 
     found = recomputed(found)(x, mask, weights)
     return found.unit, *_fields(found)
@@ -262,10 +270,10 @@ def attentive_statistics_state(
     """
 
     def found(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel):
-        columns = DenseColumns(x, mask)
+        channels = DenseChannels(x, mask)
         network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
-        weights, top = exponentials(columns, scores_of(columns, network, None, precision))
-        return top, moments(columns, weights)
+        weights, top = exponentials(channels, scores_of(channels, network, None, precision))
+        return top, moments(channels, weights)
 
     top, own = recomputed(found)(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel)
     return AttentiveStatisticsState(top, *_fields(own), _number(epsilon, x))

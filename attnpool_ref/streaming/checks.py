@@ -24,8 +24,14 @@ def check_state(name, key, value, kinds):
         raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs a state, such as `attention_state` gives")
 
 
-def check_alike(a, b, kinds):
+def check_alike(a, b, kinds, option=getattr):
     """Refuses two states that do not merge.
+
+    Args:
+      a: a state.
+      b: another.
+      kinds: the kinds of states that there are.
+      option: what a state was made with, by the name of the option; None where nobody here knows.
 
     Raises:
       TypeError: one is no state.
@@ -37,20 +43,19 @@ def check_alike(a, b, kinds):
         raise ValueError(
             f"merge_states: `a` is a {type(a).__name__} but `b` is a {type(b).__name__}, needs states of one kind"
         )
-    for key in getattr(a, "settings", ()):
-        if getattr(a, key) != getattr(b, key):
-            raise ValueError(
-                f"merge_states: `a` has {key}={getattr(a, key)} but `b` has {key}={getattr(b, key)}, needs the same"
-            )
     if a.shape != b.shape:
         raise ValueError(
             f"merge_states: `a` has shape {a.shape} but `b` has {b.shape}, needs states of equal widths and batch axes"
         )
-    for key, value in getattr(a, "options", {}).items():
-        if b.options[key] != value:
-            raise ValueError(
-                f"merge_states: `a` has `{key}` {value!r} but `b` has {b.options[key]!r}, needs states of equal options"
-            )
+    for key in getattr(a, "options", ()):
+        ours, theirs = option(a, key), option(b, key)
+        if ours is None or theirs is None:
+            continue
+        ours, theirs = np.broadcast_arrays(ours, theirs)
+        apart = (ours != theirs) & ((ours == ours) | (theirs == theirs))  # NaN is NaN
+        if np.any(apart):
+            one, other = ours[apart][0].item(), theirs[apart][0].item()
+            raise ValueError(f"merge_states: `a` has `{key}` {one} but `b` has {other}, needs states of equal options")
 
 
 def resolve_finalize(state, kinds, multi_head, **parameters):

@@ -95,6 +95,8 @@ class PowerMeanState(NamedTuple):
     p: Any
     dtype: Any = None
 
+    options = ("p",)
+
     @property
     def shape(self):
         """The shape of the result."""
@@ -131,7 +133,7 @@ class LogsumexpState(NamedTuple):
     mean: bool
     dtype: Any = None
 
-    settings = ("mean",)
+    options = "scale", "mean"
 
     @property
     def shape(self):
@@ -164,6 +166,8 @@ class SoftmaxState(NamedTuple):
     sum: Any
     scale: Any
     dtype: Any = None
+
+    options = ("scale",)
 
     @property
     def shape(self):

@@ -20,14 +20,14 @@ def merge_states(a, b):
 
     Args:
       a: a state.
-      b: a state of the same kind, widths and batch axes.
+      b: a state of the same kind, widths and batch axes, made with the same options.
 
     Returns:
       The state of both; its dtype is that of two arguments of one call.
 
     Raises:
       TypeError: an argument is no state.
-      ValueError: the states differ in kind, width or batch axes.
+      ValueError: the states differ in kind, width, batch axes or options (``p``, ``scale``, ``ddof`` and their like).
 
     Source:
       Milakov and Gimelshein 2018, Online normalizer calculation for softmax, for those of attention.

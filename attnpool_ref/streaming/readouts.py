@@ -125,15 +125,12 @@ class VladState(NamedTuple):
     normalize: bool = True
     dtype: Any = None
 
+    options = ("normalize",)
+
     @property
     def shape(self):
         """The shape of the result."""
         return self.sum.shape
-
-    @property
-    def options(self):
-        """What two states must have in common to merge, beside their shapes."""
-        return {"normalize": self.normalize}
 
     def merged(self, other):
         """The state of both chunks: both in the measure of the larger top."""

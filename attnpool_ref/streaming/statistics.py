@@ -35,6 +35,8 @@ class StdState(NamedTuple):
     epsilon: Any
     dtype: Any = None
 
+    options = "ddof", "epsilon"
+
     @property
     def shape(self):
         """The shape of the result."""
@@ -88,6 +90,8 @@ class AttentiveStatisticsState(NamedTuple):
     second: Any
     epsilon: Any
     dtype: Any = None
+
+    options = ("epsilon",)
 
     @property
     def shape(self):
@@ -169,7 +173,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
       mask: bool, broadcastable to [..., L], True = real.
       weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
       lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
-      ddof: a number: 1 divides by N - 1 without weights. That of the first state counts where they differ.
+      ddof: a number: 1 divides by N - 1 without weights. States that differ in it do not merge.
       epsilon: the floor of the variance, a number.
 
     Returns:
@@ -200,7 +204,7 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
       mask: bool, broadcastable to [..., L], True = real.
       weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
       lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
-      ddof: a number: 1 divides by N - 1 without weights. That of the first state counts where they differ.
+      ddof: a number: 1 divides by N - 1 without weights. States that differ in it do not merge.
       epsilon: the floor of the variance, a number.
 
     Returns:

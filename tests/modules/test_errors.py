@@ -120,7 +120,7 @@ REFUSED = [
     (
         nnx_of("MultiHeadAttentionPool", num_heads=2, in_features=4, num_queries=0),
         ValueError,
-        "MultiHeadAttentionPool: `num_queries` is 0, needs an integer of at least 1",
+        "MultiHeadAttentionPool: `num_queries` is 0, needs an integer of at least 1; None makes one query, without an axis for it",
     ),
     (
         lambda: attnpool_flax.CrossAttentionPool(reduction="avg"),
