@@ -48,7 +48,9 @@ def each_segment(dense, example):
             results.append(np.zeros(shape))
         for s in range(num_segments):
             own = segment_ids == s
-            for result, part, place in zip(results, _arrays(body(**_of(row, values, own, s), **absent)), places, strict=True):
+            for result, part, place in zip(
+                results, _arrays(body(**_of(row, values, own, s), **absent)), places, strict=True
+            ):
                 result[s if place is None else (slice(None),) * place + (own,)] = part
         return results[0] if len(results) == 1 else tuple(results)
 
