@@ -23,13 +23,14 @@ def definition(function=None, *, as_they_come=()) -> Any:  # the public types st
     row = variants.get(function.__name__)
     arguments = row.arguments
     signature = contract.signature_of(function)
+    resolved = {}
 
     @functools.wraps(function)
     def checked_definition(*args, **kwargs):
         values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
             values[key] = as_array(row.name, key, values[key])
-        call = contract.resolve(row, values)
+        call = _resolve_once(row, values, resolved)
         contract.check_values(row, values, call)
         for key, argument in arguments.items():
             value = values[key]
@@ -45,7 +46,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # the public types st
                 values[key] = np.broadcast_to(value.astype(np.int64), call.targets[key])
             elif not argument.integers:
                 value = value if key in as_they_come else value.astype(np.float64)
-                values[key] = np.broadcast_to(value, call.targets[key]) if key in call.targets else value
+                values[key] = _stretched(value, call.targets.get(key, value.shape))
         values |= {key: None for key, argument in arguments.items() if argument.kind == "lengths"}  # the masks say it
         result = function(**values)
         if row.state:
@@ -53,6 +54,26 @@ def definition(function=None, *, as_they_come=()) -> Any:  # the public types st
         return cast(result, call.dtype or np.dtype(np.float64))
 
     return checked_definition
+
+
+KEPT = 256
+"""How many signatures of calls a definition remembers."""
+
+
+def _resolve_once(row, values, resolved):
+    """The :class:`~attnpool_ref.contract.Call`, which shapes, dtypes and static arguments decide; kept in ``resolved``."""
+    key = tuple((v.shape, v.dtype) if type(v) is np.ndarray else (type(v), v) for v in values.values())
+    call = resolved.get(key)
+    if call is None:
+        call = contract.resolve(row, values)
+        if len(resolved) >= KEPT:
+            resolved.clear()
+        resolved[key] = call
+    return call
+
+
+def _stretched(value, shape):
+    return value if value.shape == shape else np.broadcast_to(value, shape)
 
 
 def as_array(name, key, value):
@@ -78,7 +99,7 @@ def as_array(name, key, value):
 def _full_mask(mask, argument, call, values):
     """The mask as a boolean array of its full shape; None is all real, except where lengths say it."""
     if mask is not None:
-        return np.broadcast_to(mask.astype(bool), call.targets[argument.name])
+        return _stretched(mask.astype(bool), call.targets[argument.name])
     lengths = values.get(argument.lengths)
     if lengths is None:
         return np.broadcast_to(np.True_, contract.full_shape(argument.shapes[0], call.batch, call.sizes))

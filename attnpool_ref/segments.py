@@ -282,9 +282,10 @@ def segment_cross_attention_pooling(
     del indices_are_sorted  # nothing is read faster here
     pooled = np.zeros((num_segments, x.shape[1])), np.zeros((num_segments, y.shape[1]))
     weights = np.zeros(len(x)), np.zeros(len(y))
+    pool = pairs.cross_attention_pooling.__wrapped__  # what is packed has been checked already
     for s in range(num_segments):
         of_x, of_y = x_segment_ids == s, y_segment_ids == s
-        (pooled[0][s], pooled[1][s]), (weights[0][of_x], weights[1][of_y]) = pairs.cross_attention_pooling(
+        (pooled[0][s], pooled[1][s]), (weights[0][of_x], weights[1][of_y]) = pool(
             x[of_x],
             y[of_y],
             x_mask[of_x],

@@ -1,8 +1,10 @@
 """What every test runs under: no implicit rank promotion, warnings as errors (``warnings_allowed.py``), quick compiling.
 
-Compiling is most of a test's time, so LLVM's optimisations are off: ``attnpool check`` judges what users run.
+Compiling is most of a test's time, so LLVM's optimisations are off: ``attnpool check`` judges what users run. So are XLA's
+checks of itself between its passes, and each program is one LLVM module: neither changes what is computed.
 """
 
+import gc
 import os
 
 import jax
@@ -10,8 +12,10 @@ from warnings_allowed import ALLOWED, AllowedWarnings
 
 collect_ignore = ["typing"]  # is read by the type checker, not run
 
+FLAGS = ["--xla_cpu_parallel_codegen_split_count=1", "--xla_cpu_emitter_verification_level=0"]
 if jax.__version_info__ < (0, 11):  # the older way to write loops compiles three times as fast; later versions lack it
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
+    FLAGS += ["--xla_cpu_use_fusion_emitters=false"]
+os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS])
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_num_cpu_devices", 4)  # for the tests of meshes
@@ -21,3 +25,10 @@ jax.config.update("jax_disable_most_optimizations", True)
 def pytest_configure(config):
     table = AllowedWarnings(ALLOWED)
     config.pluginmanager.register(table, "allowed-warnings")
+
+
+def pytest_collection_finish():
+    """What is there stays: JAX makes many objects, and looking through all others for garbage was a twelfth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)

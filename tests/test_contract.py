@@ -32,6 +32,7 @@ BAD = [  # name, arguments, options, type, the whole message as a pattern
     # no such argument, or too few
     ("mean_pooling", (X,), {"masks": MASK}, TypeError, "got an unexpected keyword argument 'masks'"),
     ("mean_pooling", (X, MASK, MASK), {}, TypeError, "too many positional arguments"),
+    ("mean_pooling", (X, MASK), {"mask": MASK}, TypeError, "multiple values for argument 'mask'"),
     ("dot_score", (X,), {}, TypeError, "missing a required argument: 'key'"),
     # dtypes
     ("mean_pooling", (X * 1j,), {}, ValueError, "`x` has dtype complex64, needs real numbers"),
@@ -363,3 +364,16 @@ def test_an_array_without_batch_axes_is_shared_by_every_example(package):
     shared = np.asarray(package.weighted_pooling(tokens, weights))
     each = package.weighted_pooling(tokens, np.broadcast_to(weights, (3, 5)))
     chex.assert_trees_all_close(np.asarray(each), shared, atol=rounded(shared, tokens.size), rtol=0)
+
+
+def test_a_call_with_the_same_arrays_and_other_options_is_another_one():
+    """What the oracle remembers of a call's shapes."""
+    x, kernel = np.ones((2, 4)), np.ones((4, 4))
+    for count in (1, 3):
+        chex.assert_shape(attnpool_ref.segment_mean_pooling(x, np.full(2, count - 1), count), (count, 4))
+    attnpool_ref.cross_attention_pooling(x, x, x_kernel=kernel, y_kernel=kernel)
+    with pytest.raises(ValueError, match="kernel"):
+        attnpool_ref.cross_attention_pooling(x, x, x_kernel=kernel[:3], y_kernel=kernel)
+    attnpool_ref.mean_pooling(x)
+    with pytest.raises(ValueError, match="needs real numbers"):
+        attnpool_ref.mean_pooling(x * 1j)

@@ -31,9 +31,8 @@ ids = {"ids": lambda value: value.name if isinstance(value, variants.Variant) el
 @pytest.fixture(scope="module", autouse=True)
 def few_objects():
     """The check for leaks collects garbage at each trace: among few objects, whatever other tests have left."""
+    gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @contextlib.contextmanager

@@ -30,8 +30,15 @@ def has(text, word):
     >>> has("AttentionPool2d", "attention-pool"), has("AttentionPool2d", "pool2d"), has("AttentionPool2d", "tension")
     (True, True, False)
     """
-    sought, parts = "".join(pieces(word)), pieces(text)
-    return bool(sought) and any(_begins(parts[place:], sought) for place in range(len(parts)))
+    sought, parts = _joined(word), pieces(text)
+    if not sought or sought not in _joined(text):  # what begins somewhere stands in the whole: most texts end here
+        return False
+    return any(_begins(parts[place:], sought) for place in range(len(parts)))
+
+
+@functools.cache
+def _joined(text):
+    return "".join(pieces(text))
 
 
 def _begins(parts, sought):

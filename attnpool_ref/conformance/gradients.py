@@ -51,12 +51,13 @@ def _differences(subject, case, return_weights):
     )
     directions = {key: rng.standard_normal(value.shape) for key, value in floats.items()}
     moved = tolerances.sensitivity(
-        lambda arrays: [np.asarray(tolerances.directional_derivative(objective, arrays, directions, total)[0])],
+        lambda arrays: [np.asarray(tolerances.slope(objective, arrays, directions))],
         floats,
         rng,
     )[0].item()
+    base = objective(floats)
     along = {
-        key: tolerances.directional_derivative(objective, floats, {key: direction}, total, not case.exact)
+        key: tolerances.directional_derivative(objective, base, floats, {key: direction}, total, not case.exact)
         for key, direction in directions.items()
     }
     return Derivatives(directions, along, moved, total)

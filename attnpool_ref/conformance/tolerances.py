@@ -81,11 +81,26 @@ STEP = 2.0**-10
 """Step of the central differences; their error after two extrapolations is of the order of its sixth power."""
 
 
-def directional_derivative(function, arrays, directions, total, smooth=True):
+def difference(function, arrays, directions, step=STEP):
+    """(what a function is ahead, what it is behind) of the arguments, by ``step`` along the directions."""
+    return tuple(
+        function(arrays | {key: arrays[key] + side * moves for key, moves in directions.items()})
+        for side in (step, -step)
+    )
+
+
+def slope(function, arrays, directions):
+    """The plain central difference: how it moves when the arguments do is how the derivative moves."""
+    ahead, behind = difference(function, arrays, directions)
+    return (ahead - behind) / (2 * STEP)
+
+
+def directional_derivative(function, base, arrays, directions, total, smooth=True):
     """Central differences of a scalar function along some of its arguments, Richardson-extrapolated.
 
     Args:
       function: from a dict of arrays to a number.
+      base: what it is at ``arrays``.
       arrays: the arguments.
       directions: for each argument that moves where it moves to, of its shape.
       total: the magnitude of the terms that the function adds up, which is what its rounding goes by.
@@ -96,14 +111,12 @@ def directional_derivative(function, arrays, directions, total, smooth=True):
       (derivative, doubt): the doubt is what the second extrapolation changed, the rounding of the differences, and how
       far the slopes on both sides lie apart beyond what curvature explains.
     """
-    base = function(arrays)
 
-    def difference(step):
-        ahead = function(arrays | {key: arrays[key] + step * moves for key, moves in directions.items()})
-        behind = function(arrays | {key: arrays[key] - step * moves for key, moves in directions.items()})
+    def first_and_second(step):
+        ahead, behind = difference(function, arrays, directions, step)
         return np.array([ahead - behind, ahead - 2 * base + behind]) / (2 * step)
 
-    (coarse, _), (middle, bent), (fine, bent_fine) = (difference(STEP / 2**level) for level in range(3))
+    (coarse, _), (middle, bent), (fine, bent_fine) = (first_and_second(STEP / 2**level) for level in range(3))
     fourth, fourth_fine = middle + (middle - coarse) / 3, fine + (fine - middle) / 3
     value = fourth_fine + (fourth_fine - fourth) / 15
     doubt = abs(value - fourth_fine) + 16 * EPSILON["float64"] * total / STEP
