@@ -1,17 +1,25 @@
 """What the stages of sentence-transformers compute, by the functions of this package."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from attnpool_flax.activations import gelu, relu
+from attnpool_flax.implementation import FRAMES, NARROW, as_array, result_dtype
 from attnpool_flax.layers import layer_norm, mapped
 from attnpool_flax.masks import lengths_to_mask, token_positions
 from attnpool_flax.normalizers import l2_normalize
 from attnpool_flax.pooling import first_pooling, last_pooling, max_pooling, mean_pooling, weighted_pooling
+from attnpool_ref import contract
 from attnpool_ref.formats import sentences
+
+_OF_TOKENS = FRAMES["mean_pooling"]
+_ROW = replace(_OF_TOKENS.row, name="SentencePool")
+"""Its tokens, mask and lengths are checked as those of a mean are."""
 
 ACTIVATIONS = {
     "identity": lambda x: x,
@@ -38,10 +46,8 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
     Returns:
       [..., o].
     """
-    if isinstance(prompt_length, int) and prompt_length < 0:
-        raise ValueError(f"SentencePool: `prompt_length` is {prompt_length}, needs an integer of at least 0")
-    if mask is not None and lengths is not None:
-        raise ValueError("SentencePool: `mask` and `lengths` say the same; give one of them")
+    x, mask, lengths = _checked(x, mask, lengths, stages[0].kind == "layers")
+    prompt_length = _checked_prompt(prompt_length)
     precision = lax.Precision.HIGHEST if precision is None else precision  # by default, as everywhere here
     shape = x.shape[1 if stages[0].kind == "layers" else 0 : -1]
     if lengths is not None:
@@ -49,10 +55,11 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
     ranks = token_positions(jnp.ones(shape, bool) if mask is None else jnp.broadcast_to(mask, shape))  # -1 is padding
     for number, stage in enumerate(stages):
         own = {name: parameters[f"{name}_{number}"] for name, _ in stage.shapes}
+        _check_width(x, stage, number)
         if stage.kind == "layers":
-            x = _mean_of_layers(x, ranks, stage, own["layer_weights"])
+            x = _mean_of_layers(x, ranks, stage, own["layer_weights"], precision)
         elif stage.kind == "pooling":
-            kept = ranks >= (0 if stage.include_prompt else prompt_length)
+            kept = ranks >= (0 if stage.include_prompt else prompt_length)  # which is at least 0
             x = jnp.concatenate([_POOLINGS[mode](x, kept, ranks) for mode in stage.modes], -1)
         elif stage.kind == "dense":
             x = _dense(x, stage, precision, **own)
@@ -63,7 +70,42 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
     return x
 
 
-def _mean_of_layers(x, ranks, stage, layer_weights):
+def _checked(x, mask, lengths, layered):
+    """The arrays as JAX has them, the tokens in the dtype of the result; refused as a mean refuses them."""
+    given = {"x": x, "mask": mask, "lengths": lengths}
+    given = {key: as_array(_ROW.name, key, value) for key, value in given.items()}
+    x, mask, lengths = given.values()
+    if layered and x is not None:
+        if x.ndim < 3:
+            raise ValueError(f"SentencePool: `x` has shape {x.shape}, needs [layers, ..., L, d]")
+        given["x"] = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
+    values = contract.bind(_ROW, _OF_TOKENS.signature, (), given)
+    call = contract.resolve(_ROW, values)
+    contract.check_values(_ROW, values, call)
+    return jnp.asarray(x, result_dtype(call.dtype)), mask, lengths
+
+
+def _check_width(x, stage, number):
+    if stage.kind in ("dense", "layer_norm") and stage.shapes[0][1][0] != x.shape[-1]:
+        name, shape = stage.shapes[0]
+        raise ValueError(
+            f"SentencePool: `{name}_{number}` is {list(shape)}, and the vector before it has width {x.shape[-1]}; "
+            "are the tokens those of its encoder?"
+        )
+
+
+def _checked_prompt(prompt_length):
+    """An int32 of at least 0; a negative one on a device is taken for 0."""
+    value = as_array(_ROW.name, "prompt_length", prompt_length)
+    sound = value is not None and value.shape == () and contract.kind_of(value.dtype) in ("i", "u")
+    if not sound or (isinstance(value, np.ndarray) and value < 0):
+        raise ValueError(f"SentencePool: `prompt_length` is {prompt_length!r}, needs an integer of at least 0")
+    if isinstance(value, np.ndarray):
+        return np.int32(min(int(value), np.iinfo(np.int32).max))
+    return jnp.maximum(value.astype(jnp.int32), 0)
+
+
+def _mean_of_layers(x, ranks, stage, layer_weights, precision):
     x = x[stage.start :]
     if x.shape[0] != layer_weights.shape[0]:
         raise ValueError(
@@ -71,18 +113,19 @@ def _mean_of_layers(x, ranks, stage, layer_weights):
         )
     clean = jnp.where((ranks >= 0)[None, ..., None], x, 0)  # padding must not reach the gradient of the weights
     clean, layer_weights, dtype = _widened(clean, layer_weights)
-    return (jnp.tensordot(layer_weights, clean, 1) / jnp.sum(layer_weights)).astype(dtype)
+    mean = jnp.tensordot(layer_weights, clean, 1, precision=precision) / jnp.sum(layer_weights)
+    return mean.astype(dtype)
 
 
 def _mean_by_root(x, kept, ranks):
     """The sum over the root of the count; the mean first, so that a narrow dtype does not overflow on the way."""
-    count = jnp.sum(kept, -1, keepdims=True, dtype=jnp.promote_types(x.dtype, jnp.float32))
+    count = jnp.sum(kept, -1, keepdims=True, dtype=_wide(x.dtype))
     return (mean_pooling(x, kept).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
 
 
 def _mean_by_rank(x, kept, ranks):
-    weights = (ranks + 1).astype(jnp.promote_types(x.dtype, jnp.float32))  # bfloat16 cannot count beyond 256
-    return weighted_pooling(x, weights, kept).astype(x.dtype)
+    wide = _wide(x.dtype)  # bfloat16 cannot count beyond 256
+    return weighted_pooling(x.astype(wide), (ranks + 1).astype(wide), kept).astype(x.dtype)
 
 
 _POOLINGS = {
@@ -103,8 +146,13 @@ def _dense(x, stage, precision, kernel, bias=None, residual_kernel=None):
     return result.astype(dtype)
 
 
+def _wide(dtype):
+    """float32 for a narrower one; without a promotion, which JAX can be told to refuse."""
+    return np.dtype(np.float32) if dtype.name in NARROW else dtype
+
+
 def _widened(*arrays) -> Any:
     """The arrays in one dtype, float32 or wider, and the dtype of the result."""
     dtype = jnp.result_type(*(array for array in arrays if array is not None))
-    wide = jnp.promote_types(dtype, jnp.float32)
+    wide = _wide(dtype)
     return *(None if array is None else array.astype(wide) for array in arrays), dtype

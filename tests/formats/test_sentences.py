@@ -149,3 +149,73 @@ def test_narrow_tokens_are_pooled_as_wide_ones_and_rounded_once():
         got = model.apply({}, narrow)
         assert got.dtype == dtype
         np.testing.assert_allclose(np.asarray(got, np.float64), exact, rtol=float(jnp.finfo(dtype).eps), atol=0)
+
+
+MEANS = (formats.sentences.Stage("pooling", modes=("weightedmean", "mean_sqrt_len_tokens"), include_prompt=False),)
+X, MASK = np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.array([[True, True, False], [True, True, True]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((X, MASK, -1), "`prompt_length` is -1, needs an integer of at least 0"),
+        ((X, MASK, np.int64(-1)), "`prompt_length` is .*-1.*, needs an integer of at least 0"),
+        ((X, MASK, np.array([1, 2, 0])), r"`prompt_length` is array\(\[1, 2, 0\]\), needs an integer"),
+        ((X, MASK, 1.5), "`prompt_length` is 1.5, needs an integer"),
+        ((X, MASK, True), "`prompt_length` is True, needs an integer"),
+        ((X, MASK, None), "`prompt_length` is None, needs an integer"),
+        ((X, MASK.astype(np.float32)), "`mask` has dtype float32, but a mask is boolean"),
+        ((X, MASK * 2), "`mask` has the value 2, but a mask is boolean"),
+        ((X, MASK[:, :2]), r"`mask` has shape \(2, 2\), needs a shape that broadcasts to \[..., L\] = \(2, 3\)"),
+        ((X[0, 0],), r"`x` has shape \(4,\), needs \[..., L, d\]"),
+    ],
+)
+def test_what_cannot_be_pooled_is_refused_in_words(arguments, message):
+    with pytest.raises(ValueError, match=f"^SentencePool: {message}"):
+        SentencePool(MEANS).apply({}, *arguments)
+
+
+def test_tokens_or_lengths_of_another_shape_are_refused():
+    layers = (formats.sentences.Stage("layers", (("layer_weights", (2,)),)), *MEANS)
+    dense = (*MEANS, formats.sentences.Stage("dense", (("kernel", (6, 5)),)))
+    for stages, x, options, message in (
+        (MEANS, X, {"lengths": np.array([1, 2, 3])}, r"`lengths` has shape \(3,\), needs \(\) or \(2,\)"),
+        (MEANS, X, {"lengths": 2, "mask": MASK}, "`mask` and `lengths` are both given"),
+        (layers, X[0], {}, r"`x` has shape \(3, 4\), needs \[layers, ..., L, d\]"),
+        (dense, X, {}, r"`kernel_1` is \[6, 5\], and the vector before it has width 8; are the tokens"),
+    ):
+        with pytest.raises(ValueError, match=f"^SentencePool: {message}"):
+            SentencePool(stages).init(jax.random.key(0), x, **options)
+
+
+def test_a_negative_prompt_on_a_device_pools_no_padding():
+    spoilt = np.where(MASK[..., None], X, np.nan)
+    got = SentencePool(MEANS).apply({}, spoilt, MASK, jnp.array(-1))
+    np.testing.assert_array_equal(got, SentencePool(MEANS).apply({}, spoilt, MASK, 0))
+
+
+def test_tokens_of_integers_are_pooled_to_floats():
+    got = SentencePool(MEANS).apply({}, X.astype(np.int32), MASK)
+    np.testing.assert_array_equal(got, SentencePool(MEANS).apply({}, X, MASK))
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32])
+def test_nothing_is_promoted_where_all_have_one_dtype(dtype):
+    stages = (
+        formats.sentences.Stage("layers", (("layer_weights", (2,)),)),
+        formats.sentences.Stage("pooling", modes=formats.sentences.MODES),
+        formats.sentences.Stage("dense", (("kernel", (24, 5)), ("bias", (5,)))),
+        formats.sentences.Stage("layer_norm", (("scale", (5,)), ("bias", (5,)))),
+        formats.sentences.Stage("normalize"),
+    )
+    model, x = SentencePool(stages, param_dtype=dtype), jnp.asarray(np.stack([X, X]), dtype)
+    variables = model.init(jax.random.key(0), x, MASK)
+    with jax.numpy_dtype_promotion("strict"):
+        assert model.apply(variables, x, MASK, 1).dtype == dtype
+
+
+def test_layers_are_summed_at_full_precision():
+    model = SentencePool((formats.sentences.Stage("layers", (("layer_weights", (2,)),)), *MEANS))
+    x = np.stack([X, X])
+    program = str(jax.make_jaxpr(lambda v: model.apply(v, x))({"params": {"layer_weights_0": jnp.ones(2)}}))
+    assert 0 < program.count("dot_general") == program.count("Precision.HIGHEST, Precision.HIGHEST")
