@@ -97,7 +97,7 @@ def read(folder):
         if kind == "Dropout":  # only in training
             continue
         own = folders.inside(folder, part["path"], "modules.json") if part["path"] else folder
-        config = folders.read_json(own / "config.json") if (own / "config.json").is_file() else {}
+        config = folders.configuration(own) or {}
         stage, found, width = _READERS[kind](own, config, width)
         _check_order(stage, stages)
         parameters |= {f"{name}_{len(stages)}": array for name, array in found.items()}
@@ -128,6 +128,8 @@ def _check_order(stage, before):
     pooled = any(other.kind == "pooling" for other in before)
     if stage.kind in ("pooling", "layers") and pooled:
         raise ValueError(f"{NAME}: a second pooling after the first has nothing to pool")
+    if stage.kind == "layers" and before:
+        raise ValueError(f"{NAME}: a second mean of layers after the first has no layers")
     if stage.kind not in ("pooling", "layers") and not pooled:
         raise ValueError(f"{NAME}: a part of the kind {stage.kind!r} before the pooling would change the tokens")
 
@@ -155,7 +157,7 @@ def _dense(folder, config, width):
         if config.get(key) not in (None, "sentence_embedding"):
             raise ValueError(f"{NAME}: {folder.name} has `{key}` {config[key]!r}, which is not the pooled vector")
     activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         known = ", ".join(name.rpartition(".")[2] for name in ACTIVATIONS)
         raise ValueError(f"{NAME}: {folder.name} has the activation {activation!r}; known are {known} of torch.nn")
     residual = bool(config.get("use_residual", False))

@@ -106,6 +106,11 @@ NPZ = {
         archive([("a.npy", b"\x93NUMPY\2\0" + struct.pack("<I", 2**32 - 1))]),
         "would have 4294967295 bytes",
     ),
+    "a way of compressing that NumPy does not write": (
+        archive([("a.npy", npy(np.ones(4)))], zipfile.ZIP_LZMA),
+        "'a.npy' is compressed in the way 14",
+    ),
+    "an offset before the file": (GOOD[:-6] + b"\xff\xff\xff\x7f\0\0", ""),
     "too few numbers": (archive([("a.npy", npy(header=header_of("(4,)"), body=b"\0" * 12))]), "needs 16 bytes"),
     "too many numbers": (archive([("a.npy", npy(header=header_of("(4,)"), body=b"\0" * 20))]), "needs 16 bytes"),
 }
@@ -199,6 +204,9 @@ def test_an_index_that_leads_out_of_its_folder_is_refused(name, tmp_path):
         ("[]", "no `weight_map`"),
         ('{"weight_map": {"probe": 3}}', "no `weight_map`"),
         ('{"weight_map": {"probe": "absent.safetensors"}}', "names 'absent.safetensors', which is not there"),
+        ('{"weight_map": {"probe": ""}}', "names '', which is no file"),
+        ('{"weight_map": {"probe": "."}}', "names '.', which is no file"),
+        (f'{{"weight_map": {{"probe": "{"x" * 5000}"}}}}', "names 'x*', which is not there"),
         ('{"weight_map": {"other": "x.safetensors"}}', "x.safetensors does not have 'other'"),
         ("{", "is no JSON"),
     ],

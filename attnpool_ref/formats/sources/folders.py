@@ -19,10 +19,21 @@ def opened(folder):
     Raises:
       ValueError: no file of tensors, several that nothing tells apart, or one that is not sound.
     """
-    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else None
-    if config is not None and not isinstance(config, dict):
+    return Opened(folder.name or str(folder), _tensors_of(folder), configuration(folder))
+
+
+def configuration(folder):
+    """What the configuration of a folder says; None where there is none.
+
+    Raises:
+      ValueError: it is no JSON object.
+    """
+    if not (folder / "config.json").is_file():
+        return None
+    config = read_json(folder / "config.json")
+    if not isinstance(config, dict):
         raise ValueError(f"config.json of {folder.name} is no JSON object")
-    return Opened(folder.name or str(folder), _tensors_of(folder), config)
+    return config
 
 
 def sharded(index):
@@ -35,9 +46,12 @@ def sharded(index):
     where = listed.get("weight_map") if isinstance(listed, dict) else None
     if not isinstance(where, dict) or not all(isinstance(name, str) for name in where.values()):
         raise ValueError(f"{index.name} has no `weight_map` from tensors to files")
-    files = {
-        name: safetensors.tensors_of(inside(index.parent, name, index.name)) for name in sorted(set(where.values()))
-    }
+    files = {}
+    for name in sorted(set(where.values())):
+        path = inside(index.parent, name, index.name)
+        if not path.is_file():
+            raise ValueError(f"{index.name} names {name!r}, which is no file")
+        files[name] = safetensors.tensors_of(path)
     absent = sorted(name for name, file in where.items() if name not in files[file])
     if absent:
         raise ValueError(f"{index.name}: {where[absent[0]]} does not have {absent[0]!r}")
@@ -53,7 +67,11 @@ def inside(folder, name, of):
     parts = PurePosixPath(name).parts + PureWindowsPath(name).parts
     if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root or ".." in parts:
         raise ValueError(f"{of} names {name!r}, which leads out of its folder")
-    if not (folder / name).exists():
+    try:
+        there = (folder / name).exists()
+    except OSError:  # a name that no file can have
+        there = False
+    if not there:
         raise ValueError(f"{of} names {name!r}, which is not there")
     return folder / name
 

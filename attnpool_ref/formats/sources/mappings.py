@@ -31,16 +31,24 @@ def _leaves(mapping, prefix):
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{name}/")
         elif hasattr(value, "shape") and hasattr(value, "dtype"):
-            yield name, Stored(tuple(value.shape), str(value.dtype), partial(_array, value))
+            yield name, Stored(tuple(value.shape), partial(_array, name, value))
 
 
-def _array(value):
+def _array(name, value):
     """A NumPy array of what may be one of PyTorch's or JAX's; on the host, without a gradient, with its bits."""
-    if type(value).__module__.partition(".")[0] == "torch":
-        value = value.detach().cpu().contiguous()
-        if str(value.dtype) == "torch.bfloat16":
-            import torch
+    if any(kind.__module__.partition(".")[0] == "torch" for kind in type(value).__mro__):
+        try:
+            return _of_torch(value)
+        except (TypeError, RuntimeError) as error:  # sparse, without numbers, of a dtype that NumPy does not have
+            raise ValueError(f"{name!r} is a tensor that cannot be read: {error}") from None
+    array = np.asarray(value)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)  # JAX takes no other
 
-            return safetensors.bfloat16(value.view(torch.int16).numpy().view(np.uint16))
-        return value.numpy()
-    return np.asarray(value)
+
+def _of_torch(tensor):
+    tensor = tensor.detach().cpu().resolve_neg().contiguous()
+    if str(tensor.dtype) == "torch.bfloat16":
+        import torch
+
+        return safetensors.bfloat16(tensor.view(torch.int16).numpy().view(np.uint16))
+    return tensor.numpy()

@@ -24,6 +24,9 @@ LONGEST_HEADER = 10_000
 MOST_COMPRESSED = 1_100
 """Deflate makes nothing more than 1,032 times as small."""
 
+UNSOUND = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error, OSError)
+"""What ``zipfile`` raises where an archive lies; OSError where it leads in front of the file's beginning."""
+
 
 def tensors_of(path):
     """The arrays of an archive by name, none of them read.
@@ -32,19 +35,20 @@ def tensors_of(path):
       ValueError: the file is no archive of arrays, is truncated, holds objects, or says of itself what cannot be.
     """
     tensors = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if not member.filename.endswith(".npy"):
-                    raise _refused(path, f"it holds {member.filename!r}, which is no array")
-                name = member.filename.removesuffix(".npy")
-                if name in tensors:
-                    raise _refused(path, f"it holds {name!r} twice")
-                shape, dtype, fortran, begin = _header(path, archive, member)
-                read = partial(_read, path, member.filename, shape, dtype, fortran, begin)
-                tensors[name] = Stored(shape, dtype.name, read)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
-        raise _refused(path, str(error) or type(error).__name__) from None
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                for member in archive.infolist():
+                    if not member.filename.endswith(".npy"):
+                        raise _refused(path, f"it holds {member.filename!r}, which is no array")
+                    name = member.filename.removesuffix(".npy")
+                    if name in tensors:
+                        raise _refused(path, f"it holds {name!r} twice")
+                    shape, dtype, fortran, begin = _header(path, archive, member)
+                    read = partial(_read, path, member.filename, shape, dtype, fortran, begin)
+                    tensors[name] = Stored(shape, read)
+        except UNSOUND as error:
+            raise _refused(path, str(error) or type(error).__name__) from None
     return tensors
 
 
@@ -71,6 +75,8 @@ def _header(path, archive, member):
     """Shape, dtype, order and where the numbers begin, of one array."""
     if member.flag_bits & 1:
         raise _refused(path, f"{member.filename!r} is encrypted")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # NumPy writes no other
+        raise _refused(path, f"{member.filename!r} is compressed in the way {member.compress_type}")
     if member.file_size > MOST_COMPRESSED * member.compress_size + 1_000:
         raise _refused(path, f"{member.filename!r} would grow from {member.compress_size} bytes to {member.file_size}")
     with archive.open(member) as file:
@@ -105,7 +111,8 @@ def _read(path, filename, shape, dtype, fortran, begin):
     """The array; pieces as they come, so that an archive that lies takes no memory beyond what it holds."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(filename) as file:
-            raw = bytearray(file.read())[begin:]
+            file.read(begin)
+            raw = bytearray(file.read())  # bytes would make the array read-only
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise _refused(path, f"{filename!r}: {error}") from None
     if len(raw) != math.prod(shape) * dtype.itemsize:

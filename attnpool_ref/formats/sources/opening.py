@@ -22,7 +22,8 @@ def opened(source):
     if isinstance(source, Mapping):
         return Opened("the mapping", mappings.tensors_of(source))
     if not isinstance(source, (str, os.PathLike)):
-        raise TypeError(f"a head is read from a path or a mapping, not from a {type(source).__name__}")
+        repair = "; give what its `state_dict()` returns" if hasattr(source, "state_dict") else ""
+        raise TypeError(f"a head is read from a path or a mapping, not from a {type(source).__name__}{repair}")
     path = Path(source)
     if path.is_dir():
         return folders.opened(path)
@@ -47,6 +48,7 @@ def save(tensors, target):
 
     Raises:
       ValueError: an ending that is not written here.
+      FileNotFoundError: no such folder.
       TypeError: neither a path nor a dict.
     """
     if isinstance(target, MutableMapping):
@@ -58,4 +60,6 @@ def save(tensors, target):
     writer = writers.get(Path(target).suffix)
     if writer is None:
         raise ValueError(f"{Path(target).name}: needs an ending that is written here: {', '.join(writers)}")
+    if not Path(target).parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(Path(target).parent)!r}; none is made")
     writer(tensors, target)

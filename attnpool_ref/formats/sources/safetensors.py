@@ -150,7 +150,7 @@ def _check_tiling(path, header, length):
 def _stored(path, name, entry, start):
     begin, end = entry["data_offsets"]
     kind, shape = entry["dtype"], tuple(entry["shape"])
-    return Stored(shape, kind, partial(_read, path, name, kind, shape, start + begin, end - begin))
+    return Stored(shape, partial(_read, path, name, kind, shape, start + begin, end - begin))
 
 
 def _read(path, name, kind, shape, begin, length):

@@ -11,12 +11,10 @@ class Stored:
 
     Attributes:
       shape: its shape.
-      dtype: its dtype, in words.
       read: gives it as a NumPy array.
     """
 
     shape: tuple[int, ...]
-    dtype: str
     read: Callable[[], Any]
 
 
