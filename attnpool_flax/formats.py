@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from flax.core import meta
 from flax.typing import Dtype
 
 from attnpool_flax import modules
 from attnpool_flax.modules.sentences import SentencePool
 from attnpool_flax.parameters import OWNERS
 from attnpool_ref import formats
+from attnpool_ref.formats.options import FLOATING
 
 _SETTINGS: Any = jax.config  # its attributes are made at run time
 
@@ -137,7 +139,9 @@ def plain(source):
         source = nnx.state(source, nnx.Any(nnx.Param, nnx.BatchStat))
     if isinstance(source, nnx.State):
         return nnx.to_pure_dict(source)
-    if isinstance(source, (str, os.PathLike, Mapping)):
+    if isinstance(source, Mapping):
+        return _unboxed(source)
+    if source is None or isinstance(source, (str, os.PathLike)):
         return source
     leaves = {
         jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in jax.tree.leaves_with_path(source)
@@ -145,15 +149,25 @@ def plain(source):
     return source if "" in leaves else leaves  # no tree that JAX knows
 
 
+def _unboxed(tree):
+    """A mapping without Linen's boxes; not as a tree of JAX, whose keys can be sorted."""
+    if isinstance(tree, Mapping):
+        return {key: _unboxed(value) for key, value in tree.items()}
+    return tree.unbox() if isinstance(tree, meta.AxisMetadata) else tree
+
+
 def dtype_of(arrays):
     """The dtype of parameters together; float32 where there are none."""
-    there = [array for array in arrays.values() if array is not None]
-    return jnp.result_type(*there) if there else jnp.dtype(jnp.float32)
+    there = [array.dtype for array in arrays.values() if array is not None]
+    with jax.numpy_dtype_promotion("standard"):  # each parameter keeps its own
+        return jnp.result_type(*there) if there else jnp.dtype(jnp.float32)
 
 
 def on_device(parameters, param_dtype, format):
     """The parameters as JAX has them; None stays None."""
     dtype = None if param_dtype is None else jnp.dtype(param_dtype)
+    if dtype is not None and dtype.name not in FLOATING:
+        raise ValueError(f"{format}: `param_dtype` is {dtype}, needs {', '.join(FLOATING)}")
     for name, array in parameters.items():
         wanted = dtype if dtype is not None else getattr(array, "dtype", None)
         if wanted == np.float64 and not _SETTINGS.jax_enable_x64:

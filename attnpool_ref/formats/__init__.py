@@ -8,7 +8,7 @@ of it.
 import difflib
 
 from attnpool_ref.formats import options, sentences, sources
-from attnpool_ref.formats.matching import find, prefixes
+from attnpool_ref.formats.matching import check_prefix, find, prefixes
 from attnpool_ref.formats.row import Format, Head
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
@@ -93,6 +93,7 @@ def write(head, format, *, prefix=""):
     row = get(format)
     if not row.forms:
         raise ValueError(f"{row.name} is read and not written")
+    check_prefix(row, prefix)
     return {f"{prefix}{key}": tensor for key, tensor in tensors_of(row, head).items()}
 
 
@@ -123,6 +124,10 @@ def fitting(tensors):
       of which most is there: more than four fifths, or more than half where none fits.
     """
     if sentences.is_model(tensors):
+        try:
+            sentences.read(tensors)
+        except ValueError as error:
+            return [(FORMATS[sentences.NAME], "", str(error))]
         return [(FORMATS[sentences.NAME], "", None)]
     source = sources.opened(tensors)
     full, near = [], []

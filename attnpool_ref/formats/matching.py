@@ -85,12 +85,20 @@ def find(row: Format, tensors, prefix, of, sizes=None):
     """
     if prefix is None:
         prefix = _found(row, tensors, of)
+    check_prefix(row, prefix)
     _refuse_features(row, tensors, prefix)
     found = match(row, tensors, prefix, sizes or {})
     if found.problems:
         under = f" under {prefix!r}" if prefix else ""
         raise ValueError(f"{row.name}: the keys of {of}{under} do not fit: {'; '.join(_said(found))}")
     return found
+
+
+def check_prefix(row: Format, prefix):
+    """Refuses a prefix that does not end where a piece of a key does."""
+    if not isinstance(prefix, str) or not _plain(f".{prefix}").endswith("."):
+        wanted = f"{prefix}{row.separator}" if isinstance(prefix, str) else f"head{row.separator}"
+        raise ValueError(f"{row.name}: `prefix` is {prefix!r}, needs '.' or '/' at its end; did you mean {wanted!r}?")
 
 
 def _matched(row, form, tensors, prefix, known):
@@ -111,7 +119,13 @@ def _matched(row, form, tensors, prefix, known):
 
 def _under(tensors, prefix):
     """The names under a prefix by what follows it."""
-    return {_plain(name[len(prefix) :]): name for name in tensors if _plain(name).startswith(_plain(prefix))}
+    under = {}
+    for name in (name for name in tensors if _plain(name).startswith(_plain(prefix))):
+        key = _plain(name[len(prefix) :])
+        if key in under:
+            raise ValueError(f"{under[key]!r} and {name!r} are one name, written with '.' and with '/'")
+        under[key] = name
+    return under
 
 
 def _found(row, tensors, of):
@@ -132,16 +146,21 @@ def _refuse_features(row, tensors, prefix):
     for beginning, feature in row.refused.items():
         keys = sorted(name for key, name in there.items() if key.startswith(beginning))
         if keys:
-            raise ValueError(f"{row.name}: no module of attnpool has {feature}, which `{keys[0]}` belongs to")
+            raise ValueError(f"{row.name}: no module of attnpool has {feature}, which `{shown(keys[0])}` belongs to")
 
 
 def _said(found):
     if found.missing:
         yield f"missing {', '.join(f'`{key}`' for key in found.missing)}"
     if found.unexpected:
-        yield f"unexpected {', '.join(f'`{name}`' for name in found.unexpected)}"
+        yield f"unexpected {', '.join(f'`{shown(name)}`' for name in found.unexpected)}"
     for name, actual, needed in found.misshapen:
-        yield f"`{name}` is {shapes.written(actual)}, needs {shapes.written(needed)}"
+        yield f"`{shown(name)}` is {shapes.written(actual)}, needs {shapes.written(needed)}"
+
+
+def shown(name):
+    """A name as messages show it: what moves a terminal's cursor, or cannot be printed at all, is escaped."""
+    return name if name.isprintable() else repr(name)[1:-1]
 
 
 def _before(name, key):

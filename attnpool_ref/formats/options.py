@@ -5,18 +5,21 @@ import operator
 import numpy as np
 
 from attnpool_ref.formats import layouts
+from attnpool_ref.formats.matching import shown
 from attnpool_ref.formats.row import GIVEN, SPELLING, Head
 
 ACTIVATIONS = ("gelu_tanh", "gelu", "relu")
 """As arguments say it: gelu by tanh, by the error function, relu."""
 
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+"""The dtypes of parameters."""
+
 OF_CONFIGURATIONS = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_new": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
-    "quick_gelu": None,
 }
-"""As configurations say it, where they say it otherwise; None for one that no module has."""
+"""As configurations say it, where they say it otherwise."""
 
 
 def chosen(row, given, config, found):
@@ -60,13 +63,13 @@ def head(row, found, tensors, sizes, options):
             continue
         array = tensors[name].read()
         if not tensor.parameters:
-            extras[tensor.key] = array
+            extras[tensor.key] = _floating(row, name, array) if tensor.shape else array  # a counter
             continue
         parts = layouts.split(tensor.layout, _floating(row, name, array), len(tensor.parameters), sizes)
         parameters |= dict(zip(tensor.parameters, parts, strict=True))
     if row.derive is not None:
         parameters |= row.derive(parameters, extras)
-    made = {name: _size(letters, sizes) for name, letters in row.sizes.items()}
+    made = {name: _size(letters, sizes) for name, letters in (dict(row.sizes) | dict(found.form.sizes)).items()}
     made |= dict(row.fixed) | dict(found.form.fixed) | {name: options[name] for name in options if name != "num_heads"}
     if row.biases:
         there = tuple(name for name in row.biases if parameters.get(name) is not None)
@@ -94,9 +97,10 @@ def _configured(row, name, config):
     value = config.get(key, absent)
     if name != "activation":
         return value
-    if OF_CONFIGURATIONS.get(value, value) not in ACTIVATIONS:
+    ours = OF_CONFIGURATIONS.get(value, value) if isinstance(value, str) else None
+    if ours not in ACTIVATIONS:
         raise ValueError(f"{row.name}: the configuration says `{key}` is {value!r}, which no module of attnpool has")
-    return OF_CONFIGURATIONS.get(value, value)
+    return ours
 
 
 def _heads_of_width(row, width, sizes):
@@ -139,8 +143,8 @@ _CHECKS = {"num_heads": _checked_heads, "epsilon": _checked_epsilon, "activation
 
 
 def _floating(row, name, array):
-    if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
-        raise ValueError(f"{row.name}: `{name}` has dtype {array.dtype}, needs a floating one")
+    if array.dtype.name not in FLOATING:
+        raise ValueError(f"{row.name}: `{shown(name)}` has dtype {array.dtype}, needs {', '.join(FLOATING)}")
     return array
 
 

@@ -55,12 +55,14 @@ class Form:
     Attributes:
       tensors: what a head has.
       fixed: the constructor arguments that follow from it.
+      sizes: the format's ``sizes`` that have other letters in this form.
       derived: the parameters that the format's ``derive`` makes of extras.
       bare: its keys would fit too much else, so that it is taken only under a prefix that is given.
     """
 
     tensors: tuple[Tensor, ...]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, str] = field(default_factory=dict)
     derived: frozenset[str] = frozenset()
     bare: bool = False
 

@@ -62,10 +62,16 @@ def test_inspect_says_what_lacks_where_a_head_nearly_fits(tmp_path):
 
 
 def test_inspect_knows_a_model_of_sentence_transformers(tmp_path):
-    (tmp_path / "modules.json").write_text("[]")
+    (tmp_path / "modules.json").write_text('[{"type": "x.Pooling", "path": ""}]')
+    (tmp_path / "config.json").write_text('{"embedding_dimension": 4, "pooling_mode": "mean"}')
     status, shown = run("inspect", tmp_path)
     assert status == 0
     assert f'attnpool_flax.load("{tmp_path}", "sentence_transformers")' in shown
+    (tmp_path / "modules.json").write_text("[]")
+    status, shown = run("inspect", tmp_path)
+    assert status == 1
+    assert "Nearest:\n  sentence_transformers  SentencePool  prefix ''\n" in shown
+    assert "has no Pooling" in shown
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """What cannot be loaded or saved is refused in one sentence that says what to do."""
 
 import json
+import re
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from flax import nnx
@@ -35,6 +37,31 @@ def test_all_keys_that_do_not_fit_are_named_at_once():
 def test_heads_of_two_widths_are_named():
     tensors = heads.tensors_of("keras_mha") | {"value/kernel": np.ones((10, 2, 5)), "value/bias": np.ones((2, 5))}
     refused(r"`value/kernel` is \[10, 2, 5\], needs \[v, 2, 3\]", "keras_mha", tensors)
+
+
+def test_a_norm_of_another_width_than_the_packed_kernel_is_named():
+    tensors = heads.tensors_of("coca") | {"ln_k.weight": np.ones(4), "ln_k.bias": np.ones(4)}
+    refused(r"`ln_k.weight` is \[4\], needs \[6\]; `ln_k.bias` is \[4\], needs \[6\]$", "coca", tensors, num_heads=2)
+
+
+@pytest.mark.parametrize("prefix", ["head", "vision.head", 3, b"head."])
+def test_a_prefix_that_ends_within_a_piece_is_refused(prefix):
+    tensors = heads.tensors_of("siglip", prefix="head.")
+    refused("^siglip: `prefix` is .*, needs '.' or '/' at its end", "siglip", tensors, num_heads=2, prefix=prefix)
+    head = formats.read(tensors, "siglip", num_heads=2, prefix="head/")  # either separator
+    with pytest.raises(ValueError, match=r"^siglip: `prefix` is .*head.'"):
+        formats.write(head, "siglip", prefix=prefix)
+
+
+def test_names_that_differ_by_their_separator_alone_are_refused():
+    tensors = heads.tensors_of("siglip", prefix="head.") | {"head/probe": np.ones((1, 1, 6))}
+    refused("'head.probe' and 'head/probe' are one name, written with '.' and with '/'", "siglip", tensors, num_heads=2)
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J", "\ud800", "a\nb"])
+def test_names_that_move_a_cursor_or_cannot_be_printed_are_escaped(name):
+    tensors = heads.tensors_of("siglip", prefix="head.") | {f"head.{name}": np.ones(3)}
+    refused(f"unexpected `head.{re.escape(repr(name)[1:-1])}`$", "siglip", tensors, num_heads=2)
 
 
 def test_several_heads_are_listed():
@@ -132,6 +159,10 @@ def test_a_configuration_says_heads_epsilon_and_activation_and_the_caller_wins(t
             {"num_attention_heads": 2, "hidden_act": "quick_gelu"},
             "the configuration says `hidden_act` is 'quick_gelu', which no module of attnpool has",
         ),
+        (
+            {"num_attention_heads": 2, "hidden_act": ["gelu"]},
+            r"the configuration says `hidden_act` is \['gelu'\], which no module of attnpool has",
+        ),
         ({}, "`num_heads` is 12, which does not divide the width 6"),  # what its absence means to transformers
         ([], "config.json of .* is no JSON object"),
     ],
@@ -153,10 +184,57 @@ def test_what_is_no_source_is_refused(tmp_path):
     for source in (3, None, [np.ones(2)]):
         with pytest.raises(TypeError, match="a head is read from a path or a mapping, not from a"):
             formats.read(source, "siglip")
+    with pytest.raises(TypeError, match=r"not from a Layer; give what its `state_dict\(\)` returns"):
+        formats.read(type("Layer", (), {"state_dict": dict})(), "siglip")
     (tmp_path / "x.h5").touch()
     refused(r"x.h5: needs a .safetensors or .npz file, a folder or a mapping", "siglip", tmp_path / "x.h5")
     integers = {key: value.astype(np.int32) for key, value in heads.tensors_of("flax_mha").items()}
-    refused("`query/kernel` has dtype int32, needs a floating one", "flax_mha", integers)
+    refused("`query/kernel` has dtype int32, needs float16, bfloat16, float32, float64", "flax_mha", integers)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.longdouble, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn])
+def test_a_dtype_that_no_parameter_has_is_refused(dtype):
+    tensors = {key: value.astype(dtype) for key, value in heads.tensors_of("flax_mha").items()}
+    refused("`query/kernel` has dtype .*, needs float16, bfloat16, float32, float64$", "flax_mha", tensors)
+
+
+def test_statistics_of_integers_are_refused():
+    tensors = heads.tensors_of("speechbrain_asp")
+    tensors["tdnn.norm.norm.weight"] = np.array([1, 2, 3, 4, 5])
+    refused("`tdnn.norm.norm.weight` has dtype int64, needs float16", "speechbrain_asp", tensors)
+
+
+@pytest.mark.parametrize("dtype", [jnp.int32, bool, jnp.complex64])
+def test_parameters_are_converted_to_floats_alone(dtype):
+    for load in (attnpool_flax.load, linen.load):
+        with pytest.raises(
+            ValueError, match=r"^flax_mha: `param_dtype` is .*, needs float16, bfloat16, float32, float64$"
+        ):
+            load(heads.tensors_of("flax_mha"), "flax_mha", param_dtype=dtype)
+
+
+def test_parameters_of_several_dtypes_are_loaded_where_nothing_is_promoted():
+    tensors = heads.tensors_of("flax_mha")
+    tensors["query/bias"] = tensors["query/bias"].astype(np.float16)
+    with jax.numpy_dtype_promotion("strict"):
+        module = attnpool_flax.load(tensors, "flax_mha")
+    assert (module.query_bias[...].dtype, module.query_kernel[...].dtype) == (jnp.float16, jnp.float32)
+
+
+class Tensor:
+    """What PyTorch has on its device "meta"."""
+
+    __module__ = "torch"
+    shape, dtype = (4, 2, 3), "torch.float32"
+
+    def detach(self):
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
+def test_a_tensor_of_pytorch_without_numbers_is_named():
+    for kind in (Tensor, type("Parameter", (Tensor,), {"__module__": "elsewhere"})):
+        tensors = heads.tensors_of("flax_mha") | {"key/kernel": kind()}
+        refused("'key/kernel' is a tensor that cannot be read: Cannot copy out", "flax_mha", tensors)
 
 
 def test_float64_without_x64_asks_for_a_dtype():
@@ -189,6 +267,16 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
     cannot("^abmil cannot hold this AdditiveAttentionPool: .*`attention.0.bias` needs `bias`", pool, "abmil")
     author = attnpool_flax.AttentiveProbe(4, 2, variant="aim", rngs=rngs)
     cannot("^vjepa cannot hold this AttentiveProbe: `variant` is 'aim', needs 'vjepa'", author, "vjepa")
+    relu = attnpool_flax.AdditiveAttentionPool(4, 3, activation="relu", rngs=rngs)
+    for name in ("abmil", "clam"):
+        cannot("cannot hold this AdditiveAttentionPool: `activation` is 'relu', needs 'tanh'", relu, name)
+    plain = attnpool_flax.AttentiveStatisticsPool(4, hidden_features=3, rngs=rngs)
+    cannot("^speechbrain_asp cannot hold this .*: `use_norm` is False, needs True", plain, "speechbrain_asp")
+    options = {"use_norm": True, "global_context": True, "context_ddof": 1}
+    unbiased = attnpool_flax.AttentiveStatisticsPool(4, hidden_features=3, rngs=rngs, **options)
+    cannot("`context_ddof` is 1, needs 0", unbiased, "speechbrain_asp")
+    with pytest.raises(FileNotFoundError, match=r"there is no folder '.*absent'; none is made"):
+        attnpool_flax.save(head, tmp_path / "absent" / "x.npz", "siglip")
     wide = attnpool_flax.MultiHeadAttention(2, 4, out_features=6, rngs=rngs)
     cannot(r"`out_proj.weight` would be \[6, 4\], needs \[4, 4\]", wide, "torch_mha")
     with pytest.raises(TypeError, match="a head is written to a path or into a dict, not into a int"):
@@ -200,7 +288,7 @@ def model(path, *parts, **files):
     listed = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
     for number, (kind, config, tensors) in enumerate(parts, 1):
         own = path / f"{number}_{kind}"
-        own.mkdir()
+        own.mkdir(exist_ok=True)
         (own / "config.json").write_text(json.dumps(config))
         if tensors:
             safetensors.save(
@@ -229,6 +317,10 @@ DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
         ([("Normalize", {}, {}), POOLING], "a part of the kind 'normalize' before the pooling would change the tokens"),
         ([("Dropout", {}, {})], "has no Pooling"),
         (
+            [("WeightedLayerPooling", {}, {"layer_weights": (2,)})] * 2,
+            "a second mean of layers after the first has no layers",
+        ),
+        (
             [POOLING, ("LSTM", {}, {})],
             "no module of attnpool has a part of the type 'sentence_transformers.models.LSTM'",
         ),
@@ -236,6 +328,11 @@ DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
             [POOLING, ("Dense", {"activation_function": "os.system"}, DENSE)],
             "has the activation 'os.system'; known are Identity",
         ),
+        (
+            [POOLING, ("Dense", {"activation_function": ["x"]}, DENSE)],
+            r"has the activation \['x'\]; known are Identity",
+        ),
+        ([("Pooling", [], {})], "config.json of 1_Pooling is no JSON object"),
         ([POOLING, ("Dense", {"module_input_name": "token_embeddings"}, DENSE)], "which is not the pooled vector"),
         ([POOLING, ("Dense", {}, {"linear.weight": (3, 5), "linear.bias": (3,)})], r"is \[3, 5\], needs \[3, 4\]"),
         ([POOLING, ("Dense", {"bias": False}, DENSE)], "unexpected `linear.bias`"),

@@ -4,9 +4,11 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from flax import linen as nn
 from formats import heads
 
 import attnpool_flax
+from attnpool_flax import linen
 from attnpool_ref import formats
 
 every_form = pytest.mark.parametrize(("name", "form"), heads.EVERY_FORM, ids=str)
@@ -76,6 +78,22 @@ def test_a_tree_is_read_as_its_names_are(name):
         node[leaf] = array
     head = formats.read({"params": {"pool": tree}}, name, **heads.given(name))
     assert_same(formats.write(head, name), tensors)
+
+
+def test_arrays_in_the_other_byte_order_are_read():
+    tensors = heads.tensors_of("flax_mha")
+    swapped = {key: array.astype(array.dtype.newbyteorder()) for key, array in tensors.items()}
+    written = {}
+    attnpool_flax.save(attnpool_flax.load(swapped, "flax_mha"), written, "flax_mha")
+    assert_same(written, tensors)
+
+
+def test_parameters_in_boxes_are_read():
+    tensors, written = heads.tensors_of("flax_mha"), {}
+    boxed = {key: nn.Partitioned(jnp.asarray(array), (None,) * array.ndim) for key, array in tensors.items()}
+    module, variables = linen.load({"params": boxed, 0: {"step": 3}}, "flax_mha")
+    linen.save(module, variables, written, "flax_mha")
+    assert_same(written, tensors)
 
 
 def test_optional_biases_come_and_go():

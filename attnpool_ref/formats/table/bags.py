@@ -23,7 +23,7 @@ def _forms(hidden, out, gate=None, bare=False):
         (Tensor(f"{out}.weight", "1 h", ("out_kernel",), ONE_HOP), Tensor(f"{out}.bias", "1")),
         (Tensor(f"{out}.weight", "K h", ("out_kernel",), TRANSPOSED), Tensor(f"{out}.bias", "K")),
     )
-    fixed = {"gated": gate is not None}
+    fixed = {"activation": "tanh", "gated": gate is not None}
     return tuple(Form(shared + tensors, fixed=fixed, bare=bare) for tensors in last)
 
 

@@ -151,16 +151,20 @@ CLIP = Format(
     num_heads=64,
 )
 
-_OF_COCA = (
-    Tensor("query", "n d", ("query",)),
-    Tensor("ln_q.weight", "d", ("query_norm_scale",)),
-    Tensor("ln_q.bias", "d", ("query_norm_bias",)),
-    Tensor("ln_k.weight", "e", ("norm_scale",)),
-    Tensor("ln_k.bias", "e", ("norm_bias",)),
-    Tensor("attn.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS, optional=True),
-    Tensor("attn.out_proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
-    Tensor("attn.out_proj.bias", "d", ("out_bias",), optional=True),
-)
+
+def _of_coca(width):
+    """What both forms have; ``width`` is the letter of the tokens' width."""
+    return (
+        Tensor("query", "n d", ("query",)),
+        Tensor("ln_q.weight", "d", ("query_norm_scale",)),
+        Tensor("ln_q.bias", "d", ("query_norm_bias",)),
+        Tensor("ln_k.weight", width, ("norm_scale",)),
+        Tensor("ln_k.bias", width, ("norm_bias",)),
+        Tensor("attn.in_proj_bias", "3d", BIASES, BIAS_OF_HEADS, optional=True),
+        Tensor("attn.out_proj.weight", "d d", ("out_kernel",), TORCH_OUT_OF_HEADS),
+        Tensor("attn.out_proj.bias", "d", ("out_bias",), optional=True),
+    )
+
 
 COCA = Format(
     "coca",
@@ -171,10 +175,12 @@ COCA = Format(
     usual="visual.attn_pool.",
     notes="What CoCa does next is the caller's: `layer_norm(pooled, scale, bias)[..., 0, :] @ proj`, with `ln_post.*` and `proj` (in, out) of the file. Its default has 8 heads.",
     forms=(
-        Form((*_OF_COCA, Tensor("attn.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS))),
+        Form(
+            (*_of_coca("d"), Tensor("attn.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS)), sizes={"in_features": "d"}
+        ),
         Form(
             (
-                *_OF_COCA,
+                *_of_coca("e"),
                 Tensor("attn.q_proj_weight", "d d", KERNELS[:1], TORCH_IN_HEADS),
                 Tensor("attn.k_proj_weight", "d e", KERNELS[1:2], TORCH_IN_HEADS),
                 Tensor("attn.v_proj_weight", "d e", KERNELS[2:], TORCH_IN_HEADS),

@@ -12,12 +12,13 @@ _SIZES = {"in_features": "d", "hidden_features": "h"}
 _NORM = tuple(f"tdnn.norm.norm.{part}" for part in ("weight", "bias", "running_mean", "running_var"))
 
 
-def _forms(tensors, hidden, derived=frozenset(), with_context=None):
+def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
     """With the statistics of the whole beside each frame, and without."""
     return tuple(
         Form(
             (*tensors, Tensor(hidden, f"h {width} 1", ("kernel",), CONVOLUTION)),
-            fixed={"global_context": width == "3d"} | (with_context or {} if width == "3d" else {}),
+            fixed={"activation": "tanh", "global_context": width == "3d"}
+            | ({"context_ddof": context_ddof} if width == "3d" else {}),
             derived=derived,
         )
         for width in ("d", "3d")
@@ -38,6 +39,8 @@ def _derive(parameters, extras):
 
 def _restore(parameters, extras):
     """The tensors of the batch normalisation: those that were read, unless the parameters have changed since."""
+    if any(parameters.get(name) is None for name in ("norm_scale", "norm_bias")):
+        return {}
     if all(key in extras for key in _NORM):
         old = _derive(parameters, extras)
         if all(np.array_equal(old[name].astype(parameters[name].dtype), parameters[name]) for name in old):
@@ -88,7 +91,7 @@ WESPEAKER_ASTP = Format(
             Tensor("linear1.bias", "h", ("bias",)),
         ),
         "linear1.weight",
-        with_context={"context_ddof": 1},
+        context_ddof=1,
     ),
     sizes=_SIZES,
     epsilon=1e-7,
