@@ -101,10 +101,11 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 * **From where.** A `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`, a mapping from
   names to arrays of NumPy, JAX or PyTorch, or a module's tree. Of a file only the head's own tensors are read. Nothing is
   downloaded or unpickled: of a `.pt` give what `torch.load(file, weights_only=True)` returns.
-* **Where in it.** `prefix=None` finds the head among other keys; where there are several it lists them. `attnpool inspect FILE`
-  says which formats fit a file, and under which prefix.
+* **Where in it.** `prefix=None` finds the head among other keys; where there are several it lists them. Given, it ends with its
+  separator, `"head."`. `attnpool inspect FILE` says which formats fit a file, and under which prefix.
 * **What no file says**: the number of heads, the epsilon and the gelu. They are the argument, else the configuration, else
-  what the source has. Where that does not settle it, `load` asks.
+  what the source has. Where that does not settle it, `load` asks. Nor does `save` write them: where they are not what the other
+  library takes by default, say them there too.
 * **What it becomes.** The module of the row, each parameter in the dtype of the file (`param_dtype=` converts). What no module
   owns, such as the counter of a batch normalisation, is kept aside and written again.
 * **Empty rows** attend to 0; the maps after it see that as any other vector, so that all empty rows have one result, without a

@@ -60,7 +60,7 @@ SIGLIP_BV = Format(
     verified="5.2e-16, with and without its own mask",
     usual="params/img/MAPHead_0/",
     separator="/",
-    notes="The same parameters as `siglip` holds, bit for bit. A text tower may have one too, under `params/txt/`.",
+    notes="The same parameters as `siglip` holds, bit for bit. Compare `[..., 0, :]` of the result. A text tower may have one too, under `params/txt/`.",
     forms=(
         Form(
             (
@@ -94,7 +94,7 @@ TIMM_LATENT = Format(
     module="MAPHead",
     verified="5.6e-16, with and without its own mask",
     usual="attn_pool.",
-    notes="Neither the gelu nor the epsilon is in the file: timm's default is the exact gelu, its SigLIP models have `gelu_tanh` and 1e-6.",
+    notes="Neither the gelu nor the epsilon is in the file: timm's default is the exact gelu, its SigLIP models have `gelu_tanh` and 1e-6. Compare `[..., 0, :]` of the result.",
     forms=(
         Form(
             (
@@ -173,7 +173,7 @@ COCA = Format(
     module="AttentionalPooler",
     verified="6.7e-16, with and without CONCH's own mask",
     usual="visual.attn_pool.",
-    notes="What CoCa does next is the caller's: `layer_norm(pooled, scale, bias)[..., 0, :] @ proj`, with `ln_post.*` and `proj` (in, out) of the file. Its default has 8 heads.",
+    notes="What CoCa does next is the caller's: `layer_norm(pooled, scale, bias, epsilon=1e-5)[..., 0, :] @ proj`, with `ln_post.*` and `proj` (in, out) of the file. Its default has 8 heads.",
     forms=(
         Form(
             (*_of_coca("d"), Tensor("attn.in_proj_weight", "3d d", KERNELS, TORCH_IN_HEADS)), sizes={"in_features": "d"}
