@@ -8,6 +8,7 @@ Run it: ``python examples/siglip_head.py`` (about a minute on two cores), ``--sm
 
 import argparse
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import flax.linen as nn
@@ -71,7 +72,8 @@ def main(arguments=None):
     lengths = np.linspace(options.length // 4, options.length, options.batch).astype(np.int32)
     mask = attnpool_flax.lengths_to_mask(lengths, options.length)
     theirs = jax.jit(original.apply)
-    ours = nnx.jit(lambda x, mask: head(x, mask)[:, 0])
+    pooled = nnx.jit(lambda head, x, mask: head(x, mask)[:, 0])  # parameters are arguments here and there
+    ours = partial(pooled, head)
 
     print(f"{options.batch} images of {options.length} tokens of {width}, {heads} heads, a perceptron of {hidden}")
     offs = []
