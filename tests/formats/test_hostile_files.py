@@ -43,6 +43,7 @@ SAFETENSORS = {
     "shape of text": (safe({"a": ONE | {"shape": "22"}}), "shape"),
     "many axes": (safe({"a": ONE | {"shape": [1] * 100 + [2]}}), "shape"),
     "an absurd shape": (safe({"a": ONE | {"shape": [2**40, 2**40]}}), "4835703278458516698824704 bytes"),
+    "half a byte": (safe({"a": {"dtype": "F4", "shape": [3], "data_offsets": [0, 1]}}, b"\0"), "shape .3. of F4"),
     "backward offsets": (safe({"a": ONE | {"data_offsets": [8, 0]}}), "data_offsets"),
     "three offsets": (safe({"a": ONE | {"data_offsets": [0, 4, 8]}}), "data_offsets"),
     "shape and offsets disagree": (safe({"a": ONE | {"shape": [3]}}), "12 bytes"),
@@ -136,6 +137,20 @@ def refused_with_little_memory(source, message):
 def test_a_safetensors_file_that_lies_is_refused(case, tmp_path):
     raw, message = SAFETENSORS[case]
     refused_with_little_memory(written(tmp_path, "x.safetensors", raw), f"x.safetensors is no sound .*{message}")
+
+
+def test_a_head_is_read_beside_dtypes_that_numpy_does_not_have(tmp_path):
+    kinds = {"F4": 2, "F6_E2M3": 3, "F6_E3M2": 3, "F8_E4M3": 4, "F8_E5M2": 4, "F8_E8M0": 4, "C64": 32}
+    header, at = {}, 0
+    for kind, size in kinds.items():
+        header[kind] = {"dtype": kind, "shape": [4], "data_offsets": [at, at + size]}
+        at += size
+    header["a"] = ONE | {"data_offsets": [at, at + 8]}
+    tensors = opened(written(tmp_path, "x.safetensors", safe(header, b"\0" * (at + 8)))).tensors
+    assert tensors["a"].read().tolist() == [0, 0]
+    for kind in kinds:
+        with pytest.raises(ValueError, match=f"'{kind}' has dtype {kind}, which NumPy does not have"):
+            tensors[kind].read()
 
 
 def test_a_safetensors_file_cut_anywhere_is_refused(tmp_path):

@@ -35,8 +35,8 @@ DTYPES = {
 }
 """NumPy's names, by those of the format; bfloat16 is read as what its bits are as an integer."""
 
-OTHER_BYTES = {"F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "C64": 8}
-"""Bytes of an element of dtypes that no head has."""
+OTHER_BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "C64": 64}
+"""Bits of an element of dtypes that no head has; the encoder beside it may have them."""
 
 
 def tensors_of(path):
@@ -123,16 +123,16 @@ def _problem(entry):
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         return "other things than dtype, shape and data_offsets"
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(kind, str) or kind not in DTYPES | OTHER_BYTES:
+    if not isinstance(kind, str) or kind not in DTYPES | OTHER_BITS:
         return f"the dtype {kind!r}"
     for numbers in (shape, offsets):
         if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
             return f"shape {shape!r}, data_offsets {offsets!r}"
     if len(offsets) != 2 or len(shape) > 32:  # NumPy's own limit was 32 axes
         return f"shape {shape!r}, data_offsets {offsets!r}"
-    needed = math.prod(shape) * _bytes(kind)
-    if offsets[1] - offsets[0] != needed:
-        return f"shape {shape} of {kind}, {needed} bytes, and data_offsets {offsets}"
+    needed = math.prod(shape) * _bits(kind)
+    if (offsets[1] - offsets[0]) * 8 != needed:
+        return f"shape {shape} of {kind}, {needed // 8} bytes, and data_offsets {offsets}"
     return None
 
 
@@ -176,8 +176,8 @@ def _as_stored(name, array):
     raise ValueError(f"{name!r} has dtype {array.dtype}, which safetensors files do not have")
 
 
-def _bytes(kind):
-    return OTHER_BYTES[kind] if kind in OTHER_BYTES else np.dtype(DTYPES[kind]).itemsize
+def _bits(kind):
+    return OTHER_BITS[kind] if kind in OTHER_BITS else np.dtype(DTYPES[kind]).itemsize * 8
 
 
 def _refused(path, reason):
