@@ -72,14 +72,15 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
 
 def _checked(x, mask, lengths, layered):
     """The arrays as JAX has them, the tokens in the dtype of the result; refused as a mean refuses them."""
-    given = {"x": x, "mask": mask, "lengths": lengths}
-    given = {key: as_array(_ROW.name, key, value) for key, value in given.items()}
-    x, mask, lengths = given.values()
+    x, mask, lengths = (
+        as_array(_ROW.name, key, value) for key, value in (("x", x), ("mask", mask), ("lengths", lengths))
+    )
+    tokens: Any = x
     if layered and x is not None:
         if x.ndim < 3:
             raise ValueError(f"SentencePool: `x` has shape {x.shape}, needs [layers, ..., L, d]")
-        given["x"] = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
-    values = contract.bind(_ROW, _OF_TOKENS.signature, (), given)
+        tokens = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
+    values = contract.bind(_ROW, _OF_TOKENS.signature, (tokens, mask), {"lengths": lengths})
     call = contract.resolve(_ROW, values)
     contract.check_values(_ROW, values, call)
     return jnp.asarray(x, result_dtype(call.dtype)), mask, lengths
@@ -97,10 +98,10 @@ def _check_width(x, stage, number):
 def _checked_prompt(prompt_length):
     """An int32 of at least 0; a negative one on a device is taken for 0."""
     value = as_array(_ROW.name, "prompt_length", prompt_length)
-    sound = value is not None and value.shape == () and contract.kind_of(value.dtype) in ("i", "u")
-    if not sound or (isinstance(value, np.ndarray) and value < 0):
+    on_host = isinstance(value, np.ndarray)
+    if value is None or value.shape or contract.kind_of(value.dtype) not in ("i", "u") or (on_host and value < 0):
         raise ValueError(f"SentencePool: `prompt_length` is {prompt_length!r}, needs an integer of at least 0")
-    if isinstance(value, np.ndarray):
+    if on_host:
         return np.int32(min(int(value), np.iinfo(np.int32).max))
     return jnp.maximum(value.astype(jnp.int32), 0)
 
