@@ -49,6 +49,9 @@ class Extras(Mapping):
     def __eq__(self, other):
         return isinstance(other, Extras) and self._digest == other._digest
 
+    def __reduce__(self):  # a copy is read-only too
+        return Extras, (self._arrays,)
+
     def __repr__(self):
         return f"Extras({', '.join(self)})"
 

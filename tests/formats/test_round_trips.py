@@ -1,5 +1,8 @@
 """What is read comes back, for every form of every format: names, dtypes, bits."""
 
+import copy
+import pickle
+
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -94,6 +97,13 @@ def test_parameters_in_boxes_are_read():
     module, variables = linen.load({"params": boxed, 0: {"step": 3}}, "flax_mha")
     linen.save(module, variables, written, "flax_mha")
     assert_same(written, tensors)
+
+
+def test_copies_of_extras_are_equal_and_read_only():
+    extras = attnpool_flax.load(heads.tensors_of("clam"), "clam").extras
+    for copied in (copy.copy(extras), copy.deepcopy(extras), pickle.loads(pickle.dumps(extras))):
+        assert copied == extras and hash(copied) == hash(extras)
+        assert not any(array.flags.writeable for array in copied.values())
 
 
 def test_optional_biases_come_and_go():
