@@ -89,6 +89,8 @@ def save(
     name = next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
     options = {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}
     plain_variables = nn.meta.unbox(variables)
+    if "params" not in plain_variables:
+        raise ValueError(f'{format}: `variables` has no collection "params"; give what `module.init` or `load` returns')
     owned = {**plain_variables.get("params", {}), **plain_variables.get("batch_stats", {})}
     parameters = {name: np.asarray(value) for name, value in owned.items()}
     head = formats.Head(name, options, parameters, dict(plain_variables.get("extras", {})))

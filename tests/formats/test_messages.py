@@ -279,6 +279,9 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
         attnpool_flax.save(head, tmp_path / "absent" / "x.npz", "siglip")
     wide = attnpool_flax.MultiHeadAttention(2, 4, out_features=6, rngs=rngs)
     cannot(r"`out_proj.weight` would be \[6, 4\], needs \[4, 4\]", wide, "torch_mha")
+    module, variables = linen.load(heads.tensors_of("clam"), "clam")
+    with pytest.raises(ValueError, match='`variables` has no collection "params"'):
+        linen.save(module, variables["params"], {}, "clam")
     with pytest.raises(TypeError, match="a head is written to a path or into a dict, not into a int"):
         attnpool_flax.save(head, 3, "siglip")
 
