@@ -399,6 +399,11 @@ def option(state, key):
     return dict(state.known).get(key) if _is_array(state, key) else getattr(state, key)
 
 
+def anonymous(state):
+    """The state without what is known of its options: they are static, and programs do not depend on them."""
+    return replace(state, known=()) if hasattr(state, "known") else state
+
+
 def agreed(a, b):
     """What is known of the options of two states of one kind that merge."""
     both = zip(a.known, b.known, strict=False)

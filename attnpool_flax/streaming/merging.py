@@ -10,7 +10,7 @@ from attnpool_flax import states
 from attnpool_flax.attention import from_heads
 from attnpool_flax.documentation import composed
 from attnpool_flax.implementation import as_array, result_dtype, settled_precision
-from attnpool_flax.states import MultiHeadAttentionState, agreed, alike
+from attnpool_flax.states import MultiHeadAttentionState, agreed, alike, anonymous
 from attnpool_ref import contract
 from attnpool_ref.streaming import checks
 
@@ -23,15 +23,15 @@ def merge_states(a, b):
     Array([2.], dtype=float32)
     """
     checks.check_alike(a, b, states.kinds(), states.option)
-    return _merged(a, b)
+    merged = _merged(anonymous(a), anonymous(b))  # one program, whatever the options are
+    return replace(merged, known=agreed(a, b)) if hasattr(merged, "known") else merged
 
 
 @jax.jit
 def _merged(a, b):
     dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
     a, b = alike(a, b)
-    merged = replace(a.merged(b), decided="" if dtype is None else dtype.name)
-    return replace(merged, known=agreed(a, b)) if hasattr(merged, "known") else merged
+    return replace(a.merged(b), decided="" if dtype is None else dtype.name)
 
 
 def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None, precision=None):
@@ -44,7 +44,7 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     parameters = {key: as_array("finalize_state", key, value) for key, value in given.items()}
     call = checks.resolve_finalize(state, states.kinds(), MultiHeadAttentionState, **parameters)
     dtype = result_dtype(call.dtype)
-    return _finalized(state, parameters, dtype, settled_precision("finalize_state", precision, dtype))
+    return _finalized(anonymous(state), parameters, dtype, settled_precision("finalize_state", precision, dtype))
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))

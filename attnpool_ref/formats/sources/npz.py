@@ -54,9 +54,7 @@ def tensors_of(path):
 
 def save(tensors, target):
     """Writes arrays into an archive that is not compressed; a file that is there is replaced once all is written."""
-    odd = [
-        name for name, array in tensors.items() if array.dtype.newbyteorder("=").isbuiltin != 1 or array.dtype.hasobject
-    ]
+    odd = [name for name, array in tensors.items() if array.dtype.type.__module__ != "numpy" or array.dtype.hasobject]
     if odd:
         raise ValueError(
             f"{odd[0]!r} has dtype {tensors[odd[0]].dtype}, which .npz files do not have; take .safetensors"
