@@ -5,8 +5,6 @@ is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load
 of it.
 """
 
-import difflib
-
 from attnpool_ref.formats import options, sentences, sources
 from attnpool_ref.formats.matching import check_prefix, find, prefixes
 from attnpool_ref.formats.row import Format, Head
@@ -23,6 +21,8 @@ def get(name):
     """Returns the format called ``name``; a ValueError lists the nearest names."""
     if name in FORMATS:
         return FORMATS[name]
+    import difflib
+
     near = difflib.get_close_matches(str(name), FORMATS, n=3, cutoff=0.4)
     hint = f"; did you mean {', '.join(near)}?" if near else f"; there are {', '.join(FORMATS)}"
     raise ValueError(f"no format is called {name!r}{hint}")
