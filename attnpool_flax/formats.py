@@ -14,7 +14,7 @@ from flax.typing import Dtype
 
 from attnpool_flax import modules
 from attnpool_flax.modules.sentences import SentencePool
-from attnpool_flax.parameters import OWNERS
+from attnpool_flax.parameters import name_of
 from attnpool_ref import formats
 from attnpool_ref.formats.options import FLOATING
 
@@ -127,12 +127,11 @@ def save(
     >>> tensors["head.attention.in_proj_weight"].shape
     (12, 4)
     """
-    name = next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
     attributes = vars(module)
     variables = {key: value for key, value in attributes.items() if isinstance(value, nnx.Variable)}
     parameters = {key: np.asarray(value[...]) for key, value in variables.items()}
     options = {key: value for key, value in attributes.items() if key not in variables}
-    head = formats.Head(name, options, parameters, dict(attributes.get("extras", {})))
+    head = formats.Head(name_of(module), options, parameters, dict(attributes.get("extras", {})))
     formats.save(head, target, format, prefix=prefix)
 
 

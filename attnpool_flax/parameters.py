@@ -458,6 +458,11 @@ def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
     return size
 
 
+def name_of(module: Any) -> str:
+    """The module's name in the table, a subclass has its parent's; its own where the table does not have it."""
+    return next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
+
+
 def head_features(module: str, num_heads: int, qkv_features: int) -> int:
     """The width of one head."""
     heads = checked_size(module, "num_heads", num_heads)

@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from attnpool_flax.activations import gelu, relu
-from attnpool_flax.implementation import FRAMES, NARROW, as_array, result_dtype
+from attnpool_flax.activations import OF_SCORES
+from attnpool_flax.implementation import FRAMES, as_array, result_dtype
 from attnpool_flax.layers import layer_norm, mapped
 from attnpool_flax.masks import lengths_to_mask, token_positions
 from attnpool_flax.normalizers import l2_normalize
 from attnpool_flax.pooling import first_pooling, last_pooling, max_pooling, mean_pooling, weighted_pooling
+from attnpool_flax.reductions.sums import computing
 from attnpool_ref import contract
 from attnpool_ref.formats import sentences
 
@@ -21,14 +22,7 @@ _OF_TOKENS = FRAMES["mean_pooling"]
 _ROW = replace(_OF_TOKENS.row, name="SentencePool")
 """Its tokens, mask and lengths are checked as those of a mean are."""
 
-ACTIVATIONS = {
-    "identity": lambda x: x,
-    "tanh": jnp.tanh,
-    "relu": relu,
-    "gelu": gelu,
-    "silu": jax.nn.silu,
-    "sigmoid": jax.nn.sigmoid,
-}
+ACTIVATIONS = OF_SCORES | {"silu": jax.nn.silu, "sigmoid": jax.nn.sigmoid}
 
 
 def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision):
@@ -120,12 +114,12 @@ def _mean_of_layers(x, ranks, stage, layer_weights, precision):
 
 def _mean_by_root(x, kept, ranks):
     """The sum over the root of the count; the mean first, so that a narrow dtype does not overflow on the way."""
-    count = jnp.sum(kept, -1, keepdims=True, dtype=_wide(x.dtype))
+    count = jnp.sum(kept, -1, keepdims=True, dtype=computing(x.dtype))
     return (mean_pooling(x, kept).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
 
 
 def _mean_by_rank(x, kept, ranks):
-    wide = _wide(x.dtype)  # bfloat16 cannot count beyond 256
+    wide = computing(x.dtype)  # bfloat16 cannot count beyond 256
     return weighted_pooling(x.astype(wide), (ranks + 1).astype(wide), kept).astype(x.dtype)
 
 
@@ -147,13 +141,8 @@ def _dense(x, stage, precision, kernel, bias=None, residual_kernel=None):
     return result.astype(dtype)
 
 
-def _wide(dtype):
-    """float32 for a narrower one; without a promotion, which JAX can be told to refuse."""
-    return np.dtype(np.float32) if dtype.name in NARROW else dtype
-
-
 def _widened(*arrays) -> Any:
     """The arrays in one dtype, float32 or wider, and the dtype of the result."""
     dtype = jnp.result_type(*(array for array in arrays if array is not None))
-    wide = _wide(dtype)
+    wide = computing(dtype)
     return *(None if array is None else array.astype(wide) for array in arrays), dtype

@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import PartitionSpec
 from walks import Call
 
 from attnpool_ref import variants
+from attnpool_ref.conformance.meshes import place_of
 from attnpool_ref.language import present
 
 NAMES = "slow", "fast"
@@ -29,14 +29,14 @@ class Split(Call):
             mask[0, part : 2 * part + 1] = mask[0, -1] = mask[2, : part + 1] = mask[1] = False
             self.values[key] = mask
         self.values["x"][2] = np.round(self.values["x"][2])
-        self.specs = {key: place_of(self.case.axes[key], value.ndim) for key, value in self.values.items()}
+        self.specs = {key: place_of(self.case.axes[key], value.ndim, NAMES) for key, value in self.values.items()}
 
     @property
     def result_specs(self):
         """Where the results lie, and the weights if they are asked for."""
         weights = self.case.row.weight_results if self.options.get("return_weights") else ()
         both = present((*self.case.row.results, *weights), self.case.sizes)
-        return [place_of(own, len(own)) for own in both]
+        return [place_of(own, len(own), NAMES) for own in both]
 
     def without_weights(self):
         """The same call for its results alone."""
@@ -46,12 +46,6 @@ class Split(Call):
         """The same call, of which each device of the mesh computes its part."""
         split = self.changed(axis_name=NAMES)
         return jax.shard_map(split.forward, mesh=mesh, in_specs=(self.specs,), out_specs=self.result_specs)
-
-
-def place_of(axes, rank):
-    """[..., L, d] as a place for each of so many axes."""
-    places = [NAMES if axis in ("L", "T") else None for axis in axes if axis != "..."]
-    return PartitionSpec(*(None,) * (rank - len(places)), *places)
 
 
 def objective(results):

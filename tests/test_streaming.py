@@ -12,6 +12,7 @@ import pytest
 
 import attnpool_flax
 import attnpool_ref
+from attnpool_flax.streaming import merging
 from attnpool_ref import variants
 from attnpool_ref.conformance import tolerances
 
@@ -403,3 +404,12 @@ def test_the_gradient_of_a_loop_over_chunks_keeps_no_copy_of_the_tokens(name, im
     x = jax.ShapeDtypeStruct((8, 4, 2048, 64), np.float32)
     used = programs.temporaries(jax.grad(loss), learned, x, jax.ShapeDtypeStruct(x.shape[:-1], bool))
     assert used < x.size * x.dtype.itemsize / 2
+
+
+def test_states_of_other_options_merge_and_finalize_by_the_same_programs():
+    def sizes_after(ddof):
+        state = attnpool_flax.std_state(X, MASK, ddof=ddof)
+        attnpool_flax.finalize_state(attnpool_flax.merge_states(state, state))
+        return merging._merged._cache_size(), merging._finalized._cache_size()
+
+    assert sizes_after(0) == sizes_after(1) == sizes_after(0.5)

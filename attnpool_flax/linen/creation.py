@@ -10,12 +10,12 @@ from attnpool_flax.implementation import check_implementation
 from attnpool_flax.meshes import check_axis_name
 from attnpool_flax.parameters import (
     FIXED,
-    OWNERS,
     cast,
     check_options,
     check_rate,
     initialize,
     multiplier_shape,
+    name_of,
     shaped_parameters,
 )
 
@@ -25,7 +25,7 @@ class TokenWalker(nn.Module):
 
     def __post_init__(self):
         super().__post_init__()
-        name = next(kind.__name__ for kind in type(self).__mro__ if kind.__name__ in OWNERS)  # a subclass: its parent's
+        name = name_of(self)
         check_implementation(name, _fields(self).get("implementation"))
         check_axis_name(name, _fields(self).get("axis_name"))
         check_options(name, _fields(self))

@@ -11,7 +11,7 @@ from flax.typing import Dtype
 
 from attnpool_flax.formats import dtype_of, on_device, plain
 from attnpool_flax.linen.sentences import SentencePool
-from attnpool_flax.parameters import OWNERS
+from attnpool_flax.parameters import OWNERS, name_of
 from attnpool_ref import formats
 
 
@@ -86,12 +86,11 @@ def save(
     Raises:
       ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
     """
-    name = next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
     options = {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}
     plain_variables = nn.meta.unbox(variables)
     if "params" not in plain_variables:
         raise ValueError(f'{format}: `variables` has no collection "params"; give what `module.init` or `load` returns')
     owned = {**plain_variables.get("params", {}), **plain_variables.get("batch_stats", {})}
     parameters = {name: np.asarray(value) for name, value in owned.items()}
-    head = formats.Head(name, options, parameters, dict(plain_variables.get("extras", {})))
+    head = formats.Head(name_of(module), options, parameters, dict(plain_variables.get("extras", {})))
     formats.save(head, target, format, prefix=prefix)

@@ -5,8 +5,9 @@ import inspect
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.conformance.candidates import nearest, signature_of
+from attnpool_ref.conformance.candidates import signature_of
 from attnpool_ref.conformance.chunks import oracle_of
+from attnpool_ref.nearest import did_you_mean
 
 NEUTRAL = frozenset(
     {"name", "implementation", "precision", "axis_name", "dtype", "param_dtype", "rngs", "rng", "key", "out", "train"}
@@ -72,9 +73,9 @@ class Calling:
         known = {*self._spoken, "num_segments"}
         for ours, own in said.items():
             if ours not in known:
-                raise ValueError(f"{self.row.name} has no argument {ours!r}{nearest(ours, known)}")
+                raise ValueError(f"{self.row.name} has no argument {ours!r}{did_you_mean(ours, known)}")
             if own not in theirs and not self._any_name:
-                raise ValueError(f"the candidate has no argument {own!r}{nearest(own, theirs)}")
+                raise ValueError(f"the candidate has no argument {own!r}{did_you_mean(own, theirs)}")
         if self.candidate.mask_form == "segments":
             self.names["num_segments"] = said.get("num_segments", "num_segments")
         keys = [k for k in self._parameters if k not in self.own]

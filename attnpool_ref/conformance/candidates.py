@@ -1,6 +1,5 @@
 """What is judged, and how it wants to be called: the same words in Python and on the command line."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -145,9 +144,3 @@ def signature_of(function):
     anything = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values())
     inner = getattr(function, "call", None) or getattr(function, "forward", None)
     return signature_of(inner) if anything and callable(inner) else found
-
-
-def nearest(word, known):
-    """`` (did you mean ...?)``, or nothing."""
-    near = difflib.get_close_matches(word, known, n=3, cutoff=0.4)
-    return f"; did you mean {', '.join(near)}?" if near else ""

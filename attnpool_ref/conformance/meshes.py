@@ -30,6 +30,14 @@ def divisible(case):
     return case
 
 
+def place_of(axes, rank, names=AXIS):
+    """Which axes of an array lie on the mesh axes of these names; "..." stands for as many as the others leave."""
+    from jax.sharding import PartitionSpec
+
+    own = [names if axis in TOKENS else None for axis in axes if axis != "..."]
+    return PartitionSpec(*[None] * (rank - len(own)), *own)
+
+
 class OverMesh:
     """The pooling function of one case whose tokens lie on all devices: a callable with the signature of the function."""
 
@@ -53,7 +61,7 @@ class OverMesh:
         def part(arrays):
             return self.function(**arrays, **plain, axis_name=AXIS)
 
-        places = {key: self._place(self.case.axes[key], value.ndim) for key, value in arrays.items()}
+        places = {key: place_of(self.case.axes[key], value.ndim) for key, value in arrays.items()}
         results = self._results(given.get("return_weights", False))
         return jax.jit(jax.shard_map(part, mesh=mesh, in_specs=(places,), out_specs=results))(arrays)
 
@@ -63,12 +71,5 @@ class OverMesh:
         return tuple(found) if return_weights else found[0]
 
     def _group(self, results):
-        places = [self._place(own, len(own) - 1 + len(self.case.batch)) for own in present(results, self.case.sizes)]
+        places = [place_of(own, len(own) - 1 + len(self.case.batch)) for own in present(results, self.case.sizes)]
         return places[0] if len(places) == 1 else tuple(places)
-
-    def _place(self, axes, rank):
-        """Which axes of an array lie on the devices; "..." stands for as many as the others leave."""
-        from jax.sharding import PartitionSpec
-
-        own = [AXIS if axis in TOKENS else None for axis in axes if axis != "..."]
-        return PartitionSpec(*[None] * (rank - len(own)), *own)

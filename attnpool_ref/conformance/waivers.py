@@ -6,8 +6,8 @@ other: what followed from a waived promise stands for itself. That no row is emp
 
 from attnpool_ref import variants
 from attnpool_ref.conformance import promises
-from attnpool_ref.conformance.candidates import nearest
 from attnpool_ref.conformance.report import BROKEN, FAIL
+from attnpool_ref.nearest import did_you_mean
 
 
 def check_names(waive):
@@ -17,7 +17,7 @@ def check_names(waive):
         if row:
             variants.get(row)
         if promise not in promises.BY_NAME:
-            raise ValueError(f"no promise is called {promise!r}{nearest(promise, promises.BY_NAME)}")
+            raise ValueError(f"no promise is called {promise!r}{did_you_mean(promise, promises.BY_NAME)}")
         if not str(reason).strip():
             raise ValueError(f"the waiver of {name!r} needs a reason")
 

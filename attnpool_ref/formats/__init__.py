@@ -10,6 +10,7 @@ from attnpool_ref.formats.matching import check_prefix, find, prefixes
 from attnpool_ref.formats.row import Format, Head
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
+from attnpool_ref.nearest import did_you_mean
 
 __all__ = ["FORMATS", "Format", "Head", "fitting", "get", "read", "save", "write"]
 
@@ -21,10 +22,7 @@ def get(name):
     """Returns the format called ``name``; a ValueError lists the nearest names."""
     if name in FORMATS:
         return FORMATS[name]
-    import difflib
-
-    near = difflib.get_close_matches(str(name), FORMATS, n=3, cutoff=0.4)
-    hint = f"; did you mean {', '.join(near)}?" if near else f"; there are {', '.join(FORMATS)}"
+    hint = did_you_mean(str(name), FORMATS) or f"; there are {', '.join(FORMATS)}"
     raise ValueError(f"no format is called {name!r}{hint}")
 
 

@@ -6,6 +6,7 @@ conformance kit all read it, and find the function itself by its name in any nam
 :mod:`attnpool_ref.language` says how ``shapes`` and ``rules`` are written.
 """
 
+from attnpool_ref.nearest import did_you_mean
 from attnpool_ref.variants import (
     additive,
     attention,
@@ -67,11 +68,7 @@ def get(name):
     """Returns the row called ``name``; a ValueError lists the nearest names."""
     if name in BY_NAME or name in _OF_HEADS:
         return BY_NAME.get(name) or _OF_HEADS[name]
-    import difflib
-
-    near = difflib.get_close_matches(name, BY_NAME, n=3, cutoff=0.4)
-    hint = f"; did you mean {', '.join(near)}?" if near else ""
-    raise ValueError(f"no variant is called {name!r}{hint}")
+    raise ValueError(f"no variant is called {name!r}{did_you_mean(name, BY_NAME)}")
 
 
 def in_all_layouts(name):

@@ -12,10 +12,10 @@ import tokenize
 import zipfile
 import zlib
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
+from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
 
 LONGEST_HEADER = 10_000
@@ -59,16 +59,10 @@ def save(tensors, target):
         raise ValueError(
             f"{odd[0]!r} has dtype {tensors[odd[0]].dtype}, which .npz files do not have; take .safetensors"
         )
-    target = Path(target)
-    partial_file = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with zipfile.ZipFile(partial_file, "w", zipfile.ZIP_STORED) as archive:
-            for name, array in tensors.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-        partial_file.replace(target)
-    finally:
-        partial_file.unlink(missing_ok=True)
+    with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in tensors.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def _header(path, archive, member):

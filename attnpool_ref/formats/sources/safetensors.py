@@ -9,10 +9,10 @@ import json
 import math
 import os
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
+from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
 
 LONGEST_HEADER = 100_000_000
@@ -75,17 +75,11 @@ def save(tensors, target):
         offset += stored.nbytes
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
-    target = Path(target)
-    partial_file = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        with open(partial_file, "wb") as file:
-            file.write(len(header).to_bytes(8, "little"))
-            file.write(header)
-            for part in parts:
-                file.write(part.tobytes())
-        partial_file.replace(target)
-    finally:
-        partial_file.unlink(missing_ok=True)
+    with replacing(target) as successor, open(successor, "wb") as file:
+        file.write(len(header).to_bytes(8, "little"))
+        file.write(header)
+        for part in parts:
+            file.write(part.tobytes())
 
 
 def bfloat16(bits):

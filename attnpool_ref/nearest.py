@@ -1,0 +1,13 @@
+"""What somebody may have meant who wrote a name that there is not."""
+
+
+def did_you_mean(word, known):
+    """``; did you mean ...?``, or nothing.
+
+    >>> did_you_mean("mean_poling", ["mean_pooling", "dot_score"])
+    '; did you mean mean_pooling?'
+    """
+    import difflib  # 10 ms, which no right name needs
+
+    near = difflib.get_close_matches(word, known, n=3, cutoff=0.4)
+    return f"; did you mean {', '.join(near)}?" if near else ""
