@@ -9,6 +9,8 @@ from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
+from attnpool_flax.activations import OF_SCORES
+from attnpool_ref.conformance.tolerances import allowed_error
 
 PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
@@ -30,6 +32,18 @@ def assert_near(actual, expected, terms=16, size=0):
     expected = np.asarray(expected, np.float64)
     chex.assert_shape(actual, expected.shape)
     chex.assert_trees_all_close(np.asarray(actual), expected, atol=rounded([expected, size], terms), rtol=0)
+
+
+# Activations
+
+
+def test_the_slope_of_tanh_keeps_its_digits_where_tanh_is_near_1():
+    x = np.linspace(-40, 40, 801)
+    slope = jax.vmap(jax.grad(OF_SCORES["tanh"]))(jnp.asarray(x, jnp.float32))
+    expected = np.cosh(x) ** -2
+    moves = np.abs(2 * x * np.tanh(x) * expected)  # when x moves relatively
+    assert (np.abs(slope - expected) <= allowed_error(expected, moves, 2, "float32")).all()
+    chex.assert_trees_all_equal(jax.grad(OF_SCORES["tanh"])(jnp.inf), 0.0)
 
 
 # Sparse normalisers
