@@ -14,7 +14,16 @@ from attnpool_ref.conformance import shrinking
 FEW = 1
 """Rows on which each kind is judged here; all of them by ``python -m tests.conformance.foreign``."""
 
-SOME = [(kind, row) for kind in KINDS for row in KINDS[kind].rows()[:FEW]]
+ONCE_MISSED = [
+    ("masks of lower rank are ignored", "last_pooling"),  # which reads the last token alone
+    ("a wrong default", "attention_pooling"),  # of a number that a flag asks for
+    ("a wrong default", "kernel_regression"),  # whose cause could not be asked for
+    ("NaN at length 0 where the weights are not asked for", "bidaf_attention"),  # of two sequences one
+    ("a single NaN is patched", "first_pooling"),
+    ("a single NaN is patched", "attention_triplet_loss"),  # beyond its hinge
+    ("one unit off in bfloat16", "maxsim_score_all_pairs"),  # no axis of which is "..."
+]
+SOME = [(kind, row) for kind in KINDS for row in KINDS[kind].rows()[:FEW]] + ONCE_MISSED
 
 
 def failures_of(kind, row):

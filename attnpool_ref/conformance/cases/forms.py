@@ -47,7 +47,7 @@ def _form(main, key, form):
         return None
     last, lead = value.ndim - 1, value.ndim - len(own)
     if form == 0:  # [n, m] or [L]
-        return value[_telling(value, lead, 0)], own
+        return _without_ends(value[_telling(value, lead, 0)]), own
     if form == 1 and own:  # [B, 1, m] or [B, 1]; of packed tokens [N] there is no such form
         place = last if len(own) == 1 else last - 1
         small = np.any(value, place, keepdims=True) if value.dtype == bool else np.take(value, [0], place)
@@ -71,6 +71,14 @@ def _telling(value, lead, end):
                 if not np.any(value[index][..., end]):
                     break
     return found
+
+
+def _without_ends(value):
+    """A mask that hides the first and the last position too, where something stays: some read one of them alone."""
+    if value.dtype != bool or not value.ndim:
+        return value
+    inner = value & ~np.isin(np.arange(value.shape[-1]), (0, value.shape[-1] - 1))
+    return inner if np.any(inner) else value
 
 
 def mixed(main):
