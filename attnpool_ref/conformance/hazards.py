@@ -102,6 +102,8 @@ def weights_change_nothing(subject, case):
 def not_finite_stays_in_its_example(subject, case):
     """NaN at real tokens, or NaN or inf in a single element, reaches what reads it, and no other example."""
     check = "NaN at a real token"
+    if case.given("segments"):
+        return _nan_stays_in_its_segment(subject, case, check)
     if not case.batch or len(case.batch) != 1 or case.batch[0] < 2:
         return None
     clean = subject.outputs(case)
@@ -127,6 +129,32 @@ def not_finite_stays_in_its_example(subject, case):
             if found.message:
                 message = f"what is not finite in example {example} reaches others: {found.message}"
                 return Finding(check, bad, np.inf, 0, message)
+    return Finding(check, case)
+
+
+def _nan_stays_in_its_segment(subject, case, check):
+    """NaN in one element of packed tokens reaches the results that the oracle's reaches, and no other."""
+    clean, right = subject.outputs(case), subject.exact(case)
+    for key in case.given("data"):
+        value, pad = case.values[key], drawing.padding(case, key)
+        if pad is None or value.dtype.kind != "f":
+            continue
+        for place in np.argwhere(~pad)[[0, -1]]:
+            single = value.copy()
+            single[tuple(place)] = np.nan
+            bad = case.with_values(f"NaN in element {place.tolist()} of `{key}`", **{key: single})
+            got, exact = subject.outputs(bad), subject.exact(bad)
+            for b, w in zip(got, exact, strict=True):
+                if b.shape == w.shape and np.any(np.isnan(w) & np.isfinite(b)):
+                    message = f"{bad.title.split(', ')[-1]} was patched away: {brief(b)}, needs {brief(w)}"
+                    return Finding(check, bad, np.inf, 0, message)
+            others = [
+                np.where(w == r, b, a) if a.shape == b.shape == w.shape else b
+                for a, b, w, r in zip(clean, got, exact, right, strict=True)
+            ]
+            found = compare_with_itself(subject, case, check, others, clean, False)
+            if found.message:
+                return replace(found, case=bad, message=f"NaN in one segment reaches others: {found.message}")
     return Finding(check, case)
 
 
