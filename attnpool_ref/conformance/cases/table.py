@@ -45,8 +45,10 @@ ODD = {
     "q": 65,
     "f": 65,
     "H": 3,
+    "B": 2,
+    "C": 3,
 }
-"""Sizes beyond a block of 64, and odd: what is padded to a multiple, or cut at one, shows."""
+"""Sizes beyond a block of 64, and odd: what is padded to a multiple, or cut at one, shows; of few pairs."""
 
 KINDS = {
     "main": "the mixed batch",
