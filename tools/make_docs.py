@@ -104,8 +104,11 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 * **Where in it.** `prefix=None` finds the head among other keys; where there are several it lists them. Given, it ends with its
   separator, `"head."`. `attnpool inspect FILE` says which formats fit a file, and under which prefix.
 * **What no file says**: the number of heads, the epsilon and the gelu. They are the argument, else the configuration, else
-  what the source has. Where that does not settle it, `load` asks. Nor does `save` write them: where they are not what the other
-  library takes by default, say them there too.
+  what the source has: heads that a `config.json` leaves away are those of its `model_type`, if that has a number of its own.
+  Where that does not settle it, `load` asks. Nor does `save` write them: where they are not what the other library takes by
+  default, say them there too.
+* **What `save` says of a file**: a `.safetensors` file of PyTorch's tensors has `{"format": "pt"}` in its metadata, which
+  transformers' loader asks for; what the metadata of a file said that was loaded is not kept, as it is the whole model's.
 * **What it becomes.** The module of the row, each parameter in the dtype of the file (`param_dtype=` converts). What no module
   owns, such as the counter of a batch normalisation, is kept aside and written again.
 * **Empty rows** attend to 0; the maps after it see that as any other vector, so that all empty rows have one result, without a

@@ -3,6 +3,7 @@
 import numpy as np
 
 import attnpool_ref as ref
+from attnpool_ref.conformance import cases as drawing
 
 VALUES = {
     "masked_softmax": "",
@@ -65,8 +66,10 @@ class Anatomy:
 
     def _real(self):
         asked = self.asked
-        if asked.values.get("lengths") is not None:  # of masked_softmax: what they leave is what has a weight
-            return asked.oracle(scores=np.zeros(self.scores.shape))[0] > 0
+        if asked.values.get("lengths") is not None:
+            if asked.row.arguments["lengths"].kind == "lengths":
+                return drawing.full_mask(asked.case, self.key)[0]
+            return asked.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # what has a weight is what they leave
         return True if asked.values.get(self.key) is None else asked.real(self.key)
 
     @classmethod

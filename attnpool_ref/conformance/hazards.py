@@ -102,13 +102,15 @@ def weights_change_nothing(subject, case):
 def not_finite_stays_in_its_example(subject, case):
     """NaN at real tokens, or NaN or inf in a single element, reaches what reads it, and no other example."""
     check = "NaN at a real token"
+    if case.given("segments"):
+        return _nan_stays_in_its_segment(subject, case, check)
     if not case.batch or len(case.batch) != 1 or case.batch[0] < 2:
         return None
     clean = subject.outputs(case)
     for key in case.given("data"):
         if "..." not in case.axes[key] or case.values[key].dtype.kind != "f":
             continue
-        for bad, example in _spoiled(case, key):
+        for bad, example in _spoiled(case, key, clean):
             dirty, exact = subject.outputs(bad), subject.exact(bad)
             for a, b, w in zip(clean, dirty, exact, strict=True):
                 if a.shape[:1] == case.batch and a.shape == b.shape:
@@ -130,23 +132,54 @@ def not_finite_stays_in_its_example(subject, case):
     return Finding(check, case)
 
 
-def _spoiled(case, key):
-    """(case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another."""
+def _nan_stays_in_its_segment(subject, case, check):
+    """NaN in one element of packed tokens reaches the results that the oracle's reaches, and no other."""
+    clean, right = subject.outputs(case), subject.exact(case)
+    for key in case.given("data"):
+        value, pad = case.values[key], drawing.padding(case, key)
+        if pad is None or value.dtype.kind != "f":
+            continue
+        for place in np.argwhere(~pad)[[0, -1]]:
+            single = value.copy()
+            single[tuple(place)] = np.nan
+            bad = case.with_values(f"NaN in element {place.tolist()} of `{key}`", **{key: single})
+            got, exact = subject.outputs(bad), subject.exact(bad)
+            for b, w in zip(got, exact, strict=True):
+                if b.shape == w.shape and np.any(np.isnan(w) & np.isfinite(b)):
+                    message = f"{bad.title.split(', ')[-1]} was patched away: {brief(b)}, needs {brief(w)}"
+                    return Finding(check, bad, np.inf, 0, message)
+            others = [
+                np.where(w == r, b, a) if a.shape == b.shape == w.shape else b
+                for a, b, w, r in zip(clean, got, exact, right, strict=True)
+            ]
+            found = compare_with_itself(subject, case, check, others, clean, False)
+            if found.message:
+                return replace(found, case=bad, message=f"NaN in one segment reaches others: {found.message}")
+    return Finding(check, case)
+
+
+def _spoiled(case, key, clean):
+    """(case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another.
+
+    Some read the first token alone, some the last, and beyond a hinge nothing is read: ``clean`` results of 0 tell less.
+    """
     value, pad = case.values[key], drawing.padding(case, key)
     real = np.ones(value.shape, bool) if pad is None else ~pad
     examples = [i for i in range(case.batch[0]) if np.any(real[i])]
+    results = [a for a in clean if a.shape[:1] == case.batch]
+    examples = [i for i in examples if any(np.any(a[i] != 0) for a in results)] or examples
     for example in examples[:1]:
         whole = value.copy()
         whole[example] = np.where(real[example], np.nan, value[example])
         yield case.with_values(f"NaN in `{key}`", **{key: whole}), example
     for example in examples[-1:]:
-        place = tuple(np.argwhere(real[example])[-1])
-        # Kernels may be multiplied in another order, in which an infinity meets other terms.
-        for name in ("NaN",) if case.given("parameter") else ("NaN", "inf"):
-            single = value.copy()
-            single[(example, *place)] = POISONS[name]
-            title = f"{name} in one element of `{key}`"
-            yield case.with_values(title, **{key: single}), example
+        places = [tuple(place) for place in np.argwhere(real[example])]
+        for which, place in {"one": places[-1], "the first": places[0]}.items():
+            # Kernels may be multiplied in another order, in which an infinity meets other terms.
+            for name in ("NaN",) if case.given("parameter") else ("NaN", "inf"):
+                single = value.copy()
+                single[(example, *place)] = POISONS[name]
+                yield case.with_values(f"{name} in {which} element of `{key}`", **{key: single}), example
 
 
 def _without(changed, original, example):

@@ -27,7 +27,7 @@ ROW_THREAD = "attnpool judges"
 """What the names of the threads begin with in which candidates are called."""
 
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
-    ("partial", "laws"), False
+    ("options", "partial", "laws"), False
 )
 """What ``attnpool check --quick`` judges."""
 
@@ -43,6 +43,7 @@ def judge(
     shapes=drawing.SHAPES,
     gradients=True,
     laws=True,
+    options=True,
     partial=True,
     long=True,
     refusals=False,
@@ -67,6 +68,7 @@ def judge(
       shapes: names of the shapes (``cases.SHAPES``) that the first dtype is judged on beside the mixed batch.
       gradients: judge gradients as well, where the candidate's arrays have them: in all dtypes, or in those named.
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
+      options: other values of options in all dtypes and with gradients; else in the first dtype, without.
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
       long: sums over many tokens as well: a million in float32, thousands in narrower dtypes.
       refusals: bad input as well: it must be refused by a TypeError or a ValueError.
@@ -93,7 +95,7 @@ def judge(
         if dtype not in DTYPES:
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")
     whole = as_candidate(candidate, calls)
-    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, partial, long, refusals, examples)
+    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, options, partial, long, refusals, examples)
     steps = _Steps(progress, len(rows) * len(dtypes))
     reports, waiting = {}, []
     for row in rows:
@@ -235,6 +237,7 @@ def check(
     shapes=drawing.SHAPES,
     gradients=True,
     laws=True,
+    options=True,
     partial=True,
     long=True,
     refusals=False,
@@ -253,6 +256,7 @@ def check(
       shapes: as in :func:`judge`.
       gradients: as in :func:`judge`.
       laws: as in :func:`judge`.
+      options: as in :func:`judge`.
       partial: as in :func:`judge`.
       long: as in :func:`judge`.
       refusals: as in :func:`judge`.
@@ -275,6 +279,7 @@ def check(
         shapes=shapes,
         gradients=gradients,
         laws=laws,
+        options=options,
         partial=partial,
         long=long,
         refusals=refusals,

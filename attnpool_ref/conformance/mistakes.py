@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import attnpool_ref
 from attnpool_ref import contract
 from attnpool_ref.conformance.anatomy import SCORES, Anatomy
 from attnpool_ref.conformance.subject import oracle_outputs
@@ -34,7 +35,7 @@ class Asked:
 
     def __init__(self, subject, case, weights):
         self.subject, self.case, self.row = subject, case, case.row
-        self.return_weights, self.values = weights, subject.values(case)
+        self.return_weights, self.values = weights, _with_defaults(case.row, subject.values(case))
         self.masks = case.given("mask")
 
     def oracle(self, options=None, return_weights=None, **changes):
@@ -63,6 +64,14 @@ class Asked:
         rng = self.case.rng(" other data")
         data = {key: rng.standard_normal(self.values[key].shape) for key in self.case.given("data")}
         return [_all_zero(a) & _all_zero(b) for a, b in zip(self.exact, self.oracle(**data), strict=True)]
+
+
+def _with_defaults(row, values):
+    """The arguments, and the default of each number that the call leaves away."""
+    parameters = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
+    numbers = {key for key, argument in row.arguments.items() if argument.kind == "number" and not argument.optional}
+    left = [key for key, value in values.items() if value is None and key in numbers]
+    return values | {key: np.float64(parameters[key].default) for key in left}
 
 
 def _all_zero(output):

@@ -21,6 +21,9 @@ from attnpool_ref.conformance.stated import stated_gradients
 from attnpool_ref.conformance.subject import Subject
 from attnpool_ref.conformance.watch import Watch
 
+PLAIN = ("smallest", "fullest", "without masks", "everything but masks")
+"""The ways to call a row that change no value of an option."""
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -30,10 +33,15 @@ class Scope:
     shapes: tuple[str, ...] = drawing.SHAPES
     gradients: bool | tuple[str, ...] = True
     laws: bool = True
+    options: bool = True
     partial: bool = True
     long: bool = True
     refusals: bool = False
     examples: int = 0
+
+    def judges_whole(self, case):
+        """Whether a case is judged in every dtype and with gradients."""
+        return self.options or case.title.partition(", ")[0] in PLAIN
 
     def differentiates(self, dtype):
         """Whether gradients are judged in this dtype."""
@@ -179,6 +187,8 @@ class RowJudge:
         for case, kind in self._cases(subject, shapes, scope.partial and first, refused, dtype == "float64"):
             if kind == "extreme" and dtype == "float16":
                 continue  # 1e10 is inf there
+            if not first and not scope.judges_whole(case):
+                continue
             if kind == "far" and subject.is_narrow:
                 continue  # nothing is left beside 1000
             self._judge_case(subject, case, kind, cell, evidence)
@@ -218,7 +228,7 @@ class RowJudge:
 
     def _judge_case(self, subject, case, kind, cell, evidence):
         report, scope = self.report, self.scope
-        first, gradients = subject.dtype == scope.dtypes[0], self._differentiates(subject)
+        first, gradients = subject.dtype == scope.dtypes[0], self._differentiates(subject) and scope.judges_whole(case)
         situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
         for weights in situation.asked:

@@ -6,6 +6,7 @@ of it.
 """
 
 from attnpool_ref.formats import options, sentences, sources
+from attnpool_ref.formats.instead import instead
 from attnpool_ref.formats.matching import check_prefix, find, prefixes
 from attnpool_ref.formats.row import Format, Head
 from attnpool_ref.formats.table import ROWS
@@ -19,10 +20,17 @@ FORMATS = {row.name: row for row in ROWS}
 
 
 def get(name):
-    """Returns the format called ``name``; a ValueError lists the nearest names."""
+    """Returns the format called ``name``; a ValueError lists the nearest names.
+
+    Raises:
+      ValueError: there is no such format.
+      TypeError: it is no name.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f'`format` is a {type(name).__name__}, needs the name of a format, such as "siglip"')
     if name in FORMATS:
         return FORMATS[name]
-    hint = did_you_mean(str(name), FORMATS) or f"; there are {', '.join(FORMATS)}"
+    hint = did_you_mean(name.lower(), FORMATS) or f"; there are {', '.join(FORMATS)}"
     raise ValueError(f"no format is called {name!r}{hint}")
 
 
@@ -60,8 +68,13 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
             if value is not None:
                 raise ValueError(f"{row.name}: `{name}` is {value!r}, but this format has none")
         return sentences.read(tensors)
+    if prefix is not None:
+        check_prefix(row, prefix)
     source = sources.opened(tensors)
-    found = find(row, source.tensors, prefix, source.title)
+    try:
+        found = find(row, source.tensors, prefix, source.title)
+    except ValueError as error:
+        raise ValueError(f"{error}{instead(ROWS, row, source.tensors, prefix)}") from None
     given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation}
     chosen = options.chosen(row, given, source.config, found)
     sizes = found.sizes | {"H": chosen["num_heads"]} if "num_heads" in chosen else found.sizes
@@ -108,7 +121,7 @@ def save(head, target, format, *, prefix=""):
     Raises:
       ValueError: what :func:`write` refuses, or another ending.
     """
-    sources.save(write(head, format, prefix=prefix), target)
+    sources.save(write(head, format, prefix=prefix), target, get(format).framework)
 
 
 def fitting(tensors):

@@ -85,9 +85,10 @@ def find(row: Format, tensors, prefix, of, sizes=None):
     """
     if prefix is None:
         prefix = _found(row, tensors, of)
-    check_prefix(row, prefix)
     _refuse_features(row, tensors, prefix)
     found = match(row, tensors, prefix, sizes or {})
+    if not found.names and found.missing:
+        raise ValueError(f"{row.name}: {of} has none of {_keys(found.missing)} under {prefix!r}")
     if found.problems:
         under = f" under {prefix!r}" if prefix else ""
         raise ValueError(f"{row.name}: the keys of {of}{under} do not fit: {'; '.join(_said(found))}")
@@ -135,8 +136,10 @@ def _found(row, tensors, of):
     if full:
         listed = ", ".join(repr(prefix) for prefix in full)
         raise ValueError(f"{row.name}: {of} has {len(full)} such heads; say which `prefix`: {listed}")
+    if not tensors:
+        raise ValueError(f"{row.name}: {of} holds no arrays, of NumPy, JAX or PyTorch")
     if best is None:
-        keys = ", ".join(f"`{tensor.key}`" for tensor in row.forms[0].tensors if not tensor.optional)
+        keys = _keys(tensor.key for tensor in row.forms[0].tensors if not tensor.optional)
         raise ValueError(f"{row.name}: {of} has no such head: no key ends with one of {keys}")
     return best
 
@@ -151,11 +154,15 @@ def _refuse_features(row, tensors, prefix):
 
 def _said(found):
     if found.missing:
-        yield f"missing {', '.join(f'`{key}`' for key in found.missing)}"
+        yield f"missing {_keys(found.missing)}"
     if found.unexpected:
-        yield f"unexpected {', '.join(f'`{shown(name)}`' for name in found.unexpected)}"
+        yield f"unexpected {_keys(map(shown, found.unexpected))}"
     for name, actual, needed in found.misshapen:
         yield f"`{shown(name)}` is {shapes.written(actual)}, needs {shapes.written(needed)}"
+
+
+def _keys(keys):
+    return ", ".join(f"`{key}`" for key in keys)
 
 
 def shown(name):

@@ -41,15 +41,15 @@ def chosen(row, given, config, found):
             if given[name] is not None:
                 raise ValueError(f"{row.name}: `{name}` is {given[name]!r}, but this format has none")
             continue
-        value = given[name]
+        said, value = f"`{name}`", given[name]
         if value is None and config is not None and name in row.config:
-            value = _configured(row, name, config)
+            said, value = _configured(row, name, config)
         if value is None and name == "num_heads" and default != GIVEN:
             value = found.sizes[default] if isinstance(default, str) else _heads_of_width(row, default, found.sizes)
         value = default if value is None else value
         if value == GIVEN:
-            raise ValueError(f"{row.name}: no tensor says `{name}`, and neither does a configuration; say it")
-        result[name] = _CHECKS[name](row, value, found.sizes)
+            raise ValueError(f"{row.name}: no tensor says `{name}`{_nor_a_configuration(row, name, config)}")
+        result[name] = _CHECKS[name](row, said, value, found.sizes)
     return result
 
 
@@ -80,27 +80,45 @@ def head(row, found, tensors, sizes, options):
 
 
 def _of_head(row, config):
-    """The part of a configuration that is about the head."""
+    """What a configuration says of the head, by key: how messages call it, and the value."""
     if config is None:
         return None
-    config = config | config.get("vision_config", {}) if isinstance(config.get("vision_config"), dict) else config
+    said = {key: (f"`{key}` of config.json", value) for key, value in config.items()}
+    vision = config.get("vision_config")
+    if isinstance(vision, dict):  # beside it the whole model's, whose attention is another part's
+        said = {"model_type": said["model_type"]} if "model_type" in said else {}
+        said |= {key: (f"`vision_config.{key}` of config.json", value) for key, value in vision.items()}
     for key, needed in row.config_needs.items():
-        if config.get(key, needed) != needed:
-            raise ValueError(
-                f"{row.name}: the configuration says `{key}` is {config[key]!r}: this model has no such head"
-            )
-    return config
+        title, value = said.get(key, (None, needed))
+        if value != needed:
+            raise ValueError(f"{row.name}: {title} is {value!r}: this model has no such head")
+    return said
 
 
 def _configured(row, name, config):
-    key, absent = row.config[name]
-    value = config.get(key, absent)
-    if name != "activation":
-        return value
+    """How messages call what a configuration says, and the value; None where it says nothing."""
+    title, value = config.get(row.config[name], (f"`{name}`", None))
+    if name == "num_heads" and value is None:
+        model = config.get("model_type", ("", None))[1]
+        if isinstance(model, str) and model in row.config_heads:
+            return f"the number of heads that `model_type` {model!r} of config.json has by default", row.config_heads[
+                model
+            ]
+    if name != "activation" or value is None:
+        return title, value
     ours = OF_CONFIGURATIONS.get(value, value) if isinstance(value, str) else None
     if ours not in ACTIVATIONS:
-        raise ValueError(f"{row.name}: the configuration says `{key}` is {value!r}, which no module of attnpool has")
-    return ours
+        raise ValueError(f"{row.name}: {title} is {value!r}, which no module of attnpool has")
+    return title, ours
+
+
+def _nor_a_configuration(row, name, config):
+    """Who else could have said it, and what to do."""
+    if name not in row.config:
+        return f"; say `{name}=`"
+    if config is None:
+        return f"; say `{name}=`, or give the folder with its config.json"
+    return f", and config.json has no `{row.config[name]}`; say `{name}=`"
 
 
 def _heads_of_width(row, width, sizes):
@@ -108,34 +126,36 @@ def _heads_of_width(row, width, sizes):
     return GIVEN if rest or not heads else heads
 
 
-def _checked_heads(row, value, sizes):
+def _checked_heads(row, said, value, sizes):
     told = sizes.get(row.num_heads) if isinstance(row.num_heads, str) else None
     if told is not None and value != told:
-        raise ValueError(f"{row.name}: `num_heads` is {value!r}, but the tensors have {told}")
+        raise ValueError(f"{row.name}: {said} is {value!r}, but the tensors have {told}")
     try:
         heads = operator.index(value)
     except TypeError:
         heads = 0
     if isinstance(value, bool) or heads < 1:
-        raise ValueError(f"{row.name}: `num_heads` is {value!r}, needs an integer of at least 1")
+        raise ValueError(f"{row.name}: {said} is {value!r}, needs an integer of at least 1")
     if told is None and sizes[row.width] % heads:
-        raise ValueError(f"{row.name}: `num_heads` is {heads}, which does not divide the width {sizes[row.width]}")
+        raise ValueError(f"{row.name}: {said} is {heads}, which does not divide the width {sizes[row.width]}")
     return heads
 
 
-def _checked_epsilon(row, value, sizes):
+def _checked_epsilon(row, said, value, sizes):
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float, np.floating, np.integer))
         or not 0 <= value < np.inf
     ):
-        raise ValueError(f"{row.name}: `epsilon` is {value!r}, needs a number of at least 0")
+        raise ValueError(f"{row.name}: {said} is {value!r}, needs a number of at least 0")
     return float(value)
 
 
-def _checked_activation(row, value, sizes):
+def _checked_activation(row, said, value, sizes):
     if value not in ACTIVATIONS:
-        raise ValueError(f"{row.name}: `activation` is {value!r}, needs one of {', '.join(ACTIVATIONS)}")
+        meant = OF_CONFIGURATIONS.get(value) if isinstance(value, str) else None
+        hint = f"; {value!r} is {meant!r} here" if meant else ""
+        raise ValueError(f"{row.name}: {said} is {value!r}, needs one of {', '.join(ACTIVATIONS)}{hint}")
     return value
 
 
@@ -144,7 +164,9 @@ _CHECKS = {"num_heads": _checked_heads, "epsilon": _checked_epsilon, "activation
 
 def _floating(row, name, array):
     if array.dtype.name not in FLOATING:
-        raise ValueError(f"{row.name}: `{shown(name)}` has dtype {array.dtype}, needs {', '.join(FLOATING)}")
+        hint = "; `array.view(ml_dtypes.bfloat16)` if it was bfloat16, which NumPy's files have no name for"
+        needs = f"{', '.join(FLOATING)}{hint if array.dtype == 'V2' else ''}"
+        raise ValueError(f"{row.name}: `{shown(name)}` has dtype {array.dtype}, needs {needs}")
     return array
 
 

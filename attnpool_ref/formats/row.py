@@ -89,13 +89,15 @@ class Format:
       width: the letter of the width of all heads together, where no shape tells their number.
       epsilon: of its layer normalisations: a number, GIVEN, or None for a format without any.
       activation: of its perceptron, likewise.
-      config: for ``num_heads``, ``epsilon`` and ``activation`` the key of a ``config.json`` and what its absence means.
+      config: for ``num_heads``, ``epsilon`` and ``activation`` the key of a ``config.json``; what it lacks is the format's.
+      config_heads: the heads that the source's own configuration has by default, by its ``model_type``.
       config_needs: keys of a ``config.json`` that must not have another value than this.
       refused: beginnings of keys, and the feature that no module of ours has.
       derive: what follows from tensors that no module owns one by one: from (parameters, extras) to parameters.
       restore: the other way: from (parameters, extras) to extras.
       beside: beginnings of keys that stand under the same prefix and are other parts of the source's model.
       separator: between the pieces of a key.
+      framework: what a ``.safetensors`` file says that its tensors are a module's of; transformers asks for it.
       usual: the prefix in the source's own files, which the documentation shows.
       verified: the largest difference to the original, in float64 and relative to its largest output, and which masks it had.
       notes: what somebody who knows the source must know, in sentences.
@@ -112,13 +114,15 @@ class Format:
     epsilon: float | str | None = None
     activation: str | None = None
     width: str = "d"
-    config: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    config_heads: Mapping[str, int] = field(default_factory=dict)
     config_needs: Mapping[str, Any] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     derive: Callable[[dict, dict], dict] | None = None
     restore: Callable[[dict, dict], dict] | None = None
     beside: tuple[str, ...] = ()
     separator: str = "."
+    framework: str = "pt"
     usual: str = ""
     verified: str = ""
     notes: str = ""

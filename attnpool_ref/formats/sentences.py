@@ -135,19 +135,15 @@ def _check_order(stage, before):
 
 
 def _pooling(folder, config, width):
-    width = config.get("embedding_dimension", config.get("word_embedding_dimension"))
+    names = "embedding_dimension", "word_embedding_dimension"
+    key = next((name for name in names if name in config), names[0])
+    width = config.get(key)
     if type(width) is not int or width < 1:
-        raise ValueError(f"{NAME}: {folder.name} has the embedding dimension {width!r}")
-    if "pooling_mode" in config:
-        said = config["pooling_mode"]
-        modes = (said,) if isinstance(said, str) else tuple(said) if isinstance(said, list) else (said,)
-    else:
-        modes = tuple(mode for mode in MODES if config.get(OLD_KEYS[mode])) or ("mean",)
-    unknown = [mode for mode in modes if mode not in MODES]
-    if unknown or not modes:
-        raise ValueError(
-            f"{NAME}: {folder.name} has the pooling mode {unknown or modes!r}; there are {', '.join(MODES)}"
-        )
+        raise ValueError(f"{_said(folder, key)} is {width!r}, needs an integer of at least 1")
+    said = config.get("pooling_mode", [mode for mode in MODES if config.get(OLD_KEYS[mode])] or "mean")
+    modes = tuple(said) if isinstance(said, list) else (said,)
+    if not modes or any(mode not in MODES for mode in modes):
+        raise ValueError(f"{_said(folder, 'pooling_mode')} is {said!r}, needs some of {', '.join(MODES)}")
     stage = Stage("pooling", modes=modes, include_prompt=bool(config.get("include_prompt", True)))
     return stage, {}, width * len(modes)
 
@@ -155,11 +151,11 @@ def _pooling(folder, config, width):
 def _dense(folder, config, width):
     for key in ("module_input_name", "module_output_name"):
         if config.get(key) not in (None, "sentence_embedding"):
-            raise ValueError(f"{NAME}: {folder.name} has `{key}` {config[key]!r}, which is not the pooled vector")
+            raise ValueError(f"{_said(folder, key)} is {config[key]!r}, which is not the pooled vector")
     activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         known = ", ".join(name.rpartition(".")[2] for name in ACTIVATIONS)
-        raise ValueError(f"{NAME}: {folder.name} has the activation {activation!r}; known are {known} of torch.nn")
+        raise ValueError(f"{_said(folder, 'activation_function')} is {activation!r}; known are {known} of torch.nn")
     residual = bool(config.get("use_residual", False))
     tensors = (
         Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
@@ -186,7 +182,7 @@ def _layer_norm(folder, config, width):
 def _layers(folder, config, width):
     start = config.get("layer_start", 4)
     if type(start) is not int or start < 0:
-        raise ValueError(f"{NAME}: {folder.name} has `layer_start` {start!r}")
+        raise ValueError(f"{_said(folder, 'layer_start')} is {start!r}, needs an integer of at least 0")
     parameters, _ = _tensors(folder, (Tensor("layer_weights", "k", ("layer_weights",)),), {})
     return Stage("layers", _shapes(parameters), start=start), parameters, width
 
@@ -213,6 +209,11 @@ def _tensors(folder, tensors, sizes):
     found = find(row, source.tensors, "", source.title, sizes)
     parameters = options.head(row, found, source.tensors, found.sizes, {}).parameters
     return {name: array for name, array in parameters.items() if array is not None}, found.sizes
+
+
+def _said(folder, key):
+    """How messages call what a part's configuration says."""
+    return f"{NAME}: `{key}` of {folder.name}/config.json"
 
 
 def _shapes(parameters):

@@ -110,6 +110,13 @@ def test_computing_in_the_inputs_own_dtype_is_named():
     assert found == ["sums in the input's own dtype: right to the rounding of bfloat16, not of float32"]
 
 
+def test_lengths_that_are_not_read_are_named():
+    def ignoring(query, key, value, mask=None, *, lengths=None, scale=None):
+        return ref.dot_product_attention(query, key, value, mask, scale=scale)
+
+    assert causes_of(ignoring, "dot_product_attention") == ["ignores `lengths`"]
+
+
 def test_an_unknown_mistake_has_no_name():
     assert causes_of(lambda x, mask=None: ref.mean_pooling(x, mask) * np.float32(1.01), "mean_pooling") == []
 

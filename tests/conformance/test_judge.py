@@ -343,3 +343,23 @@ def test_every_batch_has_full_scattered_and_empty_masks():
     case = next(iter(cases.cases_of(variants.get("mean_pooling"))))[0]
     counts = case.values["mask"].sum(-1)
     assert counts.min() == 0 and counts.max() == case.sizes["L"] and len(set(counts.tolist())) >= 3
+
+
+def softmax_for_sparsemax(dtype):
+    def attend(scores, value, mask=None, *, lengths=None, normalizer="softmax", dropout_multiplier=None):
+        wrong = normalizer == "sparsemax" and value.dtype.name == dtype
+        options = {"lengths": lengths, "dropout_multiplier": dropout_multiplier}
+        return attnpool_ref.attend(scores, value, mask, normalizer="softmax" if wrong else normalizer, **options)
+
+    return attend
+
+
+def test_a_quick_check_meets_every_value_of_an_option_in_the_first_dtype_alone():
+    for dtype, options, status in (
+        ("float32", False, "fail"),
+        ("bfloat16", False, "pass"),
+        ("bfloat16", True, "fail"),
+    ):
+        asked = conformance.QUICK | {"options": options}
+        (row,) = conformance.judge(softmax_for_sparsemax(dtype), only=("attend",), **asked).rows
+        assert row.status == status

@@ -10,13 +10,13 @@ from attnpool_ref.formats import shapes
 SIZES = {"d": 6, "e": 4, "v": 10, "w": 8, "o": 7, "f": 9, "n": 3, "s": 5, "h": 5, "K": 4, "H": 2, "c": 3, "k": 2}
 
 
-def tensors_of(name, form=0, prefix="", dtype=np.float32, without=()):
-    """Random tensors of a format's form."""
+def tensors_of(name, form=0, prefix="", dtype=np.float32, without=(), **sizes):
+    """Random tensors of a format's form, some sizes otherwise than usual."""
     random = np.random.default_rng(zlib.crc32(f"{name}{form}".encode()))
     made = {}
     for tensor in formats.get(name).forms[form].tensors:
         if tensor.key not in without:
-            shape = shapes.filled(tensor.shape, SIZES)
+            shape = shapes.filled(tensor.shape, SIZES | sizes)
             value = random.uniform(0.5, 1.5, shape) if tensor.shape else np.array(3)
             made[prefix + tensor.key] = value.astype(dtype if tensor.shape else np.int64)
     return made

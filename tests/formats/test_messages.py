@@ -1,6 +1,5 @@
 """What cannot be loaded or saved is refused in one sentence that says what to do."""
 
-import json
 import re
 
 import jax
@@ -8,13 +7,13 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from flax import linen as nn
 from flax import nnx
 from formats import heads
 
 import attnpool_flax
 from attnpool_flax import linen
 from attnpool_ref import formats
-from attnpool_ref.formats.sources import safetensors
 
 
 def refused(message, name, tensors, **options):
@@ -80,13 +79,17 @@ def test_no_head_at_all_says_what_was_looked_for():
 
 def test_an_unknown_format_is_answered_with_the_nearest():
     refused("^no format is called 'siglib'; did you mean siglip, siglip_bv", "siglib", {})
+    refused("^no format is called 'SigLIP'; did you mean siglip, siglip_bv", "SigLIP", {})
     refused("^no format is called 'zzz'; there are siglip, ", "zzz", {})
+    for source, name in (("siglip", {}), ({}, formats.get("siglip"))):
+        with pytest.raises(TypeError, match=r"^`format` is a (dict|Format), needs the name of a format, such as"):
+            formats.read(source, name)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("siglip", {}, "no tensor says `num_heads`, and neither does a configuration; say it"),
+        ("siglip", {}, "no tensor says `num_heads`; say `num_heads=`, or give the folder with its config.json$"),
         ("siglip", {"num_heads": 4}, "`num_heads` is 4, which does not divide the width 6"),
         ("siglip", {"num_heads": 0}, "`num_heads` is 0, needs an integer of at least 1"),
         ("siglip", {"num_heads": 2.0}, "`num_heads` is 2.0, needs an integer of at least 1"),
@@ -101,7 +104,12 @@ def test_an_unknown_format_is_answered_with_the_nearest():
         ("flax_mha", {"num_heads": 3}, "`num_heads` is 3, but the tensors have 2"),
         ("torch_mha", {"num_heads": 2, "epsilon": 1e-6}, "`epsilon` is 1e-06, but this format has none"),
         ("clam", {"num_heads": 2}, "`num_heads` is 2, but this format has none"),
-        ("timm_latent", {"num_heads": 2, "epsilon": 1e-6}, "no tensor says `activation`"),
+        (
+            "siglip",
+            {"num_heads": 2, "activation": "gelu_new"},
+            "`activation` is 'gelu_new', needs one of .*; 'gelu_new' is 'gelu_tanh' here$",
+        ),
+        ("timm_latent", {"num_heads": 2, "epsilon": 1e-6}, "no tensor says `activation`; say `activation=`$"),
         ("timm_latent", {"num_heads": 2, "activation": "gelu"}, "no tensor says `epsilon`"),
         ("clip", {}, "no tensor says `num_heads`"),  # heads of 64 do not divide a width of 6
     ],
@@ -134,58 +142,41 @@ def test_a_feature_that_no_module_has_is_named(name, key, feature):
     )
 
 
-def folder(path, config, **tensors):
-    (path / "config.json").write_text(json.dumps(config))
-    safetensors.save(tensors or heads.tensors_of("siglip", prefix="vision_model.head."), path / "model.safetensors")
-    return path
-
-
-def test_a_configuration_says_heads_epsilon_and_activation_and_the_caller_wins(tmp_path):
-    vision = {"num_attention_heads": 3, "layer_norm_eps": 1e-5, "hidden_act": "gelu"}
-    for config in (vision, {"vision_config": vision, "num_attention_heads": 5}):
-        options = formats.read(folder(tmp_path, config), "siglip").options
-        assert (options["num_heads"], options["epsilon"], options["activation"]) == (3, 1e-5, "gelu")
-    said = formats.read(tmp_path, "siglip", num_heads=2, epsilon=0.0, activation="relu").options
-    assert (said["num_heads"], said["epsilon"], said["activation"]) == (2, 0.0, "relu")
-    usual = formats.read(folder(tmp_path, {"num_attention_heads": 1}), "siglip").options
-    assert (usual["epsilon"], usual["activation"]) == (1e-6, "gelu_tanh")
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"vision_use_head": False}, "the configuration says `vision_use_head` is False: this model has no such head"),
-        (
-            {"num_attention_heads": 2, "hidden_act": "quick_gelu"},
-            "the configuration says `hidden_act` is 'quick_gelu', which no module of attnpool has",
-        ),
-        (
-            {"num_attention_heads": 2, "hidden_act": ["gelu"]},
-            r"the configuration says `hidden_act` is \['gelu'\], which no module of attnpool has",
-        ),
-        ({}, "`num_heads` is 12, which does not divide the width 6"),  # what its absence means to transformers
-        ([], "config.json of .* is no JSON object"),
-    ],
-)
-def test_a_configuration_that_does_not_fit_is_refused(config, message, tmp_path):
-    refused(message, "siglip", folder(tmp_path, config))
-
-
-def test_a_folder_without_tensors_or_with_too_many_is_refused(tmp_path):
-    refused("has no .safetensors file", "siglip", tmp_path)
-    for name in ("a", "b"):
-        safetensors.save(heads.tensors_of("siglip"), tmp_path / f"{name}.safetensors")
-    refused("has 2 .safetensors files and no index; name one: a.safetensors", "siglip", tmp_path, num_heads=2)
+def test_a_head_that_stands_elsewhere_or_is_another_is_shown():
+    siglip = heads.tensors_of("siglip", prefix="module.head.") | {"module.encoder.weight": np.ones((2, 2))}
+    for prefix in ("head.", "module.", ""):
+        refused(
+            f"^siglip: the mapping has none of `probe`, .* under '{prefix}'; one is under 'module.head.'$",
+            "siglip",
+            siglip,
+            num_heads=2,
+            prefix=prefix,
+        )
+    refused("; one is under 'state_dict/module.head.'$", "siglip", {"state_dict": siglip}, prefix="module.head.")
+    asked = {"num_heads": 2, "epsilon": 1e-6, "activation": "gelu"}
+    refused("unexpected .*; `siglip` fits under 'module.head.'$", "timm_latent", siglip, **asked)
+    refused("; `haiku_mha` fits$", "flax_mha", heads.tensors_of("haiku_mha"))
+    refused("; `clam` fits under 'a.'$", "abmil", heads.tensors_of("clam", prefix="a."))
+    lacking = heads.tensors_of(
+        "siglip", prefix="head.", without=["probe"]
+    )  # its attention alone would fit as torch_mha
+    refused("do not fit: missing `probe`$", "siglip", lacking, num_heads=2)
+    normed = heads.tensors_of("timm_latent") | {"q_norm.weight": np.ones(3)}
+    refused("no key ends with one of [^;]*$", "clip", normed)
 
 
 def test_what_is_no_source_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file or folder 'absent/siglip'; nothing is downloaded"):
         formats.read("absent/siglip", "siglip")
-    for source in (3, None, [np.ones(2)]):
-        with pytest.raises(TypeError, match="a head is read from a path or a mapping, not from a"):
+    for source in (3, None, [np.ones(2)], iter({"probe": np.ones(2)}.items())):
+        with pytest.raises(TypeError, match=r"path or a mapping, not from a \w+; give a mapping from names to arrays$"):
             formats.read(source, "siglip")
     with pytest.raises(TypeError, match=r"not from a Layer; give what its `state_dict\(\)` returns"):
         formats.read(type("Layer", (), {"state_dict": dict})(), "siglip")
+    with pytest.raises(TypeError, match=r"not from a MultiHeadDotProductAttention; give its variables, as `init`"):
+        attnpool_flax.load(nn.MultiHeadDotProductAttention(2), "flax_mha")
+    for empty in ({}, {"probe": [1.0, 2.0]}):
+        refused("^siglip: the mapping holds no arrays, of NumPy, JAX or PyTorch$", "siglip", empty)
     (tmp_path / "x.h5").touch()
     refused(r"x.h5: needs a .safetensors or .npz file, a folder or a mapping", "siglip", tmp_path / "x.h5")
     integers = {key: value.astype(np.int32) for key, value in heads.tensors_of("flax_mha").items()}
@@ -196,6 +187,12 @@ def test_what_is_no_source_is_refused(tmp_path):
 def test_a_dtype_that_no_parameter_has_is_refused(dtype):
     tensors = {key: value.astype(dtype) for key, value in heads.tensors_of("flax_mha").items()}
     refused("`query/kernel` has dtype .*, needs float16, bfloat16, float32, float64$", "flax_mha", tensors)
+
+
+def test_a_bfloat16_that_lost_its_name_in_an_archive_is_named(tmp_path):
+    tensors = heads.tensors_of("flax_mha", dtype=ml_dtypes.bfloat16)
+    np.savez(tmp_path / "head.npz", **tensors)
+    refused(r"has dtype \|V2, needs .*; `array.view\(ml_dtypes.bfloat16\)` if", "flax_mha", tmp_path / "head.npz")
 
 
 def test_statistics_of_integers_are_refused():
@@ -284,81 +281,3 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
         linen.save(module, variables["params"], {}, "clam")
     with pytest.raises(TypeError, match="a head is written to a path or into a dict, not into a int"):
         attnpool_flax.save(head, 3, "siglip")
-
-
-def model(path, *parts, **files):
-    """A folder as sentence-transformers writes it; parts are (type, configuration, tensors)."""
-    listed = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
-    for number, (kind, config, tensors) in enumerate(parts, 1):
-        own = path / f"{number}_{kind}"
-        own.mkdir(exist_ok=True)
-        (own / "config.json").write_text(json.dumps(config))
-        if tensors:
-            safetensors.save(
-                {name: np.ones(shape, np.float32) for name, shape in tensors.items()}, own / "model.safetensors"
-            )
-        listed.append(
-            {"idx": number, "name": str(number), "path": own.name, "type": f"sentence_transformers.models.{kind}"}
-        )
-    (path / "modules.json").write_text(json.dumps(listed))
-    return path
-
-
-POOLING = ("Pooling", {"word_embedding_dimension": 4, "pooling_mode_mean_tokens": True}, {})
-DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
-
-
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        (
-            [("Pooling", {"embedding_dimension": 4, "pooling_mode": "median"}, {})],
-            "has the pooling mode .'median'.; there are cls",
-        ),
-        ([("Pooling", {"pooling_mode": "mean"}, {})], "has the embedding dimension None"),
-        ([POOLING, POOLING], "a second pooling after the first has nothing to pool"),
-        ([("Normalize", {}, {}), POOLING], "a part of the kind 'normalize' before the pooling would change the tokens"),
-        ([("Dropout", {}, {})], "has no Pooling"),
-        (
-            [("WeightedLayerPooling", {}, {"layer_weights": (2,)})] * 2,
-            "a second mean of layers after the first has no layers",
-        ),
-        (
-            [POOLING, ("LSTM", {}, {})],
-            "no module of attnpool has a part of the type 'sentence_transformers.models.LSTM'",
-        ),
-        (
-            [POOLING, ("Dense", {"activation_function": "os.system"}, DENSE)],
-            "has the activation 'os.system'; known are Identity",
-        ),
-        (
-            [POOLING, ("Dense", {"activation_function": ["x"]}, DENSE)],
-            r"has the activation \['x'\]; known are Identity",
-        ),
-        ([("Pooling", [], {})], "config.json of 1_Pooling is no JSON object"),
-        ([POOLING, ("Dense", {"module_input_name": "token_embeddings"}, DENSE)], "which is not the pooled vector"),
-        ([POOLING, ("Dense", {}, {"linear.weight": (3, 5), "linear.bias": (3,)})], r"is \[3, 5\], needs \[3, 4\]"),
-        ([POOLING, ("Dense", {"bias": False}, DENSE)], "unexpected `linear.bias`"),
-        ([POOLING, ("Dense", {"use_residual": True}, DENSE)], "`residual.weight` is there where widths differ"),
-        ([POOLING, ("Dense", {}, {})], "2_Dense has no .safetensors file"),
-        (
-            [POOLING, ("LayerNorm", {}, {"norm.weight": (5,), "norm.bias": (5,)})],
-            r"`norm.weight` is \[5\], needs \[4\]",
-        ),
-    ],
-)
-def test_a_model_whose_parts_are_not_known_or_do_not_fit_is_refused(parts, message, tmp_path):
-    refused(message, "sentence_transformers", model(tmp_path, *parts))
-
-
-def test_a_folder_that_is_no_model_of_sentence_transformers_says_what_it_would_do(tmp_path):
-    refused(r"has no modules.json; .* takes the mean: `mean_pooling\(x, mask\)`", "sentence_transformers", tmp_path)
-    refused("is read from a model's folder, not from {}", "sentence_transformers", {})
-    refused("`num_heads` is 2, but this format has none", "sentence_transformers", tmp_path, num_heads=2)
-    (tmp_path / "modules.json").write_text('{"type": "Pooling"}')
-    refused("modules.json is no list of parts", "sentence_transformers", tmp_path)
-    model(tmp_path, POOLING, ("Dense", {}, {}))
-    (tmp_path / "2_Dense" / "pytorch_model.bin").touch()
-    refused(
-        "2_Dense has pytorch_model.bin and no .safetensors file; it may be a pickle", "sentence_transformers", tmp_path
-    )

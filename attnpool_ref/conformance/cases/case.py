@@ -12,7 +12,7 @@ SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
 """What the cases are drawn from, beside the case's name: nothing, so that cases are the same on every machine."""
 
 BATCH = (5,)
-SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 2, "H": 2, "N": 14, "S": 4}
+SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 5, "H": 2, "N": 14, "S": 4}
 SIZES |= {
     "d": 8,
     "e": 9,

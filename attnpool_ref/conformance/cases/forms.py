@@ -45,10 +45,14 @@ def _form(main, key, form):
     own = axes[1:] if axes[0] == "..." or named else axes
     if axes[0] != "..." and not named:
         return None
+    if not own:  # of packed tokens: [N] again, which integers can be, [] and [1]; a mask of these hides all tokens
+        single = np.zeros((), bool) if value.dtype == bool else value[0]
+        told = {0: (value, axes), 1: (single, ()), 2: (single[None], (ONE,))}
+        return told.get(form) if form or value.dtype == bool else None
     last, lead = value.ndim - 1, value.ndim - len(own)
     if form == 0:  # [n, m] or [L]
-        return value[_telling(value, lead, 0)], own
-    if form == 1 and own:  # [B, 1, m] or [B, 1]; of packed tokens [N] there is no such form
+        return _without_ends(value[_telling(value, lead, 0)]), own
+    if form == 1:  # [B, 1, m] or [B, 1]
         place = last if len(own) == 1 else last - 1
         small = np.any(value, place, keepdims=True) if value.dtype == bool else np.take(value, [0], place)
         return small, tuple(ONE if i == place - value.ndim + len(axes) else a for i, a in enumerate(axes))
@@ -71,6 +75,14 @@ def _telling(value, lead, end):
                 if not np.any(value[index][..., end]):
                     break
     return found
+
+
+def _without_ends(value):
+    """A mask that hides the first and the last position too, where something stays: some read one of them alone."""
+    if value.dtype != bool or not value.ndim:
+        return value
+    inner = value & ~np.isin(np.arange(value.shape[-1]), (0, value.shape[-1] - 1))
+    return inner if np.any(inner) else value
 
 
 def mixed(main):

@@ -95,6 +95,8 @@ def append(case, axis, count):
             more = 10 * rng.standard_normal((*value.shape[:place], count, *value.shape[place + 1 :])).astype(np.float32)
             if case.arguments()[key].kind == "mask":
                 more = np.zeros(more.shape)
+            elif case.arguments()[key].kind == "segments":  # a legal number, and no smaller one than before it
+                more = np.full(more.shape, case.options["num_segments"] - 1)
             value = np.concatenate([value, more.astype(value.dtype)], place)
         values[key] = value
     title = f"{case.title}, {count} padded positions more along {axis}"

@@ -33,11 +33,11 @@ EMPTY = {"empty batch", "length 0"}
 
 ODD = {
     "n": 67,
-    "m": 70,
-    "L": 70,
+    "m": 71,
+    "L": 71,
     "T": 67,
-    "J": 70,
-    "M": 70,
+    "J": 71,
+    "M": 71,
     "N": 197,
     "k": 67,
     "d": 65,
@@ -45,8 +45,10 @@ ODD = {
     "q": 65,
     "f": 65,
     "H": 3,
+    "B": 2,
+    "C": 3,
 }
-"""Sizes beyond a block of 64, and odd: what is padded to a multiple, or cut at one, shows."""
+"""Sizes beyond a block of 64, and odd: what is padded to a multiple, or cut at one, shows; of few pairs."""
 
 KINDS = {
     "main": "the mixed batch",
@@ -137,18 +139,30 @@ def _left_to_defaults(row, restrict):
         if restrict is not None:
             names, options = restrict(names, options)
         yield draw(row, "defaults left away", names, options, BATCH, left=left)
+    for title, names, options in ways_of(row, restrict):
+        if left and title == "fullest" and any(options[key] is True for key in defaults_of(row)):
+            yield draw(
+                row, "fullest, defaults left away", names, options, BATCH, left=left
+            )  # where a flag asks for them
+
+
+def _pooled(row):
+    """The sequences that are empty at length 0: those that are asked have a result without those that answer."""
+    own = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
+    pooled = own & (SEQUENCES - {"n"} if own & {"m", "L", "N"} else SEQUENCES)
+    if all(pooled & set(axes) for axes in row.results):
+        return pooled.difference(*row.results) or pooled
+    return pooled
 
 
 def _shapes(row, title, names, options, shapes):
-    own = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
-    pooled = SEQUENCES - {"n"} if own & {"m", "L", "N"} else SEQUENCES  # queries without a key have a result
     drawn = {
         "no batch": ((), {}),
         "long, batch (2, 3)": ((2, 3), ODD),
         "batch of 1": ((1,), {}),
         "empty batch": ((0,), {}),
         "length 1": ((3,), {s: 1 for s in SEQUENCES}),
-        "length 0": ((3,), {s: 0 for s in pooled}),
+        "length 0": ((3,), dict.fromkeys(_pooled(row), 0)),
         "equal sizes": ((3,), dict.fromkeys(SIZES, 3)),
         "widths of 1, batch (2, 1, 3)": ((2, 1, 3), {s: 1 for s in FEATURE_AXES}),
     }

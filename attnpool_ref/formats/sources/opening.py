@@ -2,10 +2,17 @@
 
 import os
 from collections.abc import Mapping, MutableMapping
+from functools import partial
 from pathlib import Path
 
 from attnpool_ref.formats.sources import folders, mappings, npz, safetensors
 from attnpool_ref.formats.sources.stored import Opened
+
+REPAIRS = {
+    "state_dict": "what its `state_dict()` returns",  # of PyTorch
+    "init_with_output": "its variables, as `init` returns them",  # of Linen
+}
+"""What to give in the place of a module, by a method that it has."""
 
 
 def opened(source):
@@ -22,8 +29,11 @@ def opened(source):
     if isinstance(source, Mapping):
         return Opened("the mapping", mappings.tensors_of(source))
     if not isinstance(source, (str, os.PathLike)):
-        repair = "; give what its `state_dict()` returns" if hasattr(source, "state_dict") else ""
-        raise TypeError(f"a head is read from a path or a mapping, not from a {type(source).__name__}{repair}")
+        repairs = [repair for method, repair in REPAIRS.items() if hasattr(source, method)]
+        raise TypeError(
+            f"a head is read from a path or a mapping, not from a {type(source).__name__}; "
+            f"give {repairs[0] if repairs else 'a mapping from names to arrays'}"
+        )
     path = Path(source)
     if path.is_dir():
         return folders.opened(path)
@@ -43,8 +53,13 @@ def opened(source):
     raise ValueError(f"{path.name}: needs a .safetensors or .npz file, a folder or a mapping")
 
 
-def save(tensors, target):
+def save(tensors, target, framework=""):
     """Writes arrays by name into a file, or puts them into a dict.
+
+    Args:
+      tensors: arrays by name.
+      target: a path or a dict.
+      framework: what a ``.safetensors`` file says that wrote it; nothing if empty.
 
     Raises:
       ValueError: an ending that is not written here.
@@ -56,7 +71,7 @@ def save(tensors, target):
         return
     if not isinstance(target, (str, os.PathLike)):
         raise TypeError(f"a head is written to a path or into a dict, not into a {type(target).__name__}")
-    writers = {".safetensors": safetensors.save, ".npz": npz.save}
+    writers = {".safetensors": partial(safetensors.save, framework=framework), ".npz": npz.save}
     writer = writers.get(Path(target).suffix)
     if writer is None:
         raise ValueError(f"{Path(target).name}: needs an ending that is written here: {', '.join(writers)}")

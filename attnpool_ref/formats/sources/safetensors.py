@@ -60,14 +60,15 @@ def tensors_of(path):
     return {name: _stored(path, name, entry, start) for name, entry in header.items()}
 
 
-def save(tensors, target):
+def save(tensors, target, framework=""):
     """Writes arrays into a file; a file that is there is replaced once all is written.
 
     Args:
       tensors: arrays by name.
       target: the path.
+      framework: what the file says of itself as its format, such as "pt"; nothing if empty.
     """
-    entries, parts, offset = {}, [], 0
+    entries, parts, offset = {"__metadata__": {"format": framework}} if framework else {}, [], 0
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         kind, stored = _as_stored(name, array)
         entries[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [offset, offset + stored.nbytes]}

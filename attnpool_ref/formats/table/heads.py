@@ -14,11 +14,7 @@ PERCEPTRON = (
 )
 """As timm, V-JEPA and transformers name theirs."""
 
-_HF_CONFIG = {
-    "num_heads": ("num_attention_heads", 12),
-    "epsilon": ("layer_norm_eps", 1e-6),
-    "activation": ("hidden_act", "gelu_pytorch_tanh"),
-}
+_HF_CONFIG = {"num_heads": "num_attention_heads", "epsilon": "layer_norm_eps", "activation": "hidden_act"}
 
 _MAP_SIZES = {"in_features": "d", "num_heads": "H", "hidden_features": "f"}
 
@@ -49,6 +45,7 @@ SIGLIP = Format(
     epsilon=1e-6,
     activation="gelu_tanh",
     config=_HF_CONFIG,
+    config_heads=dict.fromkeys(("siglip", "siglip_vision_model", "siglip2", "siglip2_vision_model"), 12),
     config_needs={"vision_use_head": True},
 )
 
@@ -60,6 +57,7 @@ SIGLIP_BV = Format(
     verified="5.2e-16, with and without its own mask",
     usual="params/img/MAPHead_0/",
     separator="/",
+    framework="",
     notes="The same parameters as `siglip` holds, bit for bit. Compare `[..., 0, :]` of the result. A text tower may have one too, under `params/txt/`.",
     forms=(
         Form(

@@ -46,6 +46,7 @@ def _of_shapes(name, title, source, verified, notes, kernel, bias, out, refused=
         verified=verified,
         notes=notes,
         separator="/",
+        framework="",
         forms=(
             Form(
                 (
@@ -98,6 +99,7 @@ def _of_matrices(name, title, source, verified, notes, parts, kernel, bias, into
         verified=verified,
         notes=notes,
         separator=separator,
+        framework="",
         forms=(
             Form(
                 (

@@ -91,7 +91,8 @@ VJEPA2_HF = Format(
     fixed={"variant": "vjepa"},
     num_heads=GIVEN,
     epsilon=1e-6,
-    config={"num_heads": ("num_attention_heads", 16), "epsilon": ("layer_norm_eps", 1e-6)},
+    config={"num_heads": "num_attention_heads", "epsilon": "layer_norm_eps"},
+    config_heads={"vjepa2": 16},
     config_needs={"hidden_act": "gelu"},
     refused={"self_attention_layers.": "self-attention layers in its probe (`num_pooler_layers`)"},
 )

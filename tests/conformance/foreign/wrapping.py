@@ -28,6 +28,11 @@ class Call:
         """Their values."""
         return [self.values[k] for k in self.keys(*kinds)]
 
+    @property
+    def first(self):
+        """The first data array; where all axes have names of their own, the first array."""
+        return (self.arrays("data") or self.arrays("parameter"))[0]
+
     def batch_rank(self):
         """How many batch axes the data have."""
         return max((self.values[k].ndim - len(self.row.arguments[k].own) for k in self.keys("data")), default=0)
@@ -38,8 +43,8 @@ class Call:
 
     @property
     def dtype(self):
-        """The dtype of the first data array."""
-        return self.arrays("data")[0].dtype
+        """The dtype of the first array."""
+        return self.first.dtype
 
 
 def every(change, result):

@@ -56,9 +56,7 @@ def ignores_lower_rank(call):
 
 @KINDS.of("an axis of 1 in a mask is all real", has("mask"))
 def ignores_axes_of_one(call):
-    one = [
-        k for k in call.keys("mask") if 1 in call.values[k].shape and call.arrays("data")[0].shape[-2:].count(1) == 0
-    ]
+    one = [k for k in call.keys("mask") if 1 in call.values[k].shape and call.first.shape[-2:].count(1) == 0]
     return call.right(**dict.fromkeys(one))
 
 
@@ -153,13 +151,13 @@ def is_wrong_beyond_64(call):
     lambda row: has_tokens(row) and row.name not in ("field_attention_pooling", "attention_penalty"),
 )
 def is_wrong_for_odd_widths(call):
-    width = call.arrays("data")[0].shape[-1]
+    width = call.first.shape[-1]
     return off(call.right(), width % 2 and width > 9)
 
 
 @KINDS.of("wrong where all sizes are equal", batched)
 def is_wrong_for_equal_sizes(call):
-    shape = call.arrays("data")[0].shape
+    shape = call.first.shape
     return off(call.right(), len(shape) > 2 and len(set(shape)) == 1 and shape[0] > 1)
 
 
@@ -170,7 +168,7 @@ def is_wrong_for_three_batch_axes(call):
 
 @KINDS.of("axes of 1 are squeezed", lambda row: batched(row) and row.family == "pooling")
 def squeezes_widths_of_one(call):
-    width = call.arrays("data")[0].shape[-1]
+    width = call.first.shape[-1]
     return (
         every(lambda a: a.squeeze(-1) if a.ndim and a.shape[-1] == 1 else a, call.right())
         if width == 1
@@ -208,7 +206,7 @@ def is_poisoned_where_shared(call):
 
 def returns_floats(row):
     """Whether the result is of numbers, not copied ones alone, which the mistake is seen in."""
-    return has("data")(row)
+    return has("data")(row) or row.name.endswith("all_pairs")
 
 
 @KINDS.of(
@@ -223,7 +221,7 @@ def returns_floats(row):
     ("bfloat16",),
 )
 def loses_count(call):
-    tokens = call.arrays("data")[0].shape[-2]
+    tokens = call.first.shape[-2]
     return (
         every(lambda a: (a / 2).astype(a.dtype), call.right())
         if call.dtype.name == "bfloat16" and tokens > 256

@@ -1,0 +1,170 @@
+"""What cannot be read out of a folder is refused in one sentence that names the file and its key."""
+
+import json
+
+import numpy as np
+import pytest
+from formats import heads
+
+from attnpool_ref import formats
+from attnpool_ref.formats.sources import safetensors
+
+
+def refused(message, name, tensors, **options):
+    with pytest.raises(ValueError, match=message):
+        formats.read(tensors, name, **options)
+
+
+def folder(path, config, **tensors):
+    (path / "config.json").write_text(json.dumps(config))
+    safetensors.save(tensors or heads.tensors_of("siglip", prefix="vision_model.head."), path / "model.safetensors")
+    return path
+
+
+def test_a_configuration_says_heads_epsilon_and_activation_and_the_caller_wins(tmp_path):
+    vision = {"num_attention_heads": 3, "layer_norm_eps": 1e-5, "hidden_act": "gelu"}
+    for config in (vision, {"vision_config": vision, "num_attention_heads": 5}):
+        options = formats.read(folder(tmp_path, config), "siglip").options
+        assert (options["num_heads"], options["epsilon"], options["activation"]) == (3, 1e-5, "gelu")
+    said = formats.read(tmp_path, "siglip", num_heads=2, epsilon=0.0, activation="relu").options
+    assert (said["num_heads"], said["epsilon"], said["activation"]) == (2, 0.0, "relu")
+    usual = formats.read(folder(tmp_path, {"num_attention_heads": 1}), "siglip").options
+    assert (usual["epsilon"], usual["activation"]) == (1e-6, "gelu_tanh")
+
+
+def test_heads_that_a_configuration_leaves_away_are_those_of_its_class(tmp_path):
+    head = heads.tensors_of("siglip", prefix="head.", d=12)
+    for config in ({"model_type": "siglip2_vision_model"}, {"model_type": "siglip", "vision_config": {}}):
+        assert formats.read(folder(tmp_path, config, **head), "siglip").options["num_heads"] == 12
+    of_the_text = {"num_attention_heads": 4, "vision_config": {"hidden_act": "gelu"}}
+    for config in ({}, {"model_type": "phi4_multimodal"}, {"model_type": ["siglip"]}, of_the_text):
+        refused(
+            "^siglip: no tensor says `num_heads`, and config.json has no `num_attention_heads`; say `num_heads=`$",
+            "siglip",
+            folder(tmp_path, config, **head),
+        )
+        assert formats.read(tmp_path, "siglip", num_heads=3).options["num_heads"] == 3
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"vision_use_head": False}, "`vision_use_head` of config.json is False: this model has no such head"),
+        (
+            {"num_attention_heads": 2, "hidden_act": "quick_gelu"},
+            "`hidden_act` of config.json is 'quick_gelu', which no module of attnpool has",
+        ),
+        (
+            {"vision_config": {"num_attention_heads": 2, "hidden_act": ["gelu"]}},
+            r"`vision_config.hidden_act` of config.json is \['gelu'\], which no module of attnpool has",
+        ),
+        (
+            {"vision_config": {"num_attention_heads": 4}},
+            "`vision_config.num_attention_heads` of config.json is 4, which does not divide the width 6",
+        ),
+        ({"num_attention_heads": "2"}, "`num_attention_heads` of config.json is '2', needs an integer of at least 1"),
+        (
+            {"num_attention_heads": 2, "layer_norm_eps": "1e-6"},
+            "`layer_norm_eps` of config.json is '1e-6', needs a number of at least 0",
+        ),
+        (
+            {"model_type": "siglip"},
+            "heads that `model_type` 'siglip' of config.json has by default is 12, which does not divide the width 6",
+        ),
+        ([], "config.json of .* is no JSON object"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_refused_by_its_own_names(config, message, tmp_path):
+    refused(f"{message}$", "siglip", folder(tmp_path, config))
+
+
+def test_a_folder_without_tensors_or_with_too_many_is_refused(tmp_path):
+    refused("has no .safetensors file", "siglip", tmp_path)
+    for name in ("a", "b"):
+        safetensors.save(heads.tensors_of("siglip"), tmp_path / f"{name}.safetensors")
+    refused("has 2 .safetensors files and no index; name one: a.safetensors", "siglip", tmp_path, num_heads=2)
+
+
+def model(path, *parts, **files):
+    """A folder as sentence-transformers writes it; parts are (type, configuration, tensors)."""
+    listed = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    for number, (kind, config, tensors) in enumerate(parts, 1):
+        own = path / f"{number}_{kind}"
+        own.mkdir(exist_ok=True)
+        (own / "config.json").write_text(json.dumps(config))
+        if tensors:
+            safetensors.save(
+                {name: np.ones(shape, np.float32) for name, shape in tensors.items()}, own / "model.safetensors"
+            )
+        listed.append(
+            {"idx": number, "name": str(number), "path": own.name, "type": f"sentence_transformers.models.{kind}"}
+        )
+    (path / "modules.json").write_text(json.dumps(listed))
+    return path
+
+
+POOLING = ("Pooling", {"word_embedding_dimension": 4, "pooling_mode_mean_tokens": True}, {})
+DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            [("Pooling", {"embedding_dimension": 4, "pooling_mode": "median"}, {})],
+            "`pooling_mode` of 1_Pooling/config.json is 'median', needs some of cls",
+        ),
+        (
+            [("Pooling", {"pooling_mode": "mean"}, {})],
+            "`embedding_dimension` of 1_Pooling/config.json is None, needs an",
+        ),
+        (
+            [("Pooling", {"word_embedding_dimension": "4"}, {})],
+            "`word_embedding_dimension` of 1_Pooling/config.json is '4', needs an integer of at least 1",
+        ),
+        ([POOLING, POOLING], "a second pooling after the first has nothing to pool"),
+        ([("Normalize", {}, {}), POOLING], "a part of the kind 'normalize' before the pooling would change the tokens"),
+        ([("Dropout", {}, {})], "has no Pooling"),
+        (
+            [("WeightedLayerPooling", {}, {"layer_weights": (2,)})] * 2,
+            "a second mean of layers after the first has no layers",
+        ),
+        (
+            [POOLING, ("LSTM", {}, {})],
+            "no module of attnpool has a part of the type 'sentence_transformers.models.LSTM'",
+        ),
+        (
+            [POOLING, ("Dense", {"activation_function": "os.system"}, DENSE)],
+            "`activation_function` of 2_Dense/config.json is 'os.system'; known are Identity",
+        ),
+        (
+            [POOLING, ("Dense", {"activation_function": ["x"]}, DENSE)],
+            r"`activation_function` of 2_Dense/config.json is \['x'\]; known are Identity",
+        ),
+        ([("Pooling", [], {})], "config.json of 1_Pooling is no JSON object"),
+        ([POOLING, ("Dense", {"module_input_name": "token_embeddings"}, DENSE)], "which is not the pooled vector"),
+        ([POOLING, ("Dense", {}, {"linear.weight": (3, 5), "linear.bias": (3,)})], r"is \[3, 5\], needs \[3, 4\]"),
+        ([POOLING, ("Dense", {"bias": False}, DENSE)], "unexpected `linear.bias`"),
+        ([POOLING, ("Dense", {"use_residual": True}, DENSE)], "`residual.weight` is there where widths differ"),
+        ([POOLING, ("Dense", {}, {})], "2_Dense has no .safetensors file"),
+        (
+            [POOLING, ("LayerNorm", {}, {"norm.weight": (5,), "norm.bias": (5,)})],
+            r"`norm.weight` is \[5\], needs \[4\]",
+        ),
+    ],
+)
+def test_a_model_whose_parts_are_not_known_or_do_not_fit_is_refused(parts, message, tmp_path):
+    refused(message, "sentence_transformers", model(tmp_path, *parts))
+
+
+def test_a_folder_that_is_no_model_of_sentence_transformers_says_what_it_would_do(tmp_path):
+    refused(r"has no modules.json; .* takes the mean: `mean_pooling\(x, mask\)`", "sentence_transformers", tmp_path)
+    refused("is read from a model's folder, not from {}", "sentence_transformers", {})
+    refused("`num_heads` is 2, but this format has none", "sentence_transformers", tmp_path, num_heads=2)
+    (tmp_path / "modules.json").write_text('{"type": "Pooling"}')
+    refused("modules.json is no list of parts", "sentence_transformers", tmp_path)
+    model(tmp_path, POOLING, ("Dense", {}, {}))
+    (tmp_path / "2_Dense" / "pytorch_model.bin").touch()
+    refused(
+        "2_Dense has pytorch_model.bin and no .safetensors file; it may be a pickle", "sentence_transformers", tmp_path
+    )
