@@ -108,9 +108,8 @@ def _mask(axes, shape, rng, index, batch_rank):
     lead = shape[: len(shape) - len(own)]
     mask = np.empty((int(np.prod(lead)), *own), bool)
     kinds = ("full", "prefix", "scattered", "empty", "suffix")
-    index = (
-        index if "..." in axes else 3
-    )  # "empty", "full", "scattered" first: a batch with a name of its own has three
+    if "..." not in axes:
+        index = 3  # "empty", "full", "scattered" come first: a batch with a name of its own has three examples
     for i in range(len(mask)):
         kind = kinds[(i * 2 + index) % 5] if len(mask) > 1 else "scattered"
         mask[i] = _pattern(kind, own, rng)

@@ -139,11 +139,9 @@ def _left_to_defaults(row, restrict):
         if restrict is not None:
             names, options = restrict(names, options)
         yield draw(row, "defaults left away", names, options, BATCH, left=left)
-    for title, names, options in ways_of(row, restrict):
+    for title, names, options in ways_of(row, restrict):  # some defaults count only where a flag asks for them
         if left and title == "fullest" and any(options[key] is True for key in defaults_of(row)):
-            yield draw(
-                row, "fullest, defaults left away", names, options, BATCH, left=left
-            )  # where a flag asks for them
+            yield draw(row, "fullest, defaults left away", names, options, BATCH, left=left)
 
 
 def _pooled(row):
