@@ -9,7 +9,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.recomputing import recomputed
-from attnpool_flax.reductions import record, varies, varying
+from attnpool_flax.reductions import record, tiles, varies, varying
 
 LARGEST = 2**20
 """Elements of a block: what is smaller is computed whole, without a loop."""
@@ -146,7 +146,7 @@ def _written(function, rows, axis, own, shared):
 
     def trip(i, results):
         start = jnp.minimum(i * rows, count - rows)  # the last block begins early, so that it is whole
-        block = jax.tree.map(lambda array: lax.dynamic_slice_in_dim(array, start, rows), own)
+        block = jax.tree.map(functools.partial(_rows_from, start, rows), own)
         put = functools.partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=axis)
         return jax.tree.map(put, results, placed(function, axis, block, shared))
 
@@ -156,6 +156,11 @@ def _written(function, rows, axis, own, shared):
 
     results = jax.eval_shape(functools.partial(placed, function, axis), own, shared)
     return lax.fori_loop(0, -(-count // rows), trip, jax.tree.map(place, results))
+
+
+def _rows_from(start, rows, array):
+    array, start = tiles.of_trip(array, start)
+    return lax.dynamic_slice_in_dim(array, start, rows)
 
 
 @functools.partial(written_in_blocks.defjvp, symbolic_zeros=True)
@@ -182,7 +187,7 @@ def _written_jvp(function, rows, axis, primals, tangents):
 
     def trip(total, place):
         start, of_block = place
-        block = jax.tree.map(lambda array: lax.dynamic_slice_in_dim(array, start, rows), own)
+        block = jax.tree.map(functools.partial(_rows_from, start, rows), own)
         return add(total, start, block, of_block), None
 
     of_blocks = jax.tree.map(lambda slope: jnp.reshape(slope[:whole], (-1, rows, *slope.shape[1:])), of_own)
