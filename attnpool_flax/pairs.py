@@ -170,7 +170,8 @@ def _over_all(tiled, function, axis, own, shared):
 def _summed_up(precision, reduction, own, shared):
     """The sums or the means of tokens [n, L, d], as [n, 1, d]."""
     del shared
-    return (_summary(Dense(*own, "einsum", precision), reduction)[:, None],)
+    x, mask = own
+    return (_summary(Dense(x, mask, "einsum", precision), reduction)[:, None],)
 
 
 def _pooled_by_queries(precision, reduction, own, shared):
