@@ -1,13 +1,15 @@
 """Blocks: walks over queries so that only a part of what spans queries and keys exists at once."""
 
+import functools
 import math
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.recomputing import recomputed
-from attnpool_flax.reductions import record
+from attnpool_flax.reductions import record, tiles, varies, varying
 
 LARGEST = 2**20
 """Elements of a block: what is smaller is computed whole, without a loop."""
@@ -109,3 +111,93 @@ def over_first(function, parts, cost):
     if count <= together:
         return jax.vmap(element, axis_size=count)(own)
     return lax.map(recomputed(element), own, batch_size=together)
+
+
+def even_rows(most, count):
+    """Elements of a block: the most, or somewhat fewer if then all blocks of so many elements are whole."""
+    return next((rows for rows in range(most, most // 2, -1) if count % rows == 0), most)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def written_in_blocks(function, rows, axis, own, shared):
+    """``function(own, shared)``, of some elements at a time on CPUs, each block written into its place in the results.
+
+    What a loop stacks comes with the blocks first: with the elements along another axis it would be copied.
+
+    Args:
+      function: from arrays with some elements along the first axis, and shared ones, to arrays that have them there, too.
+      rows: elements of a block, no more than there are.
+      axis: where the results have the elements.
+      own: arrays of one length along the first axis, or None, varying over the same mesh axes as the shared ones.
+      shared: arrays, or None.
+    """
+    by_blocks = functools.partial(_written, function, rows, axis)
+    return lax.platform_dependent(own, shared, cpu=by_blocks, default=functools.partial(placed, function, axis))
+
+
+def placed(function, axis, own, shared):
+    """``function(own, shared)`` whose results have along ``axis`` what they have along the first one."""
+    return jax.tree.map(lambda result: jnp.swapaxes(result, 0, axis), function(own, shared))
+
+
+def _written(function, rows, axis, own, shared):
+    first, *_ = jax.tree.leaves(own)
+    count = first.shape[0]
+
+    def trip(i, results):
+        start = jnp.minimum(i * rows, count - rows)  # the last block begins early, so that it is whole
+        block = jax.tree.map(functools.partial(_rows_from, start, rows), own)
+        put = functools.partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=axis)
+        return jax.tree.map(put, results, placed(function, axis, block, shared))
+
+    def place(result):
+        # of several equal ones XLA would make copies
+        return varying(jnp.full(result.shape, axis, result.dtype), varies(first))
+
+    results = jax.eval_shape(functools.partial(placed, function, axis), own, shared)
+    return lax.fori_loop(0, -(-count // rows), trip, jax.tree.map(place, results))
+
+
+def _rows_from(start, rows, array):
+    array, start = tiles.of_trip(array, start)
+    return lax.dynamic_slice_in_dim(array, start, rows)
+
+
+@functools.partial(written_in_blocks.defjvp, symbolic_zeros=True)
+def _written_jvp(function, rows, axis, primals, tangents):
+    """The tangent is added up block by block: the transpose of an addition cuts the results' gradient by index."""
+    result = written_in_blocks(function, rows, axis, *primals)
+    own, shared = primals
+    of_own, of_shared = jax.tree.map(lambda slope: None if isinstance(slope, SymbolicZero) else slope, tangents)
+    count = jax.tree.leaves(own)[0].shape[0]
+    whole = count // rows * rows
+
+    def add(total, start, block, of_block):
+        leaves, shape = jax.tree.flatten((block, shared))
+        slopes = shape.flatten_up_to((of_block, of_shared))
+        moved = [i for i, slope in enumerate(slopes) if slope is not None]
+
+        def moving(*some):
+            given = dict(zip(moved, some, strict=True))
+            every = [given.get(i, leaf) for i, leaf in enumerate(leaves)]
+            return placed(function, axis, *jax.tree.unflatten(shape, every))
+
+        _, slope = jax.jvp(moving, [leaves[i] for i in moved], [slopes[i] for i in moved])
+        return jax.tree.map(lambda total, slope: _added(total, slope, start, axis), total, slope)
+
+    def trip(total, place):
+        start, of_block = place
+        block = jax.tree.map(functools.partial(_rows_from, start, rows), own)
+        return add(total, start, block, of_block), None
+
+    of_blocks = jax.tree.map(lambda slope: jnp.reshape(slope[:whole], (-1, rows, *slope.shape[1:])), of_own)
+    zero = jax.tree.map(jnp.zeros_like, result)
+    total, _ = lax.scan(recomputed(trip), zero, (jnp.arange(0, whole, rows), of_blocks))
+    if whole < count:
+        total = add(total, whole, *jax.tree.map(lambda array: array[whole:], (own, of_own)))
+    return result, total
+
+
+def _added(total, block, start, axis):
+    places = lax.ScatterDimensionNumbers(tuple(range(total.ndim)), (), (axis,))
+    return lax.scatter_add(total, jnp.full(1, start, jnp.int32), block, places, mode="promise_in_bounds")

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 
 from attnpool_flax.attention import Rows, average
 from attnpool_flax.best import in_blocks, of_all
-from attnpool_flax.blocks import over_first, over_queries, size_of
+from attnpool_flax.blocks import even_rows, over_first, over_queries, placed, rows_of, size_of, written_in_blocks
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exponentials, softmax
-from attnpool_flax.reductions import Dense, chosen, softmax_together, summed_together
+from attnpool_flax.reductions import Dense, alike, chosen, softmax_together, summed_together
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.rounding import largest_product, norm
 from attnpool_flax.scores import dot
@@ -113,7 +113,7 @@ def _project(x, kernel, precision):
     return x if kernel is None else jnp.einsum("...d,dc->...c", x, kernel, precision=precision)
 
 
-@implementation
+@implementation(as_they_come=("x", "y"))
 def cross_attention_pooling_all_pairs(
     x,
     y,
@@ -139,48 +139,77 @@ def cross_attention_pooling_all_pairs(
     Array([[[2., 2.],
             [2., 4.]]], dtype=float32)
     """
-    x, y = keep_real(x, x_mask), keep_real(y, y_mask)
+    x, y, x_mask, y_mask, x_kernel, y_kernel, scale = alike(x, y, x_mask, y_mask, x_kernel, y_kernel, scale)
+    over_all = functools.partial(_over_all, chosen(None, x, y) == "tiles")
     if reduction == "max":
         x_scores, y_scores = _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision)
+        by_scores = functools.partial(_pooled_by_scores, precision)
+        x_side = over_all(by_scores, 0, (x, x_mask, jnp.swapaxes(x_scores, 0, 1)), ())
+        y_side = over_all(by_scores, 1, (y, y_mask, y_scores), ())
     else:
-        xs, ys = Dense(x, x_mask, "einsum", precision), Dense(y, y_mask, "einsum", precision)
-        x_total = scale * _seen_from(_summary(xs, reduction), x_kernel, y_kernel, precision)
-        y_total = scale * _seen_from(_summary(ys, reduction), y_kernel, x_kernel, precision)
-        x_scores = jnp.einsum("bld,cd->bcl", x, y_total, precision=precision)
-        x_scores = _over_real(x_scores, y, None if y_mask is None else y_mask[None])
-        y_scores = jnp.einsum("cte,be->bct", y, x_total, precision=precision)
-        y_scores = _over_real(y_scores, x, None if x_mask is None else x_mask[:, None])
-    x_weights = softmax(x_scores, _for_each_pair(x_mask, 1, x_scores))
-    y_weights = softmax(y_scores, _for_each_pair(y_mask, 0, y_scores))
-    pooled = (
-        weighted(x_weights, x, precision),
-        jnp.swapaxes(weighted(jnp.swapaxes(y_weights, 0, 1), y, precision), 0, 1),
-    )
-    return (pooled, (x_weights, y_weights)) if return_weights else pooled
+        (x_sum,) = over_all(functools.partial(_summed_up, precision, reduction), 0, (x, x_mask), ())
+        by_queries = functools.partial(_pooled_by_queries, precision, reduction)
+        query = scale * _seen_from(x_sum[:, 0], x_kernel, y_kernel, precision)
+        *y_side, y_sum = over_all(by_queries, 1, (y, y_mask), (query, Dense(x, x_mask, None).real()))
+        query = scale * _seen_from(y_sum[0], y_kernel, x_kernel, precision)
+        *x_side, _ = over_all(by_queries, 0, (x, x_mask), (query, Dense(y, y_mask, None).real()))
+    pooled, weights = zip(x_side, y_side, strict=True)
+    return (pooled, weights) if return_weights else pooled
 
 
-def _for_each_pair(mask, axis, scores):
-    return None if mask is None else jnp.broadcast_to(jnp.expand_dims(mask, axis), scores.shape)
+def _over_all(tiled, function, axis, own, shared):
+    """``function(own, shared)`` of all sequences, whose results have them along an axis; in blocks of them if tiled."""
+    count, length, width = own[0].shape
+    partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
+    cost = (length + partners) * width
+    if tiled and isinstance(count, int) and isinstance(cost, int) and rows_of(cost) < count:
+        return written_in_blocks(function, even_rows(rows_of(cost), count), axis, own, shared)
+    return placed(function, axis, own, shared)
+
+
+def _summed_up(precision, reduction, own, shared):
+    """The sums or the means of tokens [n, L, d], as [n, 1, d]."""
+    del shared
+    x, mask = own
+    return (_summary(Dense(x, mask, "einsum", precision), reduction)[:, None],)
+
+
+def _pooled_by_queries(precision, reduction, own, shared):
+    """(pooled, weights, sums) of tokens [n, L, d] under their products with queries [m, d]; 0 without real ones."""
+    (x, mask), (queries, real) = own, shared
+    scores = jnp.einsum("nld,md->nlm", Dense(x, mask, None).clean(), queries, precision=precision)
+    if real is not None:
+        scores = jnp.where(real[None, None], scores, 0)
+    sides = _pooled_by_scores(precision, (x, mask, jnp.swapaxes(scores, 1, 2)), ())
+    return *sides, *_summed_up(precision, reduction, own, ())
+
+
+def _pooled_by_scores(precision, own, shared):
+    """(pooled [n, m, d], weights [n, m, L]) of tokens [n, L, d] under scores [n, m, L]."""
+    del shared
+    x, mask, scores = own
+    weights = softmax(scores, None if mask is None else mask[:, None])
+    return weighted(weights, Dense(x, mask, None).clean(), precision), weights
 
 
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
-    """Largest scores [B, C, L] and [B, C, T] of each token over the other side's real ones, 0 where there are none.
+    """Largest scores [C, B, L] and [C, B, T] of each token over the other side's real ones, 0 where there are none.
 
     A block is some of the candidates y, or where one of them is too much already, some of the x with one of them.
     """
-    x = scale * _project(x, x_kernel, precision)
-    y = _project(y, y_kernel, precision)
+    x = scale * _project(keep_real(x.astype(scale.dtype), x_mask), x_kernel, precision)
     products = x.shape[1] * y.shape[1]
 
     def with_candidate(y, y_mask):
+        y = _project(keep_real(y.astype(x.dtype), y_mask), y_kernel, precision)
+
         def with_example(x, x_mask):
             x_scores, y_scores = of_all(x, y, x_mask, y_mask, precision)
             return _over_real(x_scores, y, y_mask), _over_real(y_scores, x, x_mask)
 
         return over_first(with_example, (x, x_mask), products)
 
-    x_scores, y_scores = over_first(with_candidate, (y, y_mask), x.shape[0] * products)
-    return jnp.swapaxes(x_scores, 0, 1), jnp.swapaxes(y_scores, 0, 1)
+    return over_first(with_candidate, (y, y_mask), x.shape[0] * products)
 
 
 @implementation

@@ -14,7 +14,7 @@ from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax import blocks
+from attnpool_flax import blocks, pairs
 
 pytestmark = pytest.mark.thorough
 
@@ -119,6 +119,62 @@ def test_the_linear_reductions_of_all_pairs_have_no_scores(reduction):
     (b, length), (c, other) = (6, 200), (5, 300)
     weights = FLOAT * b * c * (length + other)
     assert held(pool, (b, length, WIDTH), (c, other, WIDTH)) < 4 * weights < FLOAT * b * c * length * other / 10
+
+
+@pytest.fixture
+def one_device():
+    """What a process with one CPU device chooses; this one has several."""
+    with replaced(pairs, chosen=lambda *_: "tiles"):
+        yield
+
+
+@pytest.mark.usefixtures("one_device")
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_pooled_pairs_are_written_once(reduction):
+    """No copy of either side's, none of the tokens; backward none of the results' gradients."""
+    pool = functools.partial(attnpool_flax.cross_attention_pooling_all_pairs, reduction=reduction)
+    (b, length), (c, other), width = (8, 6), (1600, 4), 16
+    shapes, results = [(b, length, width), (c, other, width)], FLOAT * 2 * b * c * width
+    weights = FLOAT * b * c * (length + other)
+    assert held(pool, *shapes) < 4 * BLOCK < results / 4
+
+    def gradients(x, y, *of_pooled):
+        return jax.vjp(pool, x, y)[1](of_pooled)
+
+    assert held(gradients, *shapes, (b, c, width), (b, c, width)) < 5 * BLOCK + weights
+
+
+@pytest.mark.usefixtures("one_device")
+@pytest.mark.parametrize("reduction", ["sum", "max"])
+def test_all_pairs_in_blocks_are_the_definition(reduction):
+    """Blocks that overlap; gradients and forward mode of whole products; NaN in padding changes no bit."""
+    rng = np.random.default_rng(7)
+    x, y = (rng.normal(size=shape).astype(np.float32) for shape in ((7, 5, 16), (331, 4, 16)))
+    x_mask, y_mask = rng.random((7, 5)) < 0.7, rng.random((331, 4)) < 0.7
+    x_mask[2], y_mask[330] = False, False
+    x[~x_mask], y[~y_mask] = 0, 0
+    pool = functools.partial(attnpool_flax.cross_attention_pooling_all_pairs, reduction=reduction, return_weights=True)
+
+    def loss(x, y):
+        return sum(jnp.sum(jnp.sin(part)) for part in jax.tree.leaves(pool(x, y, x_mask, y_mask)))
+
+    @jax.jit
+    def everything(x, y):
+        ahead = jax.jvp(loss, (x, y), (jnp.cos(x), jnp.cos(y)))
+        return pool(x, y, x_mask, y_mask), jax.grad(loss, (0, 1))(x, y), ahead
+
+    found = everything(x, y)
+    poisoned = everything(np.where(x_mask[..., None], x, np.nan), np.where(y_mask[..., None], y, np.nan))
+    chex.assert_trees_all_equal(found[:2], poisoned[:2])
+    wanted = attnpool_ref.cross_attention_pooling_all_pairs(
+        x, y, x_mask, y_mask, reduction=reduction, return_weights=True
+    )
+    for a, b in zip(jax.tree.leaves(found[0]), jax.tree.leaves(wanted), strict=True):
+        chex.assert_trees_all_close(np.asarray(a), b, atol=rounded(b, 256), rtol=0)
+    with replaced(blocks, LARGEST=2**24):
+        whole = jax.jit(everything.__wrapped__)(x, y)
+    for a, b in zip(jax.tree.leaves(found[1:]), jax.tree.leaves(whole[1:]), strict=True):
+        chex.assert_trees_all_close(a, b, atol=rounded(np.asarray(b), 4096), rtol=0)
 
 
 def test_small_scores_need_no_loop():

@@ -54,8 +54,8 @@ PINNED = {
     ("einsum", "float32", "cross_attention_pooling", "smallest"): ((1.02, 5.08, 0), (0.02, 8.16, 0)),
     ("tiles", "bfloat16", "mean_pooling", "smallest"): ((0.13, 0.35, 1), (0.01, 1.37, 1)),
     ("tiles", "bfloat16", "sum_pooling", "smallest"): ((0.13, 0.35, 1), (0.01, 1.37, 1)),
-    ("tiles", "bfloat16", "max_pooling", "smallest"): ((0.07, 0.20, 1), (0.01, 2.54, 1)),
-    ("tiles", "bfloat16", "min_pooling", "smallest"): ((0.07, 0.20, 1), (0.01, 2.54, 1)),
+    ("tiles", "bfloat16", "max_pooling", "smallest"): ((0.13, 0.20, 1), (0.07, 2.54, 1)),
+    ("tiles", "bfloat16", "min_pooling", "smallest"): ((0.13, 0.20, 1), (0.07, 2.54, 1)),
     ("tiles", "bfloat16", "weighted_pooling", "smallest"): ((0.13, 0.35, 1), (0.01, 1.37, 1)),
     ("tiles", "bfloat16", "attention_pooling", "smallest"): ((0.14, 0.80, 2), (0.04, 2.36, 3)),
     # several queries: the gradient of x is a product, which is rounded after it was written in float32
@@ -68,8 +68,8 @@ PINNED = {
 
 HEADROOM = 4 / 3  # between versions of JAX
 
-# XLA cut no bfloat16 array by index, but a float32 copy of it: its bytes over those of x; and as it is written, then read
-WIDE_COPY = (2.2, 5.2) if jax.__version_info__ < (0, 12) else (0, 0)
+# What XLA's cost analysis says of a cut that widens: all of the array, of which only the part is read.
+COUNTED = 1 if jax.__version_info__ < (0, 12) else 0
 
 
 @functools.cache
@@ -85,14 +85,14 @@ def test_bytes_and_walks_are_what_they_were(implementation, dtype, name, title):
     row = next(row for row in WALKERS if row.name == name)
     call = Call(row, title, implementation, dtype)
     tokens = sum(map(size, call.tokens.values()))
-    held, moved = WIDE_COPY if dtype == "bfloat16" else (0, 0)
     programs = forward_program(name, title, implementation, dtype), compiled(call.step, call.arrays)
     for function, program, (temporary, accessed, walks) in zip(
         (call.forward, call.step), programs, PINNED[implementation, dtype, name, title], strict=True
     ):
         where = function.__name__
-        assert program.memory_analysis().temp_size_in_bytes / tokens <= HEADROOM * temporary + held, where
-        assert program.cost_analysis()["bytes accessed"] / tokens <= HEADROOM * accessed + moved, where
+        assert program.memory_analysis().temp_size_in_bytes / tokens <= HEADROOM * temporary, where
+        counted = COUNTED * walks if dtype == "bfloat16" else 0
+        assert program.cost_analysis()["bytes accessed"] / tokens <= HEADROOM * accessed + counted, where
         assert walked(function, call) == walks, where
 
 

@@ -15,6 +15,7 @@ from attnpool_flax.reductions.implementations import (
     listening,
     record,
     varies,
+    varying,
 )
 from attnpool_flax.reductions.mesh import names_of
 from attnpool_flax.reductions.moments import moments
@@ -39,4 +40,5 @@ __all__ = [
     "softmax_together",
     "summed_together",
     "varies",
+    "varying",
 ]

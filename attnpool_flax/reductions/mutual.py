@@ -69,8 +69,12 @@ def _each(function, *arrays):
     """The function of each example: one after another on CPUs, all at once elsewhere."""
 
     def in_turn(*arrays):
+        def at(i, array):
+            array, i = tiles.of_trip(array, i)
+            return lax.dynamic_index_in_dim(array, i, 0, False)
+
         def trip(i):
-            return function(*jax.tree.map(lambda a: lax.dynamic_index_in_dim(a, i, 0, False), arrays))
+            return function(*jax.tree.map(functools.partial(at, i), arrays))
 
         return lax.map(trip, jnp.arange(arrays[0].shape[0]))
 

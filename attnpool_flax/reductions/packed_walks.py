@@ -46,6 +46,7 @@ class Strip(NamedTuple):
 
     def cut(self, array, trip):
         """The tile [size, ...] of an array [N, ...] as it came."""
+        array, trip = tiles.of_trip(array, trip)
         return lax.dynamic_slice_in_dim(array, self.first(trip), self.size)
 
     def new(self, trip):

@@ -94,10 +94,22 @@ def corner(plan, trip):
 
 def cut(array, plan, trip):
     """The tile [rows, taken, ...] of an array [B, L, ...] as it came; of the only example where B is 1."""
+    array, trip = of_trip(array, trip)
     row, first = corner(plan, trip)
     rows = min(plan.rows, array.shape[0]) if isinstance(array.shape[0], int) else plan.rows
     start = (row if rows == plan.rows and _has_rows(array, plan) else 0, first, *(0,) * (array.ndim - 2))
     return lax.dynamic_slice(array, start, (rows, plan.taken, *array.shape[2:]))
+
+
+def of_trip(array, trip):
+    """The array as this trip of a loop sees it, and the trip; a part of it is cut by index.
+
+    XLA's CPU backend in JAX 0.10 cuts no narrow float by index. It widens all of the array, and does so before the loop as
+    nothing there depends on the trip: a copy of twice its bytes. What depends on the trip stays inside, where of the
+    widened array only the part is computed.
+    """
+    narrow = jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.itemsize < 4
+    return lax.optimization_barrier((array, trip)) if narrow else (array, trip)
 
 
 def of_rows(array, plan, trip):
