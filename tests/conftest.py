@@ -18,7 +18,7 @@ if jax.__version_info__ < (0, 11):  # the older way to write loops compiles thre
 os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS])
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_num_cpu_devices", 4)  # for the tests of meshes
+jax.config.update("jax_num_cpu_devices", 8)  # for the tests of meshes
 jax.config.update("jax_disable_most_optimizations", True)
 
 

@@ -25,7 +25,7 @@ class Split(Call):
             self.options["return_weights"] = True
         for key in set(self.values) & {"mask", "x_mask", "y_mask"}:
             mask = np.ones((3, self.case.sizes["T" if key == "y_mask" else "L"]), bool)
-            part = mask.shape[-1] // 4
+            part = mask.shape[-1] // 8
             mask[0, part : 2 * part + 1] = mask[0, -1] = mask[2, : part + 1] = mask[1] = False
             self.values[key] = mask
         self.values["x"][2] = np.round(self.values["x"][2])

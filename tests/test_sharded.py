@@ -60,7 +60,7 @@ KINDS = re.compile(r"\b(?:all-reduce|all-gather|all-to-all|collective-permute|re
 
 @pytest.fixture(scope="module")
 def mesh():
-    return jax.make_mesh((2, 2), NAMES, axis_types=(AxisType.Auto,) * 2)
+    return jax.make_mesh((2, 4), NAMES, axis_types=(AxisType.Auto,) * 2)
 
 
 def walks(name):
@@ -250,14 +250,14 @@ MISTAKES = {
         (jnp.minimum(right(state, top)[0], 1),)
     )),
     "a gradient counted once per device": ("mean_pooling", "_collective", lambda right: lambda operation, arrays, *rest: (
-        [_four_times(own) for own in right(operation, arrays, *rest)]
+        [_eight_times(own) for own in right(operation, arrays, *rest)]
     )),
 }  # fmt: skip
 
 
-def _four_times(array):
-    """The array, with four times its gradient."""
-    return array if array is None else 4 * array - 3 * lax.stop_gradient(array)
+def _eight_times(array):
+    """The array, with eight times its gradient."""
+    return array if array is None else 8 * array - 7 * lax.stop_gradient(array)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
