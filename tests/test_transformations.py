@@ -96,10 +96,8 @@ def example(request):
 
 
 def test_forward_mode_is_there(example):
-    """Its numbers are judged below; ``test_equivalence.py`` judges the gradients of a user's jit."""
-    jax.jit(lambda arrays: forward_slope(example.call, arrays)).lower(
-        example.arrays
-    )  # which a rule of reverse mode refuses
+    """Lowering refuses what has a rule of reverse mode alone. The numbers are judged below, gradients in ``test_equivalence.py``."""
+    jax.jit(lambda arrays: forward_slope(example.call, arrays)).lower(example.arrays)
 
 
 @pytest.mark.thorough
