@@ -1,4 +1,4 @@
-"""One program serves all values: what a second call traces and compiles is nothing."""
+"""One program serves all values: what a second call traces and compiles is nothing, and what it transfers."""
 
 import inspect
 
@@ -18,16 +18,19 @@ APART = [name for name, frame in FRAMES.items() if frame.weights_apart]
 
 @pytest.fixture(scope="module", params=variants.VARIANTS, ids=lambda row: row.name)
 def example(request):
-    """(row, arrays on the device, a call that takes them) of a row, called once; what other tests compiled is gone."""
+    """(row, arrays on the second device, a call that takes them) of a row, called once; what others compiled is gone.
+
+    Every argument is given but numbers that have a default.
+    """
     row = request.param
     FRAMES[row.name].plans.clear()
     FRAMES[row.name].programs.clear()
     ways = {title: (names, options) for title, names, options in cases.configurations(row)}
-    names, options = ways["smallest"]
+    names, options = ways.get("fullest", ways["smallest"])
     case = cases.draw(row, "compiles", names, options, (2,))
     arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))
     numbers = numbers_of(row)
-    arrays = {key: jax.device_put(value) for key, value in arrays.items() if key not in case.given("number")}
+    arrays = {key: jax.device_put(value, jax.devices()[1]) for key, value in arrays.items() if key not in numbers}
     arrays |= {key: 0.75 for key, default in numbers.items() if default is None}
     call(arrays)
     return row, arrays, call
@@ -62,7 +65,7 @@ def numbers_of(row):
 def test_other_values_compile_nothing(example):
     row, arrays, call = example
     floats = {k: v for k, v in arrays.items() if k not in numbers_of(row) and v.dtype == np.float32}
-    moved = arrays | {k: jax.device_put(v + 1) for k, v in floats.items()}
+    moved = arrays | {k: jax.device_put(np.asarray(v) + 1, v.device) for k, v in floats.items()}
     assert events(lambda: call(moved)) == []
 
 
@@ -84,6 +87,22 @@ def test_asking_for_the_weights_compiles_nothing_but_where_they_are_apart(exampl
     heard = events(lambda: call(arrays | {"return_weights": True}))
     assert bool(heard) == (row.name in APART)
     assert events(lambda: call(arrays | {"return_weights": True})) == []
+
+
+@pytest.mark.parametrize("place", [1, None])
+def test_device_arrays_with_default_numbers_transfer_nothing(example, place):
+    row, arrays, call = example
+    if place is None and not any(default is not None for default in numbers_of(row).values()):
+        return  # what lies on the default device goes the same way as on another
+    device = None if place is None else jax.devices()[place]
+    arrays = {key: jax.device_put(np.asarray(value), device) for key, value in arrays.items()}
+    options = {"return_weights": True} if row.weights else {}
+    with jax.transfer_guard("disallow"):
+        results = call(arrays | options)
+    devices = {device for array in arrays.values() for device in array.devices()}
+    for out in results:
+        assert out.devices() == devices
+        assert out.committed == (place is not None), "a default commits nothing to a device"
 
 
 def test_another_shape_would_be_heard():

@@ -1,5 +1,7 @@
 """Points where a formula divides by 0, takes a root of 0, is not differentiable, or has nothing to average."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -101,8 +103,14 @@ def test_scores_far_below_the_largest_have_weight_exactly_zero(package, name, ot
         )
 
 
+@functools.cache
+def jacobian_of(name):
+    """One program for all scores of a length."""
+    return jax.jit(jax.jacobian(getattr(attnpool_flax, name)))
+
+
 def jacobian(name, scores):
-    return np.asarray(jax.jit(jax.jacobian(getattr(attnpool_flax, name)))(np.asarray(scores, np.float32)))
+    return np.asarray(jacobian_of(name)(np.asarray(scores, np.float32)))
 
 
 def test_sparsemax_jacobian_is_that_of_a_mean_over_its_support():

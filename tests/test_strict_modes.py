@@ -1,4 +1,4 @@
-"""Every function under JAX's strict modes, all at once: no implicit promotion, rank, NaN, leak or transfer."""
+"""Every function under JAX's strict modes, all at once: no implicit promotion, rank, NaN or leak."""
 
 import contextlib
 import gc
@@ -10,7 +10,7 @@ import pytest
 from agreement import arguments_of
 
 import attnpool_flax
-from attnpool_ref import contract, variants
+from attnpool_ref import variants
 from attnpool_ref.conformance import cases
 
 BATCH = 2
@@ -86,32 +86,3 @@ def test_the_modes_would_speak():
     kept = []
     with strict(), pytest.raises(Exception, match="Leaked"):
         jax.jit(kept.append).trace(jnp.zeros(2))
-
-
-def defaulted(case):
-    """Names of the case's numbers that have a default, and what it is."""
-    parameters = contract.signature_of(getattr(attnpool_flax, case.row.name)).parameters
-    return {k: parameters[k].default for k in case.given("number") if parameters[k].default is not parameters[k].empty}
-
-
-PLACED = [(row, case, place) for row, case in ALL for place in ([None, 1] if defaulted(case) else [1])]
-"""Where nothing has a default, what lies on the default device goes the same way as on another."""
-
-
-def with_defaults(case, device):
-    """A call with the case's arrays on a device and no number that has a default."""
-    numbers = defaulted(case)
-    arrays, call = arguments_of(case, getattr(attnpool_flax, case.row.name))
-    arrays = {k: jax.device_put(v, device) for k, v in arrays.items() if k not in numbers}
-    return arrays, lambda: call(arrays | numbers)
-
-
-@pytest.mark.parametrize(("row", "case", "place"), PLACED, ids=[f"{row.name}-{place}" for row, _, place in PLACED])
-def test_device_arrays_with_default_numbers_transfer_nothing(row, case, place):
-    arrays, call = with_defaults(case, None if place is None else jax.devices()[place])
-    with jax.transfer_guard("disallow"):
-        results = call()
-    devices = {device for array in arrays.values() for device in array.devices()}
-    for out in results:
-        assert out.devices() == devices
-        assert out.committed == (place is not None), "a default commits nothing to a device"

@@ -95,6 +95,12 @@ def example(request):
     return Example(request.param)
 
 
+def test_forward_mode_is_there(example):
+    """Lowering refuses what has a rule of reverse mode alone. The numbers are judged below, gradients in ``test_equivalence.py``."""
+    jax.jit(lambda arrays: forward_slope(example.call, arrays)).lower(example.arrays)
+
+
+@pytest.mark.thorough
 def test_jit_gives_what_the_oracle_gives(example):
     assert_agree(example.case, example.computed[0], example.result)
 
@@ -137,6 +143,7 @@ def test_shard_map_over_the_batch_with_its_checks_on(example):
     assert_gradients_agree(example.case, gradients, example.computed[1])
 
 
+@pytest.mark.thorough
 def test_forward_mode_agrees_with_reverse_mode(example):
     _, gradients, forward = example.computed
     assert gradients or example.row.family == "masks", "a row with numbers has derivatives"
@@ -199,6 +206,7 @@ def test_weights_and_every_named_option_can_be_exported(row, changed):
         chex.assert_equal(len(described.shape), out.ndim)
 
 
+@pytest.mark.thorough
 def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
     poisoned = hazards.poisoned(example.case, np.nan)
     floats = example.case.given("data")

@@ -29,7 +29,8 @@ def run(pytester):
         pytester.mkdir("here").joinpath("test_it.py").write_text(
             f"import warnings\n\ndef test_it():\n    {statement}\n"
         )
-        return pytester.runpytest("-p", "no:cacheprovider", "-p", "no:doctest", *options)
+        without = ("-p", "no:cacheprovider", "-p", "no:doctest", "-p", "no:hypothesispytest")  # it is imported anew
+        return pytester.runpytest(*without, *options)
 
     return run_warning
 

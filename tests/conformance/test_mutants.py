@@ -22,11 +22,14 @@ ALL = [(row, mistake) for row, mistakes in MUTANTS.items() for mistake in mistak
 ONE_OF_EACH = list({row.family: row.name for row in reversed(variants.BY_NAME.values())}.values())
 """The first row of each family: every family makes its mistakes in its own way."""
 
+SLOW = ("latent_attention_pooling", "additive_attention_pooling", "cross_attention_pooling")
+"""Of these, to which a million tokens take seconds; the bound on long sums is one for all rows."""
+
 EXACT = {row.name: {} for row in variants.BY_NAME.values()}
 """The oracle's results, which all mistakes of a row are held against."""
 
 
-def is_rejected(name, function):
+def is_rejected(name, function, long=True):
     """Whether a check of the row fails: agreement where most mistakes show, and where it does not show, all of them.
 
     A function that breaks down proves nothing: a mistake gives a wrong answer. A mistake with states is a mapping of all
@@ -46,7 +49,7 @@ def is_rejected(name, function):
             "laws": False,
             "partial": False,
         }  # the long rows take longest, and are judged by themselves
-        for options in ({"long": False}, alone):
+        for options in ({"long": False}, alone) if long else ({"long": False},):
             report = conformance.judge(candidate, only=(name,), dtypes=("float32",), **options)
             if any(not failure.message.startswith("raises ") for failure in report.rows[0].failures):
                 return True
@@ -60,12 +63,13 @@ def test_mistake_is_rejected(row, mistake):
 
 @pytest.mark.parametrize("row", ONE_OF_EACH)
 def test_mistake_that_changes_nothing_is_not_rejected(row):
+    long = row not in SLOW
     if variants.get(row).state:
         assert not is_rejected(row, states())
         return
     harmless = Mistakes()
     harmless.of(row, "none")(lambda a: a.oracle())
-    assert not is_rejected(row, harmless[row]["none"])
+    assert not is_rejected(row, harmless[row]["none"], long)
 
 
 @pytest.mark.parametrize("row", [row.name for row in variants.BY_NAME.values()])

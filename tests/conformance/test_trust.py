@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import warnings
 
 import ml_dtypes
@@ -105,27 +104,26 @@ def test_what_is_printed_and_warned_of_is_noted_and_not_shown(capsys):
 
 
 def test_what_takes_too_long_ends_the_judging_of_its_row():
-    ended = threading.Event()
+    judged, waited = threading.Event(), []
 
     def pool(x, mask=None):
         if x.ndim == 2:
-            ended.wait(20)
+            waited.append(judged.wait(120))
         return ref.mean_pooling(x, mask)
 
-    began = time.monotonic()
     report = conformance.judge(
         {"mean_pooling": pool, "max_pooling": ref.max_pooling},
         only=("mean_pooling", "max_pooling"),
         dtypes=("float32",),
         shapes=("no batch",),
         long=False,
-        time_limit=0.3,
+        time_limit=1,
     )
-    assert time.monotonic() - began < 10
-    ended.set()
+    assert waited == [], "the judge waited for the answer"
+    judged.set()
     slow, other = report.rows
-    assert (slow.status, slow.ended, other.status) == ("fail", "no answer within 0.3 s", "pass")
-    assert slow.promises["an answer"].failures[0].message.endswith(", no batch: no answer within 0.3 s")
+    assert (slow.status, slow.ended, other.status) == ("fail", "no answer within 1 s", "pass")
+    assert slow.promises["an answer"].failures[0].message.endswith(", no batch: no answer within 1 s")
     assert slow.promises["values under masks"].status == "held", "what was judged until then"
 
 
@@ -172,13 +170,14 @@ def test_a_wrong_dtype_does_not_hide_right_values():
 
 
 SLEEPER = """
-import sys, time
+import signal, sys, time
 import attnpool_ref
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 def mean_pooling(x, mask=None):
     return attnpool_ref.mean_pooling(x, mask)
 def max_pooling(x, mask=None):
     print("asleep", file=sys.__stderr__, flush=True)
-    time.sleep(60)
+    time.sleep(120)
 """
 
 
@@ -194,10 +193,8 @@ def test_ctrl_c_gives_what_was_judged(tmp_path):
             line = process.stderr.readline()
             assert line, said
             said += line
-        began = time.monotonic()
         process.send_signal(signal.SIGINT)
-        shown, _ = process.communicate(timeout=30)
-    assert time.monotonic() - began < 20
+        shown, _ = process.communicate(timeout=60)  # the sleeper would sleep on
     assert process.returncode == 130
     assert "Stopped by Ctrl-C" in shown
     assert "2 rows: 1 passed, 1 n/a" in shown or "2 rows: 1 passed, 1 partial" in shown

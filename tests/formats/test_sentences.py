@@ -105,7 +105,7 @@ def test_the_modules_pool_as_the_library_does_and_padding_stays_outside(folder):
     def total(parameters, x):
         return jnp.sum(module.apply(parameters, x, mask, jnp.array(2)) ** 2)
 
-    gradients = jax.grad(total, argnums=(0, 1))(variables, spoilt)
+    gradients = jax.jit(jax.grad(total, argnums=(0, 1)))(variables, spoilt)
     assert all(np.isfinite(part).all() for part in jax.tree.leaves(gradients))
     assert not np.asarray(gradients[1])[np.broadcast_to(~mask[..., None], x.shape)].any()
     empty = [model(jnp.full(x.shape, value, jnp.float32), jnp.zeros(mask.shape, bool)) for value in (1, np.nan)]
@@ -209,9 +209,9 @@ def test_nothing_is_promoted_where_all_have_one_dtype(dtype):
         formats.sentences.Stage("normalize"),
     )
     model, x = SentencePool(stages, param_dtype=dtype), jnp.asarray(np.stack([X, X]), dtype)
-    variables = model.init(jax.random.key(0), x, MASK)
+    variables = jax.eval_shape(lambda x: model.init(jax.random.key(0), x, MASK), x)
     with jax.numpy_dtype_promotion("strict"):
-        assert model.apply(variables, x, MASK, 1).dtype == dtype
+        assert jax.eval_shape(lambda variables, x: model.apply(variables, x, MASK, 1), variables, x).dtype == dtype
 
 
 def test_layers_are_summed_at_full_precision():
