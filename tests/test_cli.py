@@ -27,7 +27,7 @@ def run(*arguments, columns=200, env=None):
 def python(*arguments):
     """Runs another Python, which finds what this one does, and where nothing is imported yet."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, env=env)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300, env=env)
 
 
 def failure(

@@ -47,7 +47,7 @@ def test_a_stopped_command_leaves_at_once():
         "sys.argv[1:] = ['list']\n"
         "__main__.main()\n"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "Stopped by Ctrl-C.\n")
 
 
@@ -78,7 +78,7 @@ def test_a_file_is_judged_and_its_smallest_case_finds_it_again(monkeypatch, tmp_
     result = run("check", f"{place}/{name}.py:pool", *words)
     assert result.exit_code == 1, result.output
     code = result.stdout.partition("At a Python prompt:\n")[2]
-    pasted = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    pasted = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert pasted.returncode == 0, pasted.stderr
     assert "candidate: [" in pasted.stdout
 

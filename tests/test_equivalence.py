@@ -3,35 +3,45 @@
 import pytest
 
 import attnpool_flax
+from attnpool_flax.implementation import FRAMES
 from attnpool_ref import conformance, variants
-from attnpool_ref.conformance import cases, rows
+from attnpool_ref.conformance import cases, checks, rows
 from attnpool_ref.conformance.cases import table
+from attnpool_ref.conformance.gradients import gradient
 
 every_row = pytest.mark.parametrize("row", [row.name for row in variants.VARIANTS])
 
 every_state = pytest.mark.parametrize("row", [row.name for row in variants.STATES])
 
 ALIKE = ("activation=", "normalizer=", "axis=", "indices_are_sorted=")
-"""Ways to call that one code computes for all rows, or one for the dense and one for the packed ones."""
+"""Ways to call that one code computes for all rows; where they normalise, one for the dense and one for the packed ones."""
 
 FIRST = {}
-"""The first row of each of these ways: dense ones, then packed ones."""
+"""The first row of each of these ways."""
+
+
+def _shared(row, title):
+    way = title.split(", ")[0]
+    return way, way.startswith("normalizer=") and row.family == "segments"
+
 
 for _row in variants.VARIANTS:
     for _title, *_ in cases.configurations(_row):
-        FIRST.setdefault((_title, _row.family == "segments"), _row.name)
+        FIRST.setdefault(_shared(_row, _title), _row.name)
 
 
 def shows(row, title):
     """Whether this row is the one that shows a way to call."""
-    way = title.split(", ")[0]
-    return not way.startswith(ALIKE) or FIRST[way, row.family == "segments"] == row.name
+    return not title.startswith(ALIKE) or FIRST[_shared(row, title)] == row.name
 
 
 @pytest.fixture
 def few_programs(monkeypatch):
-    """The gradient of a way that rows compute alike is judged in one of them, and what is a mere hint in one row at all."""
-    ways_of, situation_of = table.ways_of, rows.situation_of
+    """What rows compute alike is differentiated in one of them, what is a mere hint is called in one of them.
+
+    A gradient is that of a call for the weights, too, where these are computed in any case.
+    """
+    ways_of, situation_of, whole = table.ways_of, rows.situation_of, checks.CHECKS["gradient"]
 
     def hinted(row, restrict=None):
         return (way for way in ways_of(row, restrict) if not way[0].startswith("indices") or shows(row, way[0]))
@@ -39,8 +49,14 @@ def few_programs(monkeypatch):
     def seldom(subject, case, kind, first, gradients, *rest):
         return situation_of(subject, case, kind, first, gradients and shows(subject.row, case.title), *rest)
 
+    def once(subject, case, situation):
+        if FRAMES[case.row.name].weights_apart or not situation.gradients_with_weights:
+            return whole.run(subject, case, situation)
+        return gradient(subject, case, return_weights=True)
+
     monkeypatch.setattr(table, "ways_of", hinted)
     monkeypatch.setattr(rows, "situation_of", seldom)
+    monkeypatch.setitem(checks.CHECKS, "gradient", checks.Check(whole.applies, once))
 
 
 @every_row

@@ -283,7 +283,7 @@ def one_of_two(address, index):
 
 def finished(process):
     try:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
     finally:
         process.kill()
     assert not process.returncode, err
