@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.implementation import implementation
+from attnpool_flax.ranks import ranked
 from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.exponents import clamped, depths, exponents_of, logarithm, scaled
 from attnpool_flax.reductions.mesh import over_mesh
@@ -44,10 +45,9 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     if not length:
         return jnp.sum(x, -2)
     last = jnp.maximum(_number(tokens)[..., None] - 1, 0)
-    ordered = jnp.sort(tokens.kept(x, jnp.inf), -2)
-    place = last * q
+    heights, place = tokens.kept(x, jnp.inf), last * q
     ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last) for end in (jnp.floor, jnp.ceil))
-    low, high = (_at(ordered, end.astype(jnp.int32)) for end in ends)
+    low, high = (jnp.squeeze(ranked(heights, end.astype(jnp.int32)), -2) for end in ends)
     between = jnp.squeeze(place - jnp.floor(lax.stop_gradient(place)), -2)
     return _known(tokens, low + between * jnp.where(low == high, 0, high - low))  # inf - inf is no difference
 
