@@ -10,7 +10,7 @@ from attnpool_flax.blocks import even_rows, over_first, over_queries, placed, ro
 from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exponentials, softmax
-from attnpool_flax.reductions import Dense, alike, chosen, softmax_together, summed_together
+from attnpool_flax.reductions import Dense, alike, chosen, softmax_together, suited, summed_together
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.rounding import largest_product, norm
 from attnpool_flax.scores import dot
@@ -140,7 +140,7 @@ def cross_attention_pooling_all_pairs(
             [2., 4.]]], dtype=float32)
     """
     x, y, x_mask, y_mask, x_kernel, y_kernel, scale = alike(x, y, x_mask, y_mask, x_kernel, y_kernel, scale)
-    over_all = functools.partial(_over_all, chosen(None, x, y) == "tiles")
+    over_all = functools.partial(_over_all, suited(x, y) == "tiles")
     if reduction == "max":
         x_scores, y_scores = _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision)
         by_scores = functools.partial(_pooled_by_scores, precision)

@@ -14,6 +14,7 @@ from attnpool_flax.reductions.implementations import (
     in_forward_mode,
     listening,
     record,
+    suited,
     varies,
     varying,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "names_of",
     "record",
     "softmax_together",
+    "suited",
     "summed_together",
     "varies",
     "varying",

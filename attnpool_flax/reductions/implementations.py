@@ -17,17 +17,21 @@ _LISTENERS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextV
 
 
 def chosen(implementation, *arrays):
-    """The implementation that walks these arrays: the one that is asked for, else the one that suits the place.
+    """The implementation that walks these arrays: the one that is asked for, else the one that suits the place."""
+    implementation = implementation or suited(*arrays)
+    record(implementation)
+    return implementation
+
+
+def suited(*arrays):
+    """The implementation that suits the place where these arrays, or None, lie.
 
     Tiles cut x by index, which gathers it where it lies on several devices, unless each of them runs the loop on its own
     part (manual axes).
     """
-    if implementation is None:
-        manual = any(varies(array) for array in arrays if array is not None)
-        alone = jax.device_count() == 1 or manual
-        implementation = "tiles" if on_cpu() and alone else "einsum"
-    record(implementation)
-    return implementation
+    manual = any(varies(array) for array in arrays if array is not None)
+    alone = jax.device_count() == 1 or manual
+    return "tiles" if on_cpu() and alone else "einsum"
 
 
 def chosen_for_units(implementation):
