@@ -74,7 +74,7 @@ class Situation:
         """Whether the weights are asked for, call by call."""
         if self.kind in ("way", "mixed"):
             return (False,)
-        if self.kind == "form":
+        if self.kind in ("form", "precise"):
             return (self.weights,)
         return (False, True) if self.weights else (False,)
 
@@ -193,7 +193,13 @@ CHECKS = {
     "batch mates": Check(_alone, _plainly(hazards.batch_mates)),
     "NaN at a real token": Check(_alone, _plainly(hazards.not_finite_stays_in_its_example)),
     "return_weights": Check(lambda s: _whole(s) and s.weights, _plainly(hazards.weights_change_nothing)),
-    "purity": Check(lambda s: s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks"), _pure),
+    "purity": Check(
+        lambda s: (
+            (s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks"))
+            or (s.kind == "shape" and s.title.endswith("length 0"))
+        ),
+        _pure,
+    ),
     "jit and vmap": Check(
         lambda s: _alone(s) and s.fullest and s.family == "jax", _with_weights(transformations.traced)
     ),
@@ -219,7 +225,7 @@ def agreeing(subject, case, situation, return_weights):
             raise NotAsked(f"it refuses bfloat16 beside other dtypes ({type(error).__name__})") from error
     got = subject.outputs(case, return_weights)
     found = agreement(subject, case, return_weights, got)
-    if situation.kind != "main":
+    if situation.kind not in ("main", "precise"):
         judged = [_named(found, PROMISE_OF[situation.kind])]
     else:
         judged = _of_each_promise(subject, case, return_weights, got, found)

@@ -27,6 +27,13 @@ ONCE_MISSED = [
     ("a single NaN is patched", "attention_triplet_loss"),  # beyond its hinge
     ("one unit off in bfloat16", "maxsim_score_all_pairs"),  # no axis of which is "..."
     ("a division by 0 that is mended", "maxsim_score_all_pairs"),
+    ("a division by 0 that is mended", "segment_mean_pooling"),
+    ("rounded to bfloat16 within float16", "segment_max_pooling"),  # which copies
+    ("rounded to float32 within float64", "first_pooling"),
+    ("integers are rounded to integers", "mean_pooling"),  # whose only array they are
+    ("integers alone are narrow", "segment_softmax_pooling"),
+    ("an epsilon under the sum of the weights", "segment_weighted_pooling"),
+    ("an argument is ignored where it stands alone", "segment_cross_attention_pooling"),
 ]
 SOME = [(kind, row) for kind in KINDS for row in KINDS[kind].rows()[:FEW]] + ONCE_MISSED
 
