@@ -106,15 +106,15 @@ def mixed(main):
         whole = main.with_values("", **{first: np.round(4 * main.values[first])})
         rest = dict.fromkeys([*others, *followers], "float32")
         yield _of_dtypes(whole, f"integers in `{first}`", rest | {first: "int32"}, "float32")
-    large = {key: 64 if key == first or main.arguments()[key].kind == "data" else 4 for key in arrays}
-    whole = main.with_values("", **{key: _whole(main, key, size) for key, size in large.items()})
+    whole = main.with_values("", **{key: _whole(main, key, key == first) for key in arrays})
     rest = dict.fromkeys(followers, "float32")
     yield _of_dtypes(whole, "integers alone", dict.fromkeys(arrays, "int8") | rest, "float64")
 
 
-def _whole(main, key, size):
-    """Integers whose sums and products 8 bits do not hold, in such a size; 0 and 1 where these are asked for."""
-    return np.clip(np.round((1 if main.row.unit else size) * main.values[key]), -127, 127)
+def _whole(main, key, first):
+    """Integers whose sums and products 8 bits do not hold, smaller ones as scores; 0 and 1 where these are asked for."""
+    large = (first or main.arguments()[key].kind == "data") and "scores" not in main.values
+    return np.clip(np.round((1 if main.row.unit else 64 if large else 4) * main.values[key]), -127, 127)
 
 
 def _of_dtypes(main, title, dtypes, result):
