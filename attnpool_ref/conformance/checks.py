@@ -13,7 +13,7 @@ from attnpool_ref.conformance.agreement import Finding, agreement, compare
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.gradients import finite_gradients, gradient
 from attnpool_ref.conformance.hazards import POISONS
-from attnpool_ref.conformance.purity import purity
+from attnpool_ref.conformance.purity import purity, silence
 from attnpool_ref.conformance.subject import Subject
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
@@ -144,6 +144,8 @@ def _poison(name):
 
 
 def _pure(subject, case, s):
+    if s.kind == "shape":
+        return silence(subject, case, s.weights)
     return [finding for weights in s.asked for finding in purity(subject, case, weights)]
 
 
