@@ -27,10 +27,12 @@ def purity(subject, case, return_weights):
 
 
 def silence(subject, case, return_weights):
-    """What NumPy warns of, alone; None where the call raises, which other promises tell."""
+    """What NumPy warns of, alone; None where the call raises or is not finite, which other promises tell."""
     try:
-        _, _, _, warned = _watched(subject, case, return_weights)
+        answer, _, _, warned = _watched(subject, case, return_weights)
     except Exception:  # the candidate's own, in any words
+        return None
+    if not all(np.all(np.isfinite(array)) for array in answer):
         return None
     return Finding(SILENT, case, np.inf if warned else 0, 0, _told(warned))
 
