@@ -101,7 +101,7 @@ class _Plan:
       names: the arrays that are given, in the order in which the programs take them.
       programs: the compiled program, and where the weights stand apart that of the weights.
       wants_weights: whether the caller asked for the weights.
-      numbers: the defaults among the numbers, by name.
+      numbers: the defaults among the numbers, with their places among the names.
       dtype: the computing dtype.
       placed: the defaults on the devices that were met.
     """
@@ -110,9 +110,9 @@ class _Plan:
     names: tuple[str, ...]
     programs: tuple[Any, ...]
     wants_weights: bool
-    numbers: dict[str, np.ndarray]
+    numbers: list[tuple[int, np.ndarray]]
     dtype: np.dtype
-    placed: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    placed: dict[Any, list[tuple[int, Any]]] = field(default_factory=dict)
 
 
 class _Frame:
@@ -148,8 +148,10 @@ class _Frame:
             contract.check_values(self.row, values, plan.call)
             self._check_positions(values)
         arrays = [values[name] for name in plan.names]
-        if on_host or plan.numbers:
-            self._settle(arrays, values, plan)
+        if plan.numbers:
+            _place_defaults(arrays, plan)
+        if on_host:
+            self._settle(arrays, plan)
         result = plan.programs[0](*arrays)
         if not self.row.weights:
             return told(result, values) if self.row.state else result
@@ -225,7 +227,7 @@ class _Frame:
         names = tuple(name for name, _ in self.arrays if values[name] is not None)
         each = (False, True)[: 1 + wants] if self.weights_apart else (True,) if self.row.weights else (None,)
         programs = tuple(self._program(values, names, call, dtype, static, weights) for weights in each)
-        numbers = {name: np.asarray(number, computing) for name, number in numbers.items()}
+        numbers = [(names.index(name), np.asarray(number, computing)) for name, number in numbers.items()]
         return _Plan(call, names, programs, wants, numbers, computing)
 
     def _program(self, values, names, call, dtype, static, weights):
@@ -315,21 +317,13 @@ class _Frame:
                     f"{self.row.name}: `{name}` has the value {int(value)}, needs at most {most} without x64"
                 )
 
-    def _settle(self, arrays, values, plan):
-        """Host arrays as JAX can take them, and defaults where the arrays are."""
-        placed = None
-        if plan.numbers:
-            where = _place(arrays)
-            placed = plan.placed.get(where)
-            if placed is None:
-                placed = plan.placed[where] = {k: _on(where, number) for k, number in plan.numbers.items()}
+    def _settle(self, arrays, plan):
+        """Host arrays and Python's numbers as JAX can take them."""
         for i, name in enumerate(plan.names):
-            if placed is not None and name in placed:
-                arrays[i] = placed[name]
+            if type(arrays[i]) is np.ndarray:
+                arrays[i] = _for_jax(arrays[i], self.row.arguments[name], plan.dtype)
             elif self._is_number(name) and type(arrays[i]) in _PYTHON_NUMBERS:
                 arrays[i] = np.asarray(arrays[i], plan.dtype)
-            elif type(arrays[i]) is np.ndarray:
-                arrays[i] = _for_jax(arrays[i], self.row.arguments[name], plan.dtype)
 
 
 class _Unknown(Exception):
@@ -338,6 +332,16 @@ class _Unknown(Exception):
 
 _JAX_TYPES, _TRACERS = set(), set()
 """The classes of JAX's arrays that were met, and the tracers among them: asking each time would cost more than the rest."""
+
+
+def _place_defaults(arrays, plan):
+    """Puts the defaults among the numbers into their places, as they lie where the arrays are."""
+    where = _place(arrays)
+    placed = plan.placed.get(where)
+    if placed is None:
+        placed = plan.placed[where] = [(i, _on(where, number)) for i, number in plan.numbers]
+    for i, number in placed:
+        arrays[i] = number
 
 
 def _place(arrays):

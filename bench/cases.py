@@ -12,6 +12,7 @@ import numpy as np
 import attnpool_flax
 import attnpool_ref
 from bench import peers, plain
+from bench.floors import floors
 from bench.programs import FLOOR, FORWARD, OURS, PLAIN, Arrays, Way
 
 
@@ -204,7 +205,7 @@ class Case:
         """What is measured, ours first."""
         found = list(self._ours())
         if FLOOR in self.beside:
-            found += _floor(self, direction)
+            found += floors(self, direction)
         if PLAIN in self.beside and self.function.plain:
             call = self.function.plain
             found.append(Way("plain", PLAIN, lambda floats, fixed: call(floats, fixed, **self.options)))
@@ -244,24 +245,3 @@ def _calling(function, options):
         return list(result) if isinstance(result, tuple) else [result]
 
     return call
-
-
-def _floor(case, direction):
-    """What no way can do without: reading the tokens, in a step also writing as much; of all pairs writing the results."""
-    names = case.data()
-
-    def write(floats, fixed):
-        x, y = floats["x"].sum(1)[:, None], floats["y"].sum(1)[None]
-        return [x + y, x - y]
-
-    def read(floats, fixed):
-        return [floats[name].sum(1) for name in names]
-
-    def copy(floats, fixed):
-        return [2 * floats[name] for name in names]
-
-    if case.name == "cross_attention_pooling_all_pairs":
-        return [Way("writing the results", FLOOR, write)] if direction == FORWARD else []
-    if direction == FORWARD:
-        return [Way("one read", FLOOR, read)]
-    return [Way("a read and a write", FLOOR, read, copy)]

@@ -17,7 +17,9 @@ between; the results of each are held against the oracle first, and its gradient
 rounds of what one round says; the lowest and the highest round and the ratio of the best times stand beside it.
 
 * **One read** sums x over its tokens: no pooling can do with less. In a step (value and gradients of all floating arrays) the
-  floor is **a read and a write** of an array like x. Each floor is measured in the same rounds.
+  floor is **a read and a write** of an array like x. Where every pair of tokens has a product, the floor is **the products
+  alone**, in blocks: the scores' and, where a row averages the columns, those of the average; in a step a block's scores are
+  computed once more, as in ours, where no [n, k] is held. Each floor is measured in the same rounds.
 * **Plain** is the formula as one would write it in JAX, the full score matrix included (for `attention_pooling` a key for each
   token, `x @ W`, then its score). **PyTorch** is `nn.MultiheadAttention`, `F.scaled_dot_product_attention` or the notebook's
   formula with its masks mended; of MaxSim `torch.einsum` in blocks of 64 documents. **PyG** is `AttentionalAggregation`,
@@ -177,8 +179,11 @@ def eager(found):
     for race in benchmarks_of(found, "eager"):
         ours, jitted = (way["seconds"] for way in race["ways"].values())
         rows.append([race["function"], race["title"], *figures(ratio(ours, jitted)), f"{min(ours) * 1e6:.0f} µs"])
+    text = (
+        "Beside the same call under the caller's own jit, where XLA leaves out the weights that nobody asked for.\n\n"
+    )
     head = ["function", "sizes", "eager ÷ jitted", "lowest to highest", "of best times", "the eager call"]
-    return "## An eager call on small arrays\n\n" + table(head, rows)
+    return "## An eager call on small arrays\n\n" + text + table(head, rows)
 
 
 def lines(found):

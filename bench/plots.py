@@ -2,7 +2,8 @@
 
 from itertools import groupby
 
-COLOURS = {"attnpool": "#c1272d", "one read": "#888888", "plain": "#444444"}
+COLOURS = {"attnpool": "#c1272d", "plain": "#444444"}
+OF_FLOORS = {"color": "#888888", "linestyle": "--"}
 
 
 def draw(races, folder):
@@ -22,7 +23,7 @@ def draw(races, folder):
             there = [point for point in points if way in point["ways"]]
             times = [1e3 * min(point["ways"][way]["seconds"]) for point in there]
             style = {"color": COLOURS.get(way), "linewidth": 2.5 if way == "attnpool" else 1.2, "marker": "o", "ms": 3}
-            style["linestyle"] = "--" if way == "one read" else "-"
+            style |= OF_FLOORS if points[0]["ways"][way]["kind"] == "floor" else {}
             axes.loglog([point["length"] for point in there], times, label=way, **style)
         fixed = " ".join(part for part in points[0]["title"].split() if part[0] not in points[0]["letters"])
         axes.set(title=f"{name}, {fixed}", xlabel=" = ".join(points[0]["letters"]), ylabel="milliseconds, best round")

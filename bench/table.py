@@ -20,6 +20,13 @@ CASES = (
     Case("attention_pooling", {"B": 32, "L": 256, "d": 768}, ALL, "beside peers"),
     Case("multi_head_attention_pooling", {"B": 32, "L": 256, "d": 768, "n": 1, "H": 12, "c": 64}, ALL),
     Case("multi_head_attention_pooling", {"B": 64, "L": 196, "d": 1152, "n": 1, "H": 16, "c": 72}, ALL, quick=False),
+    Case(
+        "multi_head_attention_pooling",
+        {"B": 32, "L": 256, "d": 768, "n": 1, "H": 12, "c": 64},
+        FLOOR_ONLY,
+        "bfloat16",
+        dtype="bfloat16",
+    ),
     Case("additive_attention_pooling", {"B": 1, "L": 20000, "d": 512, "h": 128}, ALL, "a gated bag"),
     Case("segment_attention_pooling", {"N": 65536, "d": 384}, (FLOOR, PLAIN, "implementations"), "sorted", PACKED),
     Case("cross_attention_pooling", {"B": 16, "L": 512, "T": 512, "d": 768}, ALL),

@@ -11,13 +11,14 @@ import pytest
 from bench import lines
 from bench.programs import DIRECTIONS, FORWARD, OURS, STEP, Program, program
 from bench.table import CASES, EAGER
-from bench.timing import Race
+from bench.timing import SHORTEST, SHORTEST_EAGER, Race
 from bench.verification import Verifier
 
 
 def run(benchmark, scale, programs, kinds, info):
     """Times programs against one another and hands all that is known of them to the benchmark."""
-    race = Race({name: each.run for name, each in programs.items()})
+    shortest = SHORTEST_EAGER if info["part"] == "eager" else SHORTEST
+    race = Race({name: each.run for name, each in programs.items()}, shortest=shortest)
     budget = scale.budget if info["part"] == "case" else scale.budget / 4
     rounds = race.rounds_within(budget, *scale.rounds)
     benchmark.pedantic(race.round, setup=race.shuffled, rounds=rounds)

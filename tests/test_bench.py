@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 import attnpool_flax
 from attnpool_ref import variants
 from attnpool_ref.commands import extras
-from bench import accelerator, accelerator_run, lines, page, peers, table, timing, verification
+from bench import accelerator, accelerator_run, floors, lines, page, peers, table, timing, verification
 from bench.programs import FORWARD, STEP, Way, program
 from bench.verification import Verifier
 
@@ -67,9 +68,24 @@ def test_a_line_stands_on_the_page(folder):
 
 def test_a_case_has_a_ratio_to_the_floor_and_to_the_plain_formula_in_both_directions(folder):
     text = (folder / "performance.md").read_text()
-    for direction, floor in ((FORWARD, "one read"), (STEP, "a read and a write")):
+    for direction, floor in ((FORWARD, "the products alone"), (STEP, "a read and a write")):
         for other in (floor, "plain"):
             assert text.count(f"| {direction} | ours ÷ {other} |") == 1
+
+
+@pytest.mark.parametrize("name, options", [("mask_attention", {}), ("cross_attention_pooling", {"reduction": "max"})])
+def test_the_floor_of_all_pairs_is_their_products_block_by_block(monkeypatch, name, options):
+    case = next(case for case in table.CASES if case.name == name and case.options == options)
+    arrays = table.SCALES["tiny"].case(case).arrays()
+    (floor,) = floors.floors(case, FORWARD)
+    own, other = ("context", "query") if name == "mask_attention" else ("x", "y")
+    products = np.einsum("bnd,bmd->bnm", arrays.floats[own], arrays.floats[other])
+    want = products @ arrays.floats[other] if name == "mask_attention" else products.max(-1)
+    for most in (2**20, 4 * products.shape[-1]):  # one block, and four rows at a time with some left over
+        monkeypatch.setattr(floors, "BLOCK", most)
+        parts = floor.forward(arrays.floats, arrays.fixed)
+        assert sum(part.size for part in parts) == want.size
+        assert sum(float(part.sum()) for part in parts) == pytest.approx(float(want.sum()), rel=1e-4)
 
 
 def test_a_run_says_how_large_it_was_and_what_was_missing(found, folder):

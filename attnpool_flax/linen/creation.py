@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from attnpool_flax.implementation import check_implementation
 from attnpool_flax.meshes import check_axis_name
+from attnpool_flax.owners import FIXED
 from attnpool_flax.parameters import (
-    FIXED,
     cast,
     check_options,
     check_rate,

@@ -11,7 +11,8 @@ from flax.typing import Dtype
 
 from attnpool_flax.formats import dtype_of, on_device, plain
 from attnpool_flax.linen.sentences import SentencePool
-from attnpool_flax.parameters import OWNERS, name_of
+from attnpool_flax.owners import OWNERS
+from attnpool_flax.parameters import name_of
 from attnpool_ref import formats
 
 

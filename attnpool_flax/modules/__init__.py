@@ -1,7 +1,7 @@
 """Flax NNX modules: parameters and configuration, no arithmetic.
 
 Each module calls one function of this package and stands in the file of its family. What it owns stands in
-:mod:`attnpool_flax.parameters`; the same modules for Linen models are in :mod:`attnpool_flax.linen`.
+:mod:`attnpool_flax.owners`; the same modules for Linen models are in :mod:`attnpool_flax.linen`.
 """
 
 from attnpool_flax.modules.additive import AdditiveAttentionPool

@@ -5,9 +5,8 @@ from flax import nnx
 
 from attnpool_flax.implementation import check_implementation
 from attnpool_flax.meshes import check_axis_name
+from attnpool_flax.owners import FIXED, UNDRAWN
 from attnpool_flax.parameters import (
-    FIXED,
-    UNDRAWN,
     cast,
     check_options,
     check_rate,

@@ -14,7 +14,7 @@ from flax import nnx
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import heads, linen
-from attnpool_flax.parameters import OWNERS
+from attnpool_flax.owners import OWNERS
 from attnpool_ref import variants
 from attnpool_ref.conformance import tolerances
 

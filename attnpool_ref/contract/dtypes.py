@@ -1,0 +1,85 @@
+"""Which dtypes an argument may have, and which one a result has."""
+
+import functools
+import re
+
+import numpy as np
+
+from attnpool_ref import arrays
+from attnpool_ref.language import INTEGERS
+
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+POLARITY = "a mask is boolean, True = real (`~mask` where True means padding)"
+MEANING = {"adjacency": "an adjacency is boolean, True = neighbour"}  # every other boolean array is a mask
+
+_NARROW = re.compile(r"(u?int|float)\d")
+
+
+@functools.cache
+def name_of(dtype):
+    """The dtype's name, kept: NumPy puts it together anew each time."""
+    return dtype.name
+
+
+def kind_of(dtype):
+    """NumPy's letter for a dtype of numbers, that of ml_dtypes' too (NumPy says V); "" for any other."""
+    if not isinstance(dtype, np.dtype):
+        return ""  # a PRNG key's
+    if dtype.kind in "buifc":
+        return dtype.kind
+    if name_of(dtype) == "bfloat16":
+        return "f"
+    match = _NARROW.match(name_of(dtype))
+    return {"int": "i", "uint": "u", "float": "f"}[match[1]] if match else ""
+
+
+def common_dtype(dtypes):
+    """The dtype that floating dtypes together decide, as arguments of one call; None where there is none."""
+    floats = {name_of(dtype): dtype if dtype.isnative else dtype.newbyteorder("=") for dtype in dtypes}
+    for wide in ("float64", "float32"):
+        if wide in floats:
+            return floats[wide]
+    if len(floats) == 2:
+        return np.dtype("float32")
+    return next(iter(floats.values()), None)
+
+
+def refuse_non_numeric(name, argument, value):
+    """Raises TypeError if ``value`` is no array of numbers."""
+    if value is None:
+        raise TypeError(f"{name}: `{argument}` is None, needs an array")
+    dtype = getattr(value, "dtype", None)
+    if kind_of(dtype) and hasattr(value, "shape"):
+        return
+    if not hasattr(dtype, "name") or not hasattr(value, "shape"):  # torch has dtypes too, which have no name
+        arrays.refuse(name, argument, value)
+    repair = arrays.repair(name, argument, value) if isinstance(value, np.ndarray) else ""
+    raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs an array of numbers{repair}")
+
+
+def check_dtype(name, key, value, role="data"):
+    """Raises a ValueError if an argument of this kind cannot have the dtype of ``value``."""
+    role = "mask" if role == "bool" and key not in MEANING else role
+    dtype, kind = value.dtype, kind_of(value.dtype)
+    if role in ("mask", "bool") and kind in "fc":
+        repair = f"; did you mean `{key} != 0`?" if role == "bool" else ""
+        raise ValueError(f"{name}: `{key}` has dtype {dtype}, but {MEANING.get(key, POLARITY)}{repair}")
+    if role in INTEGERS and kind not in "ui":
+        repair = f"{key.removesuffix('lengths')}mask=" if role == "lengths" and kind == "b" else f"{key}.astype(int)"
+        raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs integers; did you mean `{repair}`?")
+    if kind == "c":
+        raise ValueError(f"{name}: `{key}` has dtype {dtype}, needs real numbers")
+    if dtype.kind == "V" and kind != "f":
+        raise ValueError(
+            f"{name}: `{key}` has dtype {dtype}, which is too narrow, needs integers of at least 8 bits; "
+            f"did you mean `{key}.astype('int8')`?"
+        )
+    if kind == "f" and name_of(dtype) not in DTYPES:
+        width, repair = ("too wide", "float64") if dtype.itemsize > 8 else ("too narrow", "float32")
+        raise ValueError(
+            f"{name}: `{key}` has dtype {dtype}, which is {width}, needs one of {', '.join(DTYPES)} or integers; "
+            f"did you mean `{key}.astype('{repair}')`?"
+        )
+    if key == "weights" and kind == "b":
+        raise ValueError(f"{name}: `weights` has dtype bool, needs numbers; did you mean `mask=`?")

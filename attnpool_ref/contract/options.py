@@ -1,0 +1,64 @@
+"""Options: static arguments as Python values, and what a function that is one returns."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
+from attnpool_ref.contract.shapes import axes_text
+from attnpool_ref.language import OrFunction
+
+
+def checked_static(name, key, value, allowed, refused=()) -> Any:
+    """A static argument as a Python value, refused if it is not what the row allows, with the reason if there is one."""
+    if isinstance(allowed, OrFunction) and callable(value):
+        if getattr(type(value), "__hash__", None) is None:
+            raise ValueError(
+                f"{name}: `{key}` is a {type(value).__name__} without a hash, needs a function that has one"
+            )
+        return value
+    if isinstance(allowed, tuple):
+        if not isinstance(value, str) or value not in allowed:
+            kind = "a function" if callable(value) else value
+            reasons = [f": {reason}" for option, unlike, reason in refused if (option, unlike) == (key, kind)]
+            or_function = ", or a function (scores, mask) -> weights" if isinstance(allowed, OrFunction) else ""
+            names = ", ".join(map(repr, allowed))
+            raise ValueError(f"{name}: `{key}` is {value!r}, needs one of {names}{or_function}{''.join(reasons)}")
+        return value
+    needs = "True or False" if allowed == "flag" else "an integer"
+    if getattr(value, "shape", None) == () and kind_of(getattr(value, "dtype", None)):
+        try:
+            value = np.asarray(value).item()
+        except TypeError:  # a tracer
+            raise ValueError(
+                f"{name}: `{key}` is traced, needs {needs} whose value is known while JAX traces; "
+                f"did you mean `static_argnames`?"
+            ) from None
+    if allowed == "flag":
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}")
+        for option, unlike, reason in refused:
+            if (option, unlike) == (key, value):
+                raise ValueError(f"{name}: `{key}` is {value!r}, needs {not value!r}: {reason}")
+        return value
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs {needs}") from None
+    least = {"size": 0, "count": 0, "positive": 1}.get(allowed)
+    if isinstance(value, bool) or (least is not None and number < least):
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least {least or 0}")
+    return number
+
+
+def check_weights(normalizer, weights, shape):
+    """Refuses what a function in a normaliser's place returned, if it is no array of numbers of the scores' shape."""
+    name = getattr(normalizer, "__name__", type(normalizer).__name__)
+    refuse_non_numeric(name, "weights", weights)
+    if kind_of(weights.dtype) == "c":
+        raise ValueError(f"{name}: `weights` has dtype {weights.dtype}, needs real numbers")
+    if tuple(weights.shape) != tuple(shape):
+        raise ValueError(
+            f"{name}: `weights` has shape {axes_text(weights.shape)}, needs that of the scores, {axes_text(shape)}"
+        )

@@ -1,0 +1,230 @@
+"""Shapes: batch axes, the size of each named axis, and what broadcasts to what."""
+
+from attnpool_ref.language import Equal, MayBeEmpty, terms
+
+FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
+"""Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
+
+COUNTS = ("num_segments",)
+"""Options that are the size of an axis of arguments."""
+
+
+def axes_text(shape):
+    """A shape as Python writes it."""
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def with_all_axes(shape, whole):
+    """The shape of lengths, () or the first axes of ``whole``, with an axis of 1 for each that is missing."""
+    return tuple(shape) + (1,) * (len(whole) - len(shape))
+
+
+def full_shape(axes, batch, sizes):
+    """The shape that ``axes`` stand for in this call."""
+    return tuple(size for axis in axes for size in (batch if axis == "..." else (sizes[axis],)))
+
+
+def size_of(axis, sizes):
+    """The size of an axis that may be a sum of multiples, such as d+e or 3d."""
+    return sum(number * sizes[symbol] for number, symbol in terms(axis))
+
+
+def unions(row, values):
+    """Axes that the rules make equal in this call: each to the one that stands for it."""
+    same = {}
+
+    def find(axis):
+        while axis in same:
+            axis = same[axis]
+        return axis
+
+    for rule in row.relations:
+        if isinstance(rule, Equal):
+            present = any(values[name] is not None for name in rule.names)
+            if present == rule.present and find(rule.first) != find(rule.second):
+                same[find(rule.first)] = find(rule.second)
+    return {axis: find(axis) for axis in same}
+
+
+def batch_of(name, arguments, given):
+    """The batch axes that the data arguments have."""
+    batch, donor = (), None
+    for key, value in given.items():
+        argument = arguments[key]
+        if argument.kind not in ("data", "index") or not argument.batched:
+            continue
+        rank = len(argument.own)
+        if len(argument.shapes) > 1:  # the data before it say how many batch axes there are
+            rank = len(own_axes(alternative(name, argument, value, batch)))
+        if value.ndim < max(rank, 1):
+            raise ValueError(f"{name}: `{key}` has shape {axes_text(value.shape)}, needs {argument}")
+        own = tuple(value.shape[: value.ndim - rank])
+        if not own:
+            continue
+        if donor is None:
+            batch, donor = own, key
+        elif own != batch:
+            repair = ""
+            for other, axes in ((key, own), (donor, batch)):
+                if set(axes) == {1}:
+                    repair = f"; did you mean `{other}[{', '.join('0' * len(axes))}]`, to share it, or `broadcast_to`?"
+            raise ValueError(
+                f"{name}: `{key}` has batch axes {axes_text(own)} but `{donor}` has {axes_text(batch)}; batch axes are equal "
+                f"or absent, none is stretched{repair}"
+            )
+    return batch
+
+
+def sizes_of(row, arguments, given, values, batch):
+    """The size of each named axis, from the data and the parameters; disagreements are refused."""
+    sizes, owners = {key: values[key] for key in COUNTS if key in row.options} | row.sizes, {}
+    same = unions(row, values)
+    may_be_0 = {rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)}
+
+    def root(axis):
+        return same.get(axis, axis)
+
+    def settle(key, argument, value, axis, size):
+        axis_name = root(axis)
+        if axis_name not in sizes:
+            sizes[axis_name], owners[axis_name] = size, key
+        elif sizes[axis_name] != size:
+            other = owners.get(axis_name)
+            theirs = f"`{other}` has {axes_text(given[other].shape)}" if other else f"`{axis}` is {sizes[axis_name]}"
+            raise ValueError(
+                f"{row.name}: `{key}` has shape {axes_text(value.shape)} but {theirs}: "
+                f"`{key}` needs {argument} with {axis} = {sizes[axis_name]}"
+            )
+
+    pending, having = [], {}
+    for key, value in given.items():
+        argument = arguments[key]
+        if argument.kind not in ("data", "parameter", "bool", "number", "position", "segments", "index"):
+            continue
+        own = own_axes(alternative(row.name, argument, value, batch))
+        if argument.lacks:
+            other, theirs = having.setdefault(argument.lacks, (key, argument.lacks in own))
+            if theirs != (argument.lacks in own):
+                needs = ", ".join(argument.shapes[0 if theirs else 1])
+                raise ValueError(
+                    f"{row.name}: `{key}` has shape {axes_text(value.shape)} but `{other}` has "
+                    f"{axes_text(given[other].shape)}: `{key}` needs [{needs}]"
+                )
+        for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
+            if terms(axis) == [(1, axis)]:
+                settle(key, argument, value, axis, size)
+            else:
+                pending.append((key, argument, value, axis, size))
+    for key, argument, value, axis, size in pending:
+        unknown = [symbol for _, symbol in terms(axis) if root(symbol) not in sizes]
+        if len(unknown) == 1:  # what the others leave of it
+            rest = size - size_of(axis, {symbol: sizes.get(root(symbol), 0) for _, symbol in terms(axis)})
+            settle(key, argument, value, unknown[0], max(rest, 0))
+        total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in terms(axis)})
+        if total != size:
+            raise ValueError(
+                f"{row.name}: `{key}` has shape {axes_text(value.shape)}, needs {argument} with {axis} = {total}"
+            )
+    for axis, rooted in same.items():
+        if rooted in sizes:
+            sizes[axis], owners[axis] = sizes[rooted], owners[rooted]
+    for axis, size in sizes.items():
+        if axis in FEATURES and axis not in may_be_0 and size == 0:
+            key = owners[axis]
+            raise ValueError(
+                f"{row.name}: `{key}` has shape {axes_text(given[key].shape)}, needs {arguments[key]} with {axis} at least 1"
+            )
+    return sizes
+
+
+def own_axes(axes):
+    """The axes that are no batch axes."""
+    return [axis for axis in axes if axis != "..."]
+
+
+def alternative(name, argument, value, batch):
+    """The alternative of the argument's shapes that fits the value's rank beside the batch axes."""
+    shapes = argument.shapes
+    if argument.batched and len(shapes) > 1:
+        fitting = [axes for axes in shapes if value.ndim == len(own_axes(axes)) + len(batch)]
+        fitting += [axes for axes in shapes[:1] if value.ndim == len(own_axes(axes))]
+    else:
+        fitting = [axes for axes in shapes if value.ndim == len(own_axes(axes))]
+        fitting += [axes for axes in shapes if "..." in axes and value.ndim >= max(len(own_axes(axes)), 1)]
+    if not fitting:
+        raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs {argument}")
+    return fitting[0]
+
+
+def check_broadcast(name, argument, value, batch, sizes):
+    """The full shape to which a mask (or bias, or dropout multiplier) broadcasts."""
+    targets = [full_shape(axes, batch, sizes) for axes in argument.shapes]
+    for target in targets:
+        if value.ndim <= len(target):
+            if all(a in (1, b) for a, b in zip(value.shape[::-1], target[::-1], strict=False)):
+                return target
+            break
+    target = targets[0]
+    if argument.kind == "mask":
+        needs = f"needs a shape that broadcasts to {argument} = {axes_text(target)}"
+        raise ValueError(
+            f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, {needs}{_repair(argument, value, batch, target)}"
+        )
+    raise ValueError(
+        f"{name}: `{argument.name}` has shape {axes_text(value.shape)}, needs a shape that broadcasts to {argument} = {axes_text(target)}"
+    )
+
+
+def _repair(argument, value, batch, target):
+    """The likely repair of a mask whose shape does not fit."""
+    key, shape = argument.name, tuple(value.shape)
+
+    def fits(candidate):
+        return len(candidate) <= len(target) and all(
+            a in (1, b) for a, b in zip(candidate[::-1], target[::-1], strict=False)
+        )
+
+    if shape and fits((*shape[:-1], 1, shape[-1])):
+        return f"; did you mean `{key}[..., None, :]`?"
+    squeezed = tuple(s for s in shape if s != 1)
+    if len(shape) > len(target) and fits(squeezed):
+        index = ", ".join("0" if s == 1 else ":" for s in shape)
+        return f"; did you mean `{key}[{index}]`?"
+    if shape and len(shape) >= 2 and fits((*shape[:-2], shape[-1], shape[-2])):
+        return f"; did you mean `{key}.swapaxes(-1, -2)`?"
+    return ""
+
+
+def check_counts(name, argument, value, batch, sizes):
+    """The shape to which lengths in place of a mask broadcast: the axes of the mask without its last one."""
+    axes, shape = argument.shapes[0], tuple(value.shape)
+    whole = full_shape(axes, batch, sizes)
+    own = full_shape(axes[:1], batch, sizes)
+    if shape in ((), own, whole):
+        return whole
+    needs = " or ".join(dict.fromkeys(axes_text(legal) for legal in ((), own, whole)))
+    raise ValueError(f"{name}: `{argument.name}` has shape {axes_text(shape)}, needs {needs}")
+
+
+def normalize_axis(name, axis, ndim):
+    """The axis counted from 0; a ValueError that names the function if there is no such axis."""
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{name}: `axis` is {axis}, needs {-ndim} to {ndim - 1} for an array with {ndim} axes")
+    return axis % ndim
+
+
+def check_lengths(name, key, value, values, given):
+    """The size of the axis that lengths count along; they have a prefix of the scores' other axes."""
+    if "max_length" in values:
+        limit = values["max_length"]
+    else:
+        scores = given["scores"]
+        axis = normalize_axis(name, values["axis"], scores.ndim)
+        limit = scores.shape[axis]
+        rest = tuple(s for i, s in enumerate(scores.shape) if i != axis)
+        if tuple(value.shape) != rest[: value.ndim]:
+            raise ValueError(
+                f"{name}: `{key}` has shape {axes_text(value.shape)}, needs () or the first axes of {axes_text(rest)}, which are "
+                f"those of `scores` without axis {values['axis']}"
+            )
+    return limit

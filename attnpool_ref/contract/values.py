@@ -1,0 +1,70 @@
+"""What stands in host arrays: masks, lengths, indices and segment numbers. What lies on a device is never read back."""
+
+import numpy as np
+
+from attnpool_ref.contract.dtypes import MEANING, POLARITY
+from attnpool_ref.language import NotZero
+
+
+def check_values(row, values, call):
+    """Checks what stands in masks, adjacencies, lengths and segment numbers on the host; a device's are never read back.
+
+    Raises:
+      ValueError: an integer mask with another value than 0 and 1, a length or a segment number out of its range.
+    """
+    for key, argument in row.arguments.items():
+        value = values[key]
+        if argument.kind in ("mask", "bool"):
+            _check_mask_values(row.name, key, value)
+        elif argument.kind in ("int", "lengths") and _on_host(value) and np.size(value):
+            low, high, limit = int(np.min(value)), int(np.max(value)), call.limits[key]
+            if low < 0 or high > limit:
+                raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
+        elif argument.kind == "position" and _on_host(value) and int(value) < 0:
+            raise ValueError(f"{row.name}: `{key}` has the value {int(value)}, needs at least 0")
+        elif argument.kind == "index" and _on_host(value):
+            _check_index(row, key, values, call)
+        elif argument.kind == "segments" and _on_host(value) and np.size(value):
+            low, high, count = int(np.min(value)), int(np.max(value)), call.sizes["num_segments"]
+            if low < 0 or high >= count:
+                wrong = low if low < 0 else high
+                raise ValueError(
+                    f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
+                )
+    for rule in row.relations:
+        if isinstance(rule, NotZero) and not values[rule.option]:
+            value = values[rule.argument]
+            if (_on_host(value) or isinstance(value, (int, float))) and np.any(np.equal(value, 0)):
+                raise ValueError(f"{row.name}: `{rule.argument}` has the value 0, needs `{rule.option}=True` there")
+
+
+def _check_index(row, key, values, call):
+    """Refuses an index beyond `max_length`; what a mask on the host calls padding may hold anything, one elsewhere all."""
+    value, limit = values[key], values["max_length"]
+    for argument in row.arguments.values():
+        mask = values[argument.name]
+        if argument.kind == "mask" and mask is not None:
+            if not _on_host(mask):
+                return
+            real = np.broadcast_to(mask, call.targets[argument.name]).astype(bool)
+            value = np.broadcast_to(value, call.targets[key])[real]
+    if np.size(value):
+        low, high = int(np.min(value)), int(np.max(value))
+        if low < 0 or high >= limit:
+            wrong = low if low < 0 else high
+            raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to `max_length` - 1 = {limit - 1}")
+
+
+def _on_host(value):
+    return isinstance(value, (np.ndarray, np.generic))
+
+
+def _check_mask_values(name, key, value):
+    if _on_host(value) and value.dtype.kind in "ui" and np.size(value):
+        low, high = int(np.min(value)), int(np.max(value))
+        if low < 0 or high > 1:
+            worst, repair = low if low < 0 else high, "" if key in MEANING else ", or `lengths_to_mask` for lengths"
+            raise ValueError(
+                f"{name}: `{key}` has the value {worst}, but {MEANING.get(key, POLARITY)}, or 0/1 integers; "
+                f"did you mean `{key} != 0`{repair}?"
+            )
