@@ -29,6 +29,7 @@ PROMISE_OF = {
     "far": "far from 0",
     "cancelling": "sums that cancel",
     "mixed": "mixed dtypes",
+    "integers": promises.INTEGERS,
 }
 """The promise that agreement judges on the kinds of cases beside the main ones."""
 
@@ -72,7 +73,7 @@ class Situation:
     @property
     def asked(self):
         """Whether the weights are asked for, call by call."""
-        if self.kind in ("way", "mixed"):
+        if self.kind in ("way", "mixed", "integers"):
             return (False,)
         if self.kind in ("form", "precise"):
             return (self.weights,)
@@ -218,7 +219,7 @@ CHECKS = {
 
 def agreeing(subject, case, situation, return_weights):
     """Agreement with the definition, as findings of the promises that it speaks of; those that held among them."""
-    if situation.kind == "mixed" and not subject.adapter.promotes:
+    if situation.kind in ("mixed", "integers") and not subject.adapter.promotes:
         raise NotAsked(f"{subject.adapter.name} arrays of several dtypes do not meet")
     if situation.kind == "mixed" and subject.adapter.name == "numpy" and "bfloat16" in case.dtypes.values():
         try:

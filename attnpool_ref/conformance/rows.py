@@ -37,6 +37,7 @@ class Scope:
     partial: bool = True
     long: bool = True
     refusals: bool = False
+    integers: bool = False
     examples: int = 0
 
     def judges_whole(self, case):
@@ -149,7 +150,7 @@ class RowJudge:
         """(case, kind) of what the candidate can be asked; what it cannot is noted in ``refused``."""
         seen, restrict = set(), subject.calling.restrict
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
-        own = drawing.cases_in(subject.row, subject.dtype, restrict) if of_dtype else ()
+        own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
         for case, kind in itertools.chain(drawn, own):
             if not all(self._has(dtype) for dtype in case.dtypes.values()):
                 continue

@@ -43,7 +43,8 @@ def failures_of(kind, row):
     candidate = types.SimpleNamespace(**{row: kind.candidate(row)})
     with warnings.catch_warnings(), mock.patch.object(shrinking, "shrink", lambda case, fails: case):  # it takes long
         warnings.simplefilter("ignore")  # a mistake may divide by 0 as it likes
-        report = conformance.judge(candidate, only=(row,), dtypes=kind.dtypes, long=kind.dtypes == ("bfloat16",))
+        long, integers = kind.dtypes == ("bfloat16",), kind.dtypes == ("float64",)
+        report = conformance.judge(candidate, only=(row,), dtypes=kind.dtypes, long=long, integers=integers)
     return report.rows[0].failures
 
 

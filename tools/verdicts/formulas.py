@@ -14,8 +14,7 @@ def masked_array(dtype):
 
     def pool(x, mask=None):
         hidden = np.ma.nomask if mask is None else np.broadcast_to(~mask[..., None], x.shape)
-        pooled = np.ma.masked_array(x, hidden).mean(-2).filled(0)
-        return pooled if x.dtype.kind == "i" else pooled.astype(x.dtype)
+        return np.ma.masked_array(x, hidden).mean(-2).filled(0).astype(x.dtype)
 
     return Candidate(pool, arrays="numpy")
 

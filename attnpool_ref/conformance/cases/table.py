@@ -61,9 +61,10 @@ KINDS = {
     "cancelling": "sums that cancel",
     "tied": "maxima that two tokens share, hinges at 0",
     "precise": "numbers that no narrower dtype holds",
-    "mixed": "arguments of several dtypes, of integers alone",
+    "mixed": "arguments of several dtypes",
+    "integers": "data of integers alone",
 }
-"""The kinds of cases; the last two are drawn by :func:`cases_in`."""
+"""The kinds of cases; the last three are drawn by :func:`cases_in`."""
 
 
 def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
@@ -121,14 +122,16 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         yield from ((case, "way") for case in _left_to_defaults(row, restrict))
 
 
-def cases_in(row, dtype, restrict=None):
-    """(case, kind) of the fullest call that are drawn for one dtype; those of several dtypes for float64."""
+def cases_in(row, dtype, restrict=None, integers=False):
+    """(case, kind) of the fullest call that are drawn for one dtype; those of other dtypes for float64."""
     fullest = fullest_way(row, restrict)
     for title, names, options in ways_of(row, restrict):
         if title == fullest:
             main = draw(row, title, names, options, BATCH)
             yield from ((case, "precise") for case in values.precise(main, dtype))
-            yield from ((case, "mixed") for case in (forms.mixed(main) if dtype == "float64" else ()))
+            if dtype == "float64":
+                yield from ((case, "mixed") for case in forms.mixed(main))
+                yield from ((case, "integers") for case in (forms.integers(main) if integers else ()))
 
 
 def _left_to_defaults(row, restrict):

@@ -1,7 +1,6 @@
 """Right implementations by routes that neither package takes. Each is told by its name, and accepted in every dtype."""
 
 import functools
-import inspect
 import math
 from fractions import Fraction
 
@@ -14,20 +13,14 @@ RIGHT = {}
 
 def right(row, route):
     """Keeps a function as the row's implementation by a route; it computes in float64 and gives the dtype of its data."""
-    arguments = variants.get(row).arguments
-    stretched = [k for k, a in arguments.items() if a.kind == "stretch"]  # which never widen
-    numbers = [k for k, a in arguments.items() if a.kind in ("data", "parameter")]  # which may be integers
+    stretched = [k for k, a in variants.get(row).arguments.items() if a.kind == "stretch"]  # which never widen
 
     def keep(function):
-        known = inspect.signature(function)
-
         @functools.wraps(function)
         def rounded(*args, **kwargs):
-            given = known.bind(*args, **kwargs)
-            dtype = _dtype_of([v for k, v in given.arguments.items() if k not in stretched])
-            given.arguments.update({k: _wide(v, k in numbers) for k, v in given.arguments.items()})
             with np.errstate(all="ignore"):
-                result = function(*given.args, **given.kwargs)
+                result = function(*map(_wide, args), **{k: _wide(v) for k, v in kwargs.items()})
+            dtype = _dtype_of([*args, *(v for k, v in kwargs.items() if k not in stretched)])
             return _cast(result, dtype)
 
         RIGHT[f"{row}: {route}"] = row, rounded
@@ -36,9 +29,9 @@ def right(row, route):
     return keep
 
 
-def _wide(value, number):
-    wide = hasattr(value, "dtype") and (value.dtype.kind not in "biu" or (number and value.dtype.kind in "iu"))
-    return value.astype(np.float64) if wide else value
+def _wide(value):
+    floating = hasattr(value, "dtype") and value.dtype.kind not in "biu"
+    return value.astype(np.float64) if floating else value
 
 
 def _dtype_of(values):
@@ -203,8 +196,7 @@ def mean_by_another_path_for_nan(x, mask=None):
     """An ulp of float32 lies between what is computed with NaN among the real tokens and without."""
     pooled = mean_by_product(x.astype(np.float64), mask)
     ulp = np.finfo(np.float64 if x.dtype == np.float64 else np.float32).eps
-    pooled = pooled * (1 + ulp) if np.isnan(x[keep_of(x, mask)]).any() else pooled
-    return pooled if x.dtype.kind == "i" else pooled.astype(x.dtype)
+    return (pooled * (1 + ulp) if np.isnan(x[keep_of(x, mask)]).any() else pooled).astype(x.dtype)
 
 
 RIGHT["mean_pooling: another path where there is NaN"] = "mean_pooling", mean_by_another_path_for_nan
