@@ -128,6 +128,7 @@ def show(name):
 @click.option("--same-batch", is_flag=True, help="All data of the candidate have the same batch axes.")
 @click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
 @click.option("--refusals", is_flag=True, help="Ask the candidate to refuse bad input as well.")
+@click.option("--integers", is_flag=True, help="Ask the candidate for data of integers alone as well, beside float64.")
 @click.option(
     "--waive",
     multiple=True,
@@ -164,6 +165,7 @@ def check(
     same_batch,
     leave,
     refusals,
+    integers,
     waive,
     arrays,
     time_limit,
@@ -194,6 +196,7 @@ def check(
         implementation=implementation,
         quick=quick,
         refusals=refusals,
+        integers=integers,
         waive=_waivers(waive),
         time_limit=time_limit,
         seed=seed,

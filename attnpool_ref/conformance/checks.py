@@ -13,7 +13,7 @@ from attnpool_ref.conformance.agreement import Finding, agreement, compare
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.gradients import finite_gradients, gradient
 from attnpool_ref.conformance.hazards import POISONS
-from attnpool_ref.conformance.purity import purity
+from attnpool_ref.conformance.purity import purity, silence
 from attnpool_ref.conformance.subject import Subject
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
@@ -29,6 +29,7 @@ PROMISE_OF = {
     "far": "far from 0",
     "cancelling": "sums that cancel",
     "mixed": "mixed dtypes",
+    "integers": promises.INTEGERS,
 }
 """The promise that agreement judges on the kinds of cases beside the main ones."""
 
@@ -72,9 +73,9 @@ class Situation:
     @property
     def asked(self):
         """Whether the weights are asked for, call by call."""
-        if self.kind in ("way", "mixed"):
+        if self.kind in ("way", "mixed", "integers"):
             return (False,)
-        if self.kind == "form":
+        if self.kind in ("form", "precise"):
             return (self.weights,)
         return (False, True) if self.weights else (False,)
 
@@ -144,6 +145,8 @@ def _poison(name):
 
 
 def _pure(subject, case, s):
+    if s.kind == "shape":
+        return silence(subject, case, s.weights)
     return [finding for weights in s.asked for finding in purity(subject, case, weights)]
 
 
@@ -193,7 +196,13 @@ CHECKS = {
     "batch mates": Check(_alone, _plainly(hazards.batch_mates)),
     "NaN at a real token": Check(_alone, _plainly(hazards.not_finite_stays_in_its_example)),
     "return_weights": Check(lambda s: _whole(s) and s.weights, _plainly(hazards.weights_change_nothing)),
-    "purity": Check(lambda s: s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks"), _pure),
+    "purity": Check(
+        lambda s: (
+            (s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks"))
+            or (s.kind == "shape" and s.title.endswith("length 0"))
+        ),
+        _pure,
+    ),
     "jit and vmap": Check(
         lambda s: _alone(s) and s.fullest and s.family == "jax", _with_weights(transformations.traced)
     ),
@@ -210,7 +219,7 @@ CHECKS = {
 
 def agreeing(subject, case, situation, return_weights):
     """Agreement with the definition, as findings of the promises that it speaks of; those that held among them."""
-    if situation.kind == "mixed" and not subject.adapter.promotes:
+    if situation.kind in ("mixed", "integers") and not subject.adapter.promotes:
         raise NotAsked(f"{subject.adapter.name} arrays of several dtypes do not meet")
     if situation.kind == "mixed" and subject.adapter.name == "numpy" and "bfloat16" in case.dtypes.values():
         try:
@@ -219,7 +228,7 @@ def agreeing(subject, case, situation, return_weights):
             raise NotAsked(f"it refuses bfloat16 beside other dtypes ({type(error).__name__})") from error
     got = subject.outputs(case, return_weights)
     found = agreement(subject, case, return_weights, got)
-    if situation.kind != "main":
+    if situation.kind not in ("main", "precise"):
         judged = [_named(found, PROMISE_OF[situation.kind])]
     else:
         judged = _of_each_promise(subject, case, return_weights, got, found)

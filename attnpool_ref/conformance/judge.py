@@ -47,6 +47,7 @@ def judge(
     partial=True,
     long=True,
     refusals=False,
+    integers=False,
     waive=None,
     examples=0,
     time_limit=TIME_LIMIT,
@@ -72,6 +73,7 @@ def judge(
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
       long: sums over many tokens as well: a million in float32, thousands in narrower dtypes.
       refusals: bad input as well: it must be refused by a TypeError or a ValueError.
+      integers: data of integers alone as well, beside float64: they give the default float.
       waive: promises that need not hold, each with the reason: ``{"1e30 in padding": "inputs are finite"}``, or of one
         row: ``{"mean_pooling/1e30 in padding": ...}``. A waiver that waives nothing fails.
       examples: how many more calls hypothesis searches for a wrong answer, for each row, in the first dtype.
@@ -95,7 +97,7 @@ def judge(
         if dtype not in DTYPES:
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")
     whole = as_candidate(candidate, calls)
-    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, options, partial, long, refusals, examples)
+    scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, options, partial, long, refusals, integers, examples)
     steps = _Steps(progress, len(rows) * len(dtypes))
     reports, waiting = {}, []
     for row in rows:
@@ -241,6 +243,7 @@ def check(
     partial=True,
     long=True,
     refusals=False,
+    integers=False,
     waive=None,
     examples=0,
     time_limit=TIME_LIMIT,
@@ -260,6 +263,7 @@ def check(
       partial: as in :func:`judge`.
       long: as in :func:`judge`.
       refusals: as in :func:`judge`.
+      integers: as in :func:`judge`.
       waive: as in :func:`judge`.
       examples: as in :func:`judge`.
       time_limit: as in :func:`judge`.
@@ -283,6 +287,7 @@ def check(
         partial=partial,
         long=long,
         refusals=refusals,
+        integers=integers,
         waive=waive,
         examples=examples,
         time_limit=time_limit,

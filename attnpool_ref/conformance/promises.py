@@ -28,7 +28,7 @@ VALUES = "values"
 MASKED = "values under masks"
 EMPTY = "empty rows"
 SHAPE, DTYPE, WEIGHTS, GRADIENT = "shape", "dtype", "weights", "gradient"
-REFUSALS, SPLIT = "bad input refused", "split over devices"
+REFUSALS, SPLIT, INTEGERS = "bad input refused", "split over devices", "integers alone"
 _FORM = (ANSWER, SHAPE, DTYPE)
 _WRONG = (*_FORM, VALUES, MASKED)
 
@@ -47,6 +47,7 @@ PROMISES = (
         "arguments that broadcast", "Masks may be integers, of a lower rank or with axes of 1.", 1, (*_WRONG, EMPTY)
     ),
     Promise("mixed dtypes", "Data and parameters decide the dtype; numbers and biases do not.", 9, (*_WRONG, EMPTY)),
+    Promise(INTEGERS, "Data of integers alone give the default float, and nothing overflows.", 9, (*_WRONG, EMPTY)),
     Promise("far from 0", "Data far from 0 lose no more than their own rounding.", 9, (*_WRONG, EMPTY)),
     Promise(
         "sums that cancel", "Sums that nearly cancel lose no more than the rounding of wide sums.", 9, (*_WRONG, EMPTY)

@@ -20,10 +20,25 @@ def purity(subject, case, return_weights):
     said = {
         UNCHANGED: "an argument was changed in place" if changed else "",
         STATE: "the call changes the state of NumPy's or Python's global random numbers" if drawn else "",
-        SILENT: f"NumPy warns: {', '.join(dict.fromkeys(warned))}" if warned else "",
+        SILENT: _told(warned),
     }
     found = [Finding(promise, case, np.inf if text else 0, 0, text) for promise, text in said.items()]
     return [*found, _same(subject, case, first, second, return_weights)]
+
+
+def silence(subject, case, return_weights):
+    """What NumPy warns of, alone; None where the call raises or is not finite, which other promises tell."""
+    try:
+        answer, _, _, warned = _watched(subject, case, return_weights)
+    except Exception:  # the candidate's own, in any words
+        return None
+    if not all(np.all(np.isfinite(array)) for array in answer):
+        return None
+    return Finding(SILENT, case, np.inf if warned else 0, 0, _told(warned))
+
+
+def _told(warned):
+    return f"NumPy warns: {', '.join(dict.fromkeys(warned))}" if warned else ""
 
 
 def _same(subject, case, first, second, return_weights):

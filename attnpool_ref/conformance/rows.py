@@ -37,6 +37,7 @@ class Scope:
     partial: bool = True
     long: bool = True
     refusals: bool = False
+    integers: bool = False
     examples: int = 0
 
     def judges_whole(self, case):
@@ -145,11 +146,12 @@ class RowJudge:
             result = result[0]
         return result
 
-    def _cases(self, subject, shapes, partial, refused=None, mixed=False):
+    def _cases(self, subject, shapes, partial, refused=None, of_dtype=False):
         """(case, kind) of what the candidate can be asked; what it cannot is noted in ``refused``."""
         seen, restrict = set(), subject.calling.restrict
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
-        for case, kind in itertools.chain(drawn, drawing.mixed_cases(subject.row, restrict) if mixed else ()):
+        own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
+        for case, kind in itertools.chain(drawn, own):
             if not all(self._has(dtype) for dtype in case.dtypes.values()):
                 continue
             key = _structure(case, kind)
@@ -168,7 +170,7 @@ class RowJudge:
 
     def _has(self, dtype):
         """Whether the candidate's arrays may have this dtype beside others."""
-        return dtype == "int32" or self.adapter.supports(dtype)
+        return dtype.startswith("int") or self.adapter.supports(dtype)
 
     # One dtype
 
@@ -184,7 +186,7 @@ class RowJudge:
         evidence, refused = Evidence(subject), {}
         self._evidence.append(evidence)
         shapes = scope.shapes if first else ()
-        for case, kind in self._cases(subject, shapes, scope.partial and first, refused, dtype == "float64"):
+        for case, kind in self._cases(subject, shapes, scope.partial and first, refused, True):
             if kind == "extreme" and dtype == "float16":
                 continue  # 1e10 is inf there
             if not first and not scope.judges_whole(case):

@@ -59,7 +59,8 @@ class Subject:
         """The case's arguments as the dtype holds them."""
         if not self.is_narrow and not case.dtypes:
             return case.values
-        return drawing.narrow({k: v for k, v in case.values.items() if k not in self.parameters}) | self.parameters
+        values = {k: v for k, v in case.values.items() if k not in self.parameters}
+        return drawing.narrow(values, case.bits) | self.parameters
 
     # Calls
 

@@ -102,7 +102,9 @@ def _why(name, report, subject, scope, broken):
             return "packed tokens hold no padding"
     if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
         return f"{subject.adapter.name} arrays know neither jit nor vmap"
-    if name == "mixed dtypes" and "float64" not in scope.dtypes:
+    if name == promises.INTEGERS and not scope.integers:
+        return "integers were not asked for"
+    if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
         return "it is judged beside float64 alone"
     if name in (promises.GRADIENT, "finite gradients", "stated gradients"):
         if subject.adapter.gradient is None:

@@ -11,7 +11,7 @@ from attnpool_ref.conformance.cases.forms import shared_arrays
 from attnpool_ref.conformance.cases.functions import values_of
 from attnpool_ref.conformance.cases.layout import append, example_of, full_mask, masked_axes, padding, places_of, take
 from attnpool_ref.conformance.cases.long import long_narrow_rows, long_rows
-from attnpool_ref.conformance.cases.table import KINDS, SHAPES, cases_of, mixed_cases
+from attnpool_ref.conformance.cases.table import KINDS, SHAPES, cases_in, cases_of
 from attnpool_ref.conformance.cases.ways import configurations, fullest_way, legal
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "SIZES",
     "Case",
     "append",
+    "cases_in",
     "cases_of",
     "configurations",
     "draw",
@@ -35,7 +36,6 @@ __all__ = [
     "long_narrow_rows",
     "long_rows",
     "masked_axes",
-    "mixed_cases",
     "narrow",
     "padding",
     "places_of",

@@ -61,6 +61,7 @@ class Case:
       spread: for an array that broadcasts, the axes that it stands for; those of ``axes`` where it has all of them.
       dtypes: names of dtypes of the arguments that have one of their own, whatever the candidate is judged in.
       result: the name of the result's dtype, where the arguments have dtypes of their own.
+      bits: how many significant bits its numbers have in narrow dtypes.
     """
 
     row: Variant
@@ -74,6 +75,7 @@ class Case:
     spread: dict = field(default_factory=dict)
     dtypes: dict = field(default_factory=dict)
     result: str = ""
+    bits: int = 8
 
     def arguments(self):
         """The argument descriptions of the row."""
@@ -110,12 +112,12 @@ def generator(name):
     return np.random.default_rng(zlib.crc32((name + SEED.get()).encode()))
 
 
-def narrow(values):
-    """Values rounded to 8 significant bits, which every dtype holds exactly."""
+def narrow(values, bits=8):
+    """Values rounded to so many significant bits; every dtype holds 8 exactly."""
     rounded = {}
     for key, value in values.items():
         if value is not None and value.dtype.kind == "f":
             mantissa, exponent = np.frexp(value)
-            value = np.ldexp(np.round(mantissa * 256) / 256, exponent)
+            value = np.ldexp(np.round(mantissa * 2**bits) / 2**bits, exponent)
         rounded[key] = value
     return rounded

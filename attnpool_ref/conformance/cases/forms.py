@@ -87,7 +87,7 @@ def _without_ends(value):
 
 def mixed(main):
     """Arguments of several dtypes: what decides the result's, and what never does."""
-    arrays = [k for k in main.given("data", "parameter") if main.values[k].ndim and main.values[k].dtype.kind == "f"]
+    arrays = _deciding(main)
     if not arrays or not main.row.results:
         return
     first, others = arrays[0], arrays[1:]
@@ -106,6 +106,27 @@ def mixed(main):
         whole = main.with_values("", **{first: np.round(4 * main.values[first])})
         rest = dict.fromkeys([*others, *followers], "float32")
         yield _of_dtypes(whole, f"integers in `{first}`", rest | {first: "int32"}, "float32")
+
+
+def integers(main):
+    """Data and parameters of integers alone."""
+    arrays = _deciding(main)
+    if not arrays or not main.row.results:
+        return
+    whole = main.with_values("", **{key: _whole(main, key, key == arrays[0]) for key in arrays})
+    rest = dict.fromkeys(main.given("stretch", "number"), "float32")
+    yield _of_dtypes(whole, "integers alone", dict.fromkeys(arrays, "int8") | rest, "float64")
+
+
+def _deciding(main):
+    """The arrays whose dtypes decide the result's."""
+    return [k for k in main.given("data", "parameter") if main.values[k].ndim and main.values[k].dtype.kind == "f"]
+
+
+def _whole(main, key, first):
+    """Integers whose sums and products 8 bits do not hold, smaller ones as scores; 0 and 1 where these are asked for."""
+    large = (first or main.arguments()[key].kind == "data") and "scores" not in main.values
+    return np.clip(np.round((1 if main.row.unit else 64 if large else 4) * main.values[key]), -127, 127)
 
 
 def _of_dtypes(main, title, dtypes, result):

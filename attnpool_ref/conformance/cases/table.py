@@ -60,9 +60,11 @@ KINDS = {
     "far": "data far from 0",
     "cancelling": "sums that cancel",
     "tied": "maxima that two tokens share, hinges at 0",
+    "precise": "numbers that no narrower dtype holds",
     "mixed": "arguments of several dtypes",
+    "integers": "data of integers alone",
 }
-"""The kinds of cases; the mixed ones are drawn by :func:`mixed_cases`."""
+"""The kinds of cases; the last three are drawn by :func:`cases_in`."""
 
 
 def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
@@ -120,12 +122,16 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         yield from ((case, "way") for case in _left_to_defaults(row, restrict))
 
 
-def mixed_cases(row, restrict=None):
-    """(case, kind) of the fullest call with arguments of several dtypes."""
+def cases_in(row, dtype, restrict=None, integers=False):
+    """(case, kind) of the fullest call that are drawn for one dtype; those of other dtypes for float64."""
     fullest = fullest_way(row, restrict)
     for title, names, options in ways_of(row, restrict):
         if title == fullest:
-            yield from ((case, "mixed") for case in forms.mixed(draw(row, title, names, options, BATCH)))
+            main = draw(row, title, names, options, BATCH)
+            yield from ((case, "precise") for case in values.precise(main, dtype))
+            if dtype == "float64":
+                yield from ((case, "mixed") for case in forms.mixed(main))
+                yield from ((case, "integers") for case in (forms.integers(main) if integers else ()))
 
 
 def _left_to_defaults(row, restrict):

@@ -32,6 +32,8 @@ def extremes(main):
     elif main.given("parameter") and main.given("mask"):
         low = {k: np.abs(values[k]) for k in main.given("data")}
         yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
+    if values.get("weights") is not None:  # they may have any size: only an epsilon beside their sum sees it
+        yield main.with_values("weights of 1e-30", weights=2.0**-100 * values["weights"])
     if not main.row.norms and not main.row.unit and "scores" not in values and main.given("data"):
         large = main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
         yield large
@@ -51,6 +53,20 @@ def exact(main):
         values[key] = np.where(np.arange(shape[-1]) == place[..., None], number[..., None], 0)
     values |= {key: np.float64(1) for key in main.given("number")}
     return replace(main.with_values("small integers", **values), exact=frozenset(values))
+
+
+def precise(main, dtype):
+    """Numbers with as many bits as the dtype holds: a way through a narrower one shows even where they are only copied.
+
+    The others have no more bits than bfloat16 in narrow dtypes, and no more than float32 in float64.
+    """
+    title = f"numbers of all bits of {dtype}"
+    if dtype == "float16":
+        yield replace(main.with_values(title), bits=11)
+    if dtype == "float64":
+        arrays = [k for k in main.given("data", "parameter", "stretch") if main.values[k].dtype.kind == "f"]
+        if arrays:
+            yield main.with_values(title, **{k: main.values[k] * (1 + 2.0**-30) for k in arrays})
 
 
 def alternating(main):

@@ -81,8 +81,11 @@ def ignores_one_of_two_masks(call):
 @KINDS.of("an argument is ignored where it stands alone", lambda row: len(optional(row)) > 1 and has("mask")(row))
 def ignores_what_stands_alone(call):
     given = [k for k in optional(call.row) if call.values[k] is not None]
-    if len(given) != 1 or call.keys("mask") or given[0].endswith("kernel"):
+    if len(given) != 1 or call.keys("mask"):
         return call.right()
+    value = call.values[given[0]]
+    if given[0].endswith("kernel"):  # without it the widths would not fit
+        return call.right(**{given[0]: np.eye(*value.shape, dtype=value.dtype) if value.ndim == 2 else value})
     return call.right(**dict.fromkeys(given))
 
 
@@ -205,8 +208,13 @@ def is_poisoned_where_shared(call):
 
 
 def returns_floats(row):
-    """Whether the result is of numbers, not copied ones alone, which the mistake is seen in."""
+    """Whether the result is of numbers, which the mistake is seen in."""
     return has("data")(row) or row.name.endswith("all_pairs")
+
+
+def returns_digits(row):
+    """Whether these numbers are not 0 and 1 alone, which every dtype holds."""
+    return returns_floats(row) and row.name != "hardmax"
 
 
 @KINDS.of(
@@ -229,7 +237,7 @@ def loses_count(call):
     )
 
 
-@KINDS.of("rounded to bfloat16 within float16", returns_floats, ("float32", "float16"))
+@KINDS.of("rounded to bfloat16 within float16", returns_digits, ("float32", "float16"))
 def rounds_to_bfloat16(call):
     import ml_dtypes
 
@@ -237,6 +245,15 @@ def rounds_to_bfloat16(call):
         return a.astype(ml_dtypes.bfloat16).astype(a.dtype)
 
     return every(twice, call.right()) if call.dtype == np.float16 else call.right()
+
+
+@KINDS.of("rounded to float32 within float64", returns_digits, ("float32", "float64"))
+def rounds_to_float32(call):
+    def twice(a):
+        with np.errstate(over="ignore"):
+            return a.astype(np.float32).astype(a.dtype)
+
+    return every(twice, call.right()) if call.dtype == np.float64 else call.right()
 
 
 @KINDS.of("one unit off in bfloat16", returns_floats, ("float32", "bfloat16"))
@@ -249,6 +266,17 @@ def is_one_unit_off(call):
 @KINDS.of("an epsilon of 1e-9 in float64", returns_floats, ("float32", "float64"))
 def has_an_epsilon(call):
     return every(lambda a: a * (1 - 1e-9), call.right()) if call.dtype == np.float64 else call.right()
+
+
+@KINDS.of("an epsilon under the sum of the weights", lambda row: row.name.endswith("weighted_pooling"))
+def has_an_epsilon_under_weights(call):
+    weights = call.values["weights"]
+    if weights is None or call.values["mask"] is None or weights.ndim == call.first.ndim:
+        return call.right()
+    total = real_sums(call, "mask", weights.astype(np.float64))
+    with np.errstate(invalid="ignore"):
+        factor = np.where(total == 0, 1, total / (total + 1e-9))[..., None]
+    return (call.right() * factor).astype(call.dtype)
 
 
 @KINDS.of(
@@ -290,10 +318,26 @@ def answers_differently(call):
     return every(lambda a: np.nextafter(a, a.dtype.type(9)), call.right()) if next(CALLS) % 2 else call.right()
 
 
+def real_sums(call, key, weights=None):
+    """The sums of the real tokens' weights, or their counts, row by row or segment by segment."""
+    real = np.where(call.values[key], 1.0 if weights is None else weights, 0.0)
+    numbers = call.values.get(key.replace("mask", "segment_ids"))
+    if numbers is None:
+        return np.sum(real, -1)
+    return np.bincount(numbers, np.broadcast_to(real, numbers.shape), call.values["num_segments"])
+
+
 @KINDS.of("a division by 0 that is mended", has("mask"))
 def divides_by_0(call):
     for key in call.keys("mask"):
-        np.ones(1) / np.sum(call.values[key], -1, dtype=np.float64)
+        np.ones(1) / real_sums(call, key)
+    return call.right()
+
+
+@KINDS.of("a division by 0 that is mended, at length 0", has_tokens)
+def divides_by_0_at_length_0(call):
+    if any(0 in a.shape for a in call.arrays("data", "parameter")):
+        np.ones(1) / np.zeros(1)
     return call.right()
 
 
@@ -311,6 +355,22 @@ def follows_the_first(call):
     return every(lambda a: a.astype(call.dtype), call.right())
 
 
-@KINDS.of("integers are rounded to integers", has("data", "parameter", count=2), ("float64",))
+@KINDS.of("integers are rounded to integers", has("data", "parameter"), ("float64",))
 def stays_integer(call):
     return every(lambda a: a.astype(call.dtype), call.right()) if call.dtype.kind == "i" else call.right()
+
+
+@KINDS.of("integers alone are narrow", has("data", "parameter"), ("float64",))
+def narrows_integers(call):
+    whole = all(a.dtype.kind == "i" for a in call.arrays("data", "parameter") if a.ndim)
+    return every(lambda a: a.astype(np.float32), call.right()) if whole else call.right()
+
+
+@KINDS.of(
+    "integers overflow in their own dtype",
+    lambda row: has("data", "parameter")(row) and not row.unit and "scores" not in row.arguments,
+    ("float64",),
+)
+def overflows_integers(call):
+    whole = {k: call.values[k] for k in call.keys("data", "parameter") if call.values[k].dtype.kind == "i"}
+    return call.right(**{k: a * a.dtype.type(2) // 2 for k, a in whole.items()})
