@@ -97,7 +97,9 @@ class RowJudge:
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
     def finish(self, ended=""):
-        """Draws the conclusions from what was judged until now."""
+        """Draws the conclusions from what was judged until now, if anything was."""
+        if self.subject is None:
+            return
         self.report.seconds = time.perf_counter() - self._began
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
@@ -105,6 +107,9 @@ class RowJudge:
 
     def overrun(self, limit):
         """Says of the call that runs now that it took too long."""
+        if self.subject is None:  # nobody knows yet what it is
+            verdict.unanswered(self.report, "", self.watch.title, f"no answer within {limit:g} s")
+            return
         finding = f"{self.watch.title}: no answer within {limit:g} s"
         kept = self.report.promises["an answer"]
         kept.status, kept.cases = BROKEN, kept.cases + 1
@@ -140,6 +145,7 @@ class RowJudge:
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
             raise NotAsked("nothing can be asked")
+        self.watch.title = case.title
         result = subject.raw(case)
         while isinstance(result, (tuple, list)) and result:
             result = result[0]
@@ -302,6 +308,7 @@ class RowJudge:
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
             return ""
+        self.watch.title = case.title
         try:
             subject.outputs(case)
         except Exception as error:  # the candidate's own, in any words
