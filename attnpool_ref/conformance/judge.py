@@ -62,7 +62,8 @@ def judge(
       shapes: names of the shapes (``cases.SHAPES``) that the first dtype is judged on beside the mixed batch.
       gradients: judge gradients as well, where the candidate's arrays have them: in all dtypes, or in those named.
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
-      options: other values of options in all dtypes and with gradients; else in the first dtype, without.
+      options: other values of options, and calls without masks, in all dtypes and with gradients; else in the first
+        dtype, without.
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
       long: sums over many tokens as well: a million in float32, thousands in narrower dtypes.
       refusals: bad input as well: it must be refused by a TypeError or a ValueError.
