@@ -177,6 +177,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts 
 def mean_pooling(x, mask=None):
     return attnpool_ref.mean_pooling(x, mask)
 def max_pooling(x, mask=None):
+    if x.dtype == "float32":
+        return attnpool_ref.max_pooling(x, mask)
     print("asleep", os.getpid(), "", file=sys.__stderr__, flush=True)
     time.sleep(120)
 """
@@ -192,7 +194,7 @@ def test_ctrl_c_gives_what_was_judged(tmp_path, jobs):
     command = [sys.executable, "-m", "attnpool_ref", *words]
     with subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True, **pipes) as process:
         said = ""  # two threads write: a line of one may stand within a line of the other
-        while not ("asleep" in said and "[2/4] mean_pooling bfloat16" in said):
+        while not ("asleep" in said and "mean_pooling bfloat16" in said):
             line = process.stderr.readline()
             assert line, said
             said += line
@@ -205,7 +207,7 @@ def test_ctrl_c_gives_what_was_judged(tmp_path, jobs):
     assert "Traceback" not in errors
     assert process.returncode == 130
     assert "Stopped by Ctrl-C" in shown
-    assert "2 rows: 1 passed, 1 n/a" in shown or "2 rows: 1 passed, 1 partial" in shown
+    assert "2 rows: 1 passed, 1 partial" in shown
 
 
 def test_an_adapter_forgets_after_some_rows_and_while_nothing_runs(monkeypatch):
