@@ -16,6 +16,7 @@ import attnpool_ref
 from attnpool_ref import variants
 from attnpool_ref.conformance.cases.case import generator
 
+
 def named(namespace, name) -> Any:
     """What a module, a mapping or an object has under a name, or None."""
     return namespace.get(name) if isinstance(namespace, Mapping) else getattr(namespace, name, None)

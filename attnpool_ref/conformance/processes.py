@@ -25,7 +25,7 @@ class Processes:
     def __init__(self, rows, jobs, sent, steps):
         """``sent`` is what each process is told (:class:`~attnpool_ref.conformance.worker.Sent`)."""
         # The most ways to call first, as far as anybody knows: no process is to be left alone with a long row.
-        self.waiting = sorted(rows, key=lambda judged: len(list(drawing.configurations(judged.row))), reverse=True)
+        self.waiting = sorted(rows, key=_ways, reverse=True)
         self.jobs, self.sent, self.steps, self.workers = jobs, sent, steps, []
 
     def run(self):
@@ -60,7 +60,7 @@ class Processes:
     def _listen(self, seconds=None):
         """Waits until a process says something, or ends."""
         speaking = {source: w for w in self.workers for source in (w.connection, w.process.sentinel)}
-        for worker in {id(w): w for w in map(speaking.get, connections.wait(list(speaking), seconds))}.values():
+        for worker in dict.fromkeys(speaking[source] for source in connections.wait(list(speaking), seconds)):
             alive = worker.process.is_alive()
             try:
                 while worker.connection.poll():
@@ -127,6 +127,11 @@ class Processes:
                 worker.judged.report.partial.append("stopped by Ctrl-C")
         for judged in self.waiting:
             judged.report.partial.append("stopped by Ctrl-C before it began")
+
+
+def _ways(judged):
+    """How many ways there are to call a row."""
+    return len(list(drawing.configurations(judged.row)))
 
 
 @dataclass(eq=False)

@@ -88,8 +88,8 @@ def test_what_cannot_be_sent_is_judged_here(own):
         return worker.packed(Candidate(target), Scope(("float32",)), 1.0, "")
 
     here = types.ModuleType("__main__")
-    here.mean_pooling = types.FunctionType(own.mean_pooling.__code__, vars(here))
-    assert packed(here) is packed(here.mean_pooling) is packed(both) is None and packed(own) is not None
+    function = types.FunctionType(own.mean_pooling.__code__, vars(here))
+    assert packed(here) is packed(function) is packed(both) is None and packed(own) is not None
 
 
 def test_another_process_has_the_configuration_of_jax():
@@ -100,7 +100,7 @@ def test_another_process_has_the_configuration_of_jax():
     assert not other.items() & settings.items()
     try:
         worker._configure(settings | other)
-        assert jax.config.jax_numpy_rank_promotion == "allow" and other.items() <= worker._settings().items()
+        assert jax.config.values["jax_numpy_rank_promotion"] == "allow" and other.items() <= worker._settings().items()
     finally:
         worker._configure(settings)
     assert worker._settings() == settings
