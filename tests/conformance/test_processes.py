@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import types
 from dataclasses import replace
 
@@ -11,14 +12,16 @@ from attnpool_ref import conformance
 from attnpool_ref.commands import check
 from attnpool_ref.conformance import Candidate, formats, worker
 from attnpool_ref.conformance.rows import Scope
+from attnpool_ref.conformance.threads import ROW_THREAD
 
 FEW = {"dtypes": ("float32", "bfloat16"), "shapes": (), "laws": False, "partial": False, "long": False}
 
 OWN = """
-import os, sys, time
+import os, sys, threading
 import numpy as np
 import attnpool_ref
 print("imported")
+wake = threading.Event()
 def mean_pooling(x, mask=None):
     print("called", file=sys.stderr)
     return attnpool_ref.mean_pooling(x, mask)
@@ -29,7 +32,7 @@ def first_pooling(x, mask=None):
         return attnpool_ref.first_pooling(x, mask)
     os._exit(7)
 def last_pooling(x, mask=None):
-    time.sleep(60)
+    wake.wait(60)
 """
 
 
@@ -76,6 +79,10 @@ def test_a_process_that_dies_or_hangs_is_the_finding_of_its_row(own):
 
 def test_a_call_that_hangs_before_its_arrays_are_known_fails_its_row(own):
     (row,) = conformance.judge(own, only=("last_pooling",), **FEW, time_limit=0.2).rows
+    own.wake.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith(ROW_THREAD):
+            thread.join()
     assert (row.status, row.ended) == ("fail", "no answer within 0.2 s")
 
 
