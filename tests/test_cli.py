@@ -363,8 +363,11 @@ def test_the_judge_is_asked_what_the_options_say(judged, here):
     assert (asked["name"], asked["only"], asked["strict"]) == ("attnpool_flax", (), True)
     assert asked["candidate"].__name__ == "attnpool_flax"
     assert asked["dtypes"] == conformance.DTYPES
+    run("check", "--jobs", "3")
+    assert asked["jobs"] == 3
     run("check", "attnpool_ref", "--only", "dot_score", "--only", "attend", "--dtype", "float16")
     assert (asked["only"], asked["strict"], asked["dtypes"]) == (("dot_score", "attend"), False, ("float16",))
+    assert asked["jobs"] == 1
     run("check", "candidate_of_a_test:pool", "--as", "max_pooling")
     assert asked["only"] == ("max_pooling",)
     assert asked["candidate"].__name__ == "pool"

@@ -142,6 +142,12 @@ def show(name):
     "--examples", type=click.IntRange(0), default=0, metavar="N", help="Search N more calls a row (hypothesis)."
 )
 @click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Judge in N processes; unless given in one for each core, at most one for 8 rows.",
+)
+@click.option(
     "--quick", is_flag=True, help="Two dtypes and few shapes: on one core about 3 s a row in JAX, 0.1 s in NumPy."
 )
 @click.pass_obj
@@ -171,6 +177,7 @@ def check(
     time_limit,
     seed,
     examples,
+    jobs,
     quick,
 ):
     """Judge a candidate against the oracle.
@@ -195,6 +202,7 @@ def check(
         files={"json": json_file, "junit": junit_file, "html": html_file},
         implementation=implementation,
         quick=quick,
+        jobs=jobs,
         refusals=refusals,
         integers=integers,
         waive=_waivers(waive),

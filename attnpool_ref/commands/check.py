@@ -13,8 +13,8 @@ from attnpool_ref.commands.candidate import find_candidate, forced
 from attnpool_ref.commands.exits import INTERRUPTED, Refused, need_folder
 from attnpool_ref.commands.listing import console
 from attnpool_ref.conformance import formats
-from attnpool_ref.conformance.judge import ROW_THREAD
 from attnpool_ref.conformance.report import EXIT
+from attnpool_ref.conformance.threads import ROW_THREAD
 
 STANDARD_OUTPUT = "-"
 
@@ -34,7 +34,11 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
     return target, tuple(dict.fromkeys(only)) or rows, asked
 
 
-def run(candidate, *, files=None, implementation=None, quick=False, **words):
+ROWS_EACH = 8
+"""A process for fewer rows saves no time: it imports the candidate and its framework anew."""
+
+
+def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, **words):
     """Judges ``candidate``, prints the report, and returns the exit status.
 
     ``files`` are the files that the report is written to as well, by format; where one of them is standard output, the
@@ -55,6 +59,7 @@ def run(candidate, *, files=None, implementation=None, quick=False, **words):
                 only=rows,
                 strict=candidate == "attnpool_flax" and implementation is None,
                 progress=shown,
+                jobs=jobs or _jobs(target, rows),
                 **asked,
             )
         except (ValueError, ModuleNotFoundError) as error:  # a name that nobody knows
@@ -67,6 +72,15 @@ def run(candidate, *, files=None, implementation=None, quick=False, **words):
             Path(name).write_text(text, encoding="utf-8")
     verdicts.render(report, console(sys.stderr if piped else sys.stdout))
     return INTERRUPTED if report.interrupted else EXIT[report.verdict]
+
+
+def _jobs(target, rows):
+    """How many processes judge, where nobody has said: as many as there are cores; one on an accelerator, which has one owner."""
+    jax = sys.modules.get("jax")
+    if jax is not None and jax.default_backend() != "cpu":
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, len(rows or conformance.Candidate(target).rows()) // ROWS_EACH))
 
 
 @contextlib.contextmanager

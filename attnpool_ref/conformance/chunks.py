@@ -1,7 +1,7 @@
 """States as pooling: the functions of a namespace that give, merge and finalize states, as one function of the whole.
 
-It splits the tokens at random, one chunk of length 0 among them, and merges the states in random order and bracketing.
-What it gives is judged as the dense row is that the states finalize to.
+It splits the tokens at random, one chunk of length 0 among them and two of one length, and merges the states in random
+order and bracketing. What it gives is judged as the dense row is that the states finalize to.
 """
 
 import functools
@@ -15,9 +15,6 @@ import numpy as np
 import attnpool_ref
 from attnpool_ref import variants
 from attnpool_ref.conformance.cases.case import generator
-
-CUTS = 2
-"""Cuts at random: the chunks are one more, and the empty one."""
 
 
 def named(namespace, name) -> Any:
@@ -53,7 +50,7 @@ class InChunks:
         values = dict(zip(self.__signature__.parameters, bound.args, strict=False)) | bound.kwargs
         shape = values[self._names.get("x", "x")].shape
         rng = generator(f"{self.__name__}: {tuple(shape)}")
-        cuts = [0, *np.sort(rng.integers(0, shape[-2] + 1, CUTS)).tolist(), shape[-2], shape[-2]]
+        cuts = [0, *np.cumsum(_lengths(shape[-2], rng)).tolist()]
         states = [self.whole(**self._part(values, *ends, shape[-2])) for ends in itertools.pairwise(cuts)]
         while len(states) > 1:
             one, other = (states.pop(i) for i in (rng.integers(len(states)), rng.integers(len(states) - 1)))
@@ -76,6 +73,12 @@ class InChunks:
             values[lengths] = (values[lengths] - first).clip(0, last - first)
         start = self._names.get("start", "start")
         return values | ({start: values[start] + first} if start in values else {})
+
+
+def _lengths(length, rng):
+    """Lengths of the chunks, in random order: two that are equal, which are one program in JAX, the rest, and 0."""
+    one = rng.integers(min(1, length // 2), length // 2 + 1)
+    return rng.permutation([one, one, length - 2 * one, 0])
 
 
 @functools.cache

@@ -1,30 +1,23 @@
 """Judges a candidate row by row: who waits, how long, and what comes of it."""
 
-import contextvars
-import copy
-import os
 import threading
 from typing import Unpack
 
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import searching, waivers
+from attnpool_ref.conformance import searching, waivers, worker
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, as_candidate, single, title_of
+from attnpool_ref.conformance.processes import Processes
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport
 from attnpool_ref.conformance.rows import RowJudge, Scope
+from attnpool_ref.conformance.threads import Threads
 from attnpool_ref.conformance.watch import noting
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 TIME_LIMIT = 60.0
 """Seconds for one call of a candidate, its compilation included."""
-
-TOGETHER = 8
-"""Rows after which an adapter forgets what it has compiled."""
-
-ROW_THREAD = "attnpool judges"
-"""What the names of the threads begin with in which candidates are called."""
 
 QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
     ("options", "partial", "laws"), False
@@ -52,6 +45,7 @@ def judge(
     examples=0,
     time_limit=TIME_LIMIT,
     seed="",
+    jobs=1,
     **calls: Unpack[Calls],
 ):
     """Judges a candidate against the oracle.
@@ -69,7 +63,8 @@ def judge(
       shapes: names of the shapes (``cases.SHAPES``) that the first dtype is judged on beside the mixed batch.
       gradients: judge gradients as well, where the candidate's arrays have them: in all dtypes, or in those named.
       laws: judge the candidate against itself as well (permuting, deleting, batch mates ...), in the first dtype.
-      options: other values of options in all dtypes and with gradients; else in the first dtype, without.
+      options: other values of options, and calls without masks, in all dtypes and with gradients; else in the first
+        dtype, without.
       partial: in the first dtype also the calls that leave some arguments away, and ties and edges.
       long: sums over many tokens as well: a million in float32, thousands in narrower dtypes.
       refusals: bad input as well: it must be refused by a TypeError or a ValueError.
@@ -79,6 +74,8 @@ def judge(
       examples: how many more calls hypothesis searches for a wrong answer, for each row, in the first dtype.
       time_limit: seconds for one call, its compilation included; what takes longer ends the judging of its row.
       seed: draws other cases; without it they derive from their names, and are the same on every machine.
+      jobs: how many processes judge, each a row at a time; the report is the same. Each imports the candidate anew, or
+        gets a copy by ``pickle``; what cannot be sent so, as what a notebook or a script holds, is judged in this process.
       **calls: how the candidate is called, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.
 
     Returns:
@@ -107,8 +104,13 @@ def judge(
             reports[row.name] = _missing(row, strict or bool(only))
         else:
             waiting.append(RowJudge(row, found, scope, steps.take))
-    with noting():
-        interrupted = _Rows(waiting, time_limit, str(seed)).run()
+    jobs = min(jobs, len(waiting))
+    sent = worker.packed(whole, scope, time_limit, str(seed)) if jobs > 1 else None
+    if sent is not None:
+        interrupted = Processes(waiting, jobs, sent, steps).run()
+    else:
+        with noting():
+            interrupted = Threads(waiting, time_limit, str(seed)).run()
     for judged in waiting:
         reports[judged.row.name] = judged.report
     reports = [reports[row.name] for row in rows]
@@ -125,86 +127,6 @@ def judge(
         waive,
         {} if interrupted else idle,
     )
-
-
-class _Rows:
-    """Judges rows, each in a thread of its own, a few at a time; waits for none that takes too long."""
-
-    def __init__(self, rows, limit, seed):
-        self.waiting, self.limit, self.running, self.failed = list(rows), limit, [], []
-        self.context = contextvars.copy_context()
-        self.context.run(drawing.SEED.set, seed)
-
-    def run(self):
-        """Judges all rows; whether somebody has interrupted it.
-
-        Raises:
-          Exception: what is no fault of the candidate's, such as an argument that no row has.
-        """
-        # Compiling leaves Python's lock: two rows at a time take little more than half of the time. But hypothesis
-        # sets the global random states anew for each example, which another row would be accused of.
-        workers = 1 if any(judged.scope.examples for judged in self.waiting) else min(os.cpu_count() or 1, 4)
-        begun = []
-        try:
-            while (self.waiting or self.running) and not self.failed:
-                while self.waiting and len(self.running) < workers and len(begun) < TOGETHER:
-                    begun.append(self.waiting.pop(0))
-                    self._start(begun[-1])
-                self._look()
-                if len(begun) == TOGETHER and not self.running:
-                    for adapter in {
-                        type(judged.adapter): judged.adapter for judged in begun if judged.adapter
-                    }.values():
-                        adapter.forget()
-                    begun.clear()
-        except KeyboardInterrupt:
-            for judged, _ in self.running:
-                if not judged.done:
-                    _abandon(judged, lambda judged: judged.finish("stopped by Ctrl-C"))
-            for judged in self.waiting:
-                judged.report.partial.append("stopped by Ctrl-C before it began")
-            return True
-        if self.failed:
-            for judged, _ in self.running:
-                judged.watch.abandoned = True
-            raise self.failed[0]
-        return False
-
-    def _start(self, judged):
-        thread = threading.Thread(
-            target=self.context.copy().run,
-            args=(self._judge, judged),
-            name=f"{ROW_THREAD} {judged.row.name}",
-            daemon=True,
-        )
-        self.running.append((judged, thread))
-        thread.start()
-
-    def _judge(self, judged):
-        try:
-            judged.run()
-        except Exception as error:
-            self.failed.append(error)
-        except BaseException:  # abandoned: nobody waits for it
-            return
-
-    def _look(self):
-        """Waits a moment, and leaves those behind that are done or take too long."""
-        self.running[0][1].join(0.02)
-        for judged, thread in list(self.running):
-            if not thread.is_alive():
-                self.running.remove((judged, thread))
-            elif judged.watch.overran(self.limit):
-                _abandon(judged, lambda judged: judged.overrun(self.limit))
-                self.running.remove((judged, thread))
-
-
-def _abandon(judged, conclude):
-    """Leaves a row to itself: what was found until now is its report, whatever its thread does yet."""
-    judged.watch.abandoned = True
-    judged.report = copy.deepcopy(judged.report)
-    if judged.subject is not None:
-        conclude(judged)
 
 
 class _Steps:

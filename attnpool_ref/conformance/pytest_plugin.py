@@ -91,9 +91,11 @@ def _claims(words):
     return each_promise(target, *rows, **asked)
 
 
-def _question(candidate, *, files, **words):
+def _question(candidate, *, files, jobs, **words):
     from attnpool_ref.commands.check import question
 
     if any(files.values()):
         raise ValueError("--json, --junit and --html are the command's; pytest writes --junit-xml")
+    if jobs is not None:
+        raise ValueError("--jobs is the command's; pytest-xdist has -n")
     return question(candidate, **words)

@@ -21,8 +21,8 @@ from attnpool_ref.conformance.stated import stated_gradients
 from attnpool_ref.conformance.subject import Subject
 from attnpool_ref.conformance.watch import Watch
 
-PLAIN = ("smallest", "fullest", "without masks", "everything but masks")
-"""The ways to call a row that change no value of an option."""
+PLAIN = ("smallest", "fullest")
+"""The ways to call a row that are worth a program in each dtype."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ class RowJudge:
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
     def finish(self, ended=""):
-        """Draws the conclusions from what was judged until now."""
+        """Draws the conclusions from what was judged until now, if anything was."""
+        if self.subject is None:
+            return
         self.report.seconds = time.perf_counter() - self._began
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
@@ -106,6 +108,9 @@ class RowJudge:
 
     def overrun(self, limit):
         """Says of the call that runs now that it took too long."""
+        if self.subject is None:  # nobody knows yet what it is
+            verdict.unanswered(self.report, "", self.watch.title, f"no answer within {limit:g} s")
+            return
         finding = f"{self.watch.title}: no answer within {limit:g} s"
         kept = self.report.promises["an answer"]
         kept.status, kept.cases = BROKEN, kept.cases + 1
@@ -141,6 +146,7 @@ class RowJudge:
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
             raise NotAsked("nothing can be asked")
+        self.watch.title = case.title
         result = subject.raw(case)
         while isinstance(result, (tuple, list)) and result:
             result = result[0]
@@ -304,6 +310,7 @@ class RowJudge:
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
             return ""
+        self.watch.title = case.title
         try:
             subject.outputs(case)
         except Exception as error:  # the candidate's own, in any words

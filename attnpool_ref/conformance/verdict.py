@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from attnpool_ref.conformance import promises
 from attnpool_ref.conformance.hazards import POISONS
-from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Unasked
+from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Failure, Unasked
 from attnpool_ref.conformance.stated import STATED
 
 
@@ -43,6 +43,28 @@ def conclude(report, subject, scope, coverage, ended=""):
     for key in subject.calling.not_taken():
         report.unasked.append(Unasked(f"`{key}`", "it takes none" + _default(subject.calling.default(key))))
     report.partial = list(_partial(subject, scope, coverage, ended))
+    report.set_status()
+
+
+def unanswered(report, dtype, title, how, code=""):
+    """Fills in the report of a row of which no more is known than how its judging ended.
+
+    Args:
+      report: the row's report.
+      dtype: that of the last call, or "".
+      title: its case's, or "".
+      how: how it ended.
+      code: what shows it at a prompt.
+    """
+    for kept in report.promises.values():
+        kept.why = "its check was not reached"
+    kept = report.promises[promises.ANSWER]
+    kept.status, kept.why, kept.cases = BROKEN, "", 1
+    kept.dtypes = [dtype] if dtype else []
+    finding = f"{title}: {how}" if title else how
+    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, code, 10**9))
+    report.ended = how
+    report.partial.append(how)
     report.set_status()
 
 
