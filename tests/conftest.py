@@ -4,6 +4,7 @@ Compiling is most of a test's time, so LLVM's optimisations are off: ``attnpool 
 checks of itself between its passes, and each program is one LLVM module: neither changes what is computed.
 """
 
+import atexit
 import gc
 import os
 
@@ -25,6 +26,8 @@ jax.config.update("jax_disable_most_optimizations", True)
 def pytest_configure(config):
     table = AllowedWarnings(ALLOWED)
     config.pluginmanager.register(table, "allowed-warnings")
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist ends at once: freeing its programs takes seconds
+        atexit.register(os._exit, 0)
 
 
 def pytest_collection_finish():

@@ -2,23 +2,25 @@
 
 import contextlib
 
+import pytest
+
 from attnpool_flax.implementation import FRAMES
 
 
 @contextlib.contextmanager
 def replaced(module, **constants):
-    """Other constants of ``module``; what the public functions compiled under others is forgotten, and nothing else."""
-    before = {name: getattr(module, name) for name in constants}
-    try:
-        _set(module, constants)
+    """Other constants of ``module``, under which the public functions compile anew; what they compiled before is kept."""
+    with pytest.MonkeyPatch.context() as patch, compiling_anew(*FRAMES.values()):
+        for name, value in constants.items():
+            patch.setattr(module, name, value)
         yield
-    finally:
-        _set(module, before)
 
 
-def _set(module, constants):
-    for name, value in constants.items():
-        setattr(module, name, value)
-    for frame in FRAMES.values():
-        frame.plans.clear()
-        frame.programs.clear()
+@contextlib.contextmanager
+def compiling_anew(*frames):
+    """Without what the functions of these frames have compiled: it is put aside, since freeing it and making it again costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        for frame in frames:
+            patch.setattr(frame, "plans", {})
+            patch.setattr(frame, "programs", {})
+        yield

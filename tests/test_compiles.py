@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from agreement import arguments_of
+from constants import compiling_anew
 
 import attnpool_flax
 from attnpool_flax.implementation import FRAMES
@@ -18,13 +19,11 @@ APART = [name for name, frame in FRAMES.items() if frame.weights_apart]
 
 @pytest.fixture(scope="module", params=variants.VARIANTS, ids=lambda row: row.name)
 def example(request):
-    """(row, arrays on the second device, a call that takes them) of a row, called once; what others compiled is gone.
+    """(row, arrays on the second device, a call that takes them) of a row, called once; what others compiled is put aside.
 
     Every argument is given but numbers that have a default.
     """
     row = request.param
-    FRAMES[row.name].plans.clear()
-    FRAMES[row.name].programs.clear()
     ways = {title: (names, options) for title, names, options in cases.configurations(row)}
     names, options = ways.get("fullest", ways["smallest"])
     case = cases.draw(row, "compiles", names, options, (2,))
@@ -32,8 +31,9 @@ def example(request):
     numbers = numbers_of(row)
     arrays = {key: jax.device_put(value, jax.devices()[1]) for key, value in arrays.items() if key not in numbers}
     arrays |= {key: 0.75 for key, default in numbers.items() if default is None}
-    call(arrays)
-    return row, arrays, call
+    with compiling_anew(FRAMES[row.name]):
+        call(arrays)
+        yield row, arrays, call
 
 
 def events(function):
