@@ -35,7 +35,7 @@ class Line:
         batch, sizes = drawing.BATCH, {}  # the kit's own are tiny
         if scale in BATCHES:
             batch, sizes = (BATCHES[scale],), SIZES | {"B": BATCHES[scale]}
-        self.row = row
+        self.row, self.scale = row, scale
         self.case = drawing.draw(row, "a line of the benchmark", names, options, batch, sizes)
         self.values = {
             name: value.astype(np.float32) if value.dtype.kind == "f" else value
@@ -63,9 +63,17 @@ class Line:
             yield Way("one read", FLOOR, lambda floats, fixed: [jnp.sum(x) for x in floats.values()])
         yield Way("attnpool_ref", PLAIN, partial(self._call, attnpool_ref), library="numpy")
 
-    def verify(self):
-        """Raises an AssertionError where ours is further from the oracle's than rounding explains."""
-        line = Line(self.row, "tiny") if self.row.name in CHOOSES else self
-        arrays = line.arrays()
-        ours, *_, oracle = (as_numpy(program(way, FORWARD, arrays).run()) for way in line.ways() if way.kind != FLOOR)
-        agree(ours, oracle, line.case.terms(), str(self))
+    def programs(self):
+        """The program of each way, by name: verified ones.
+
+        Raises:
+          AssertionError: ours is further from the oracle's than rounding explains.
+        """
+        ways, arrays = list(self.ways()), self.arrays()
+        programs = {way.name: program(way, FORWARD, arrays) for way in ways}
+        if self.row.name in CHOOSES and self.scale != "tiny":
+            Line(self.row, "tiny").programs()
+        else:
+            ours, *_, oracle = (as_numpy(programs[way.name].run()) for way in ways if way.kind != FLOOR)
+            agree(ours, oracle, self.case.terms(), str(self))
+        return programs

@@ -118,8 +118,11 @@ class Scale:
         return {letter: max(1, size // QUICK.get(letter, 1)) for letter, size in sizes.items()}
 
     def case(self, case):
-        """A case of the table for a run of this scale."""
-        return replace(case, sizes=self.sizes(case.sizes))
+        """A case of the table for a run of this scale; only a full one tells our implementations from each other."""
+        beside = (
+            case.beside if self.name == "full" else tuple(kind for kind in case.beside if kind != "implementations")
+        )
+        return replace(case, sizes=self.sizes(case.sizes), beside=beside)
 
 
 QUICK = {"B": 8, "N": 8, "C": 20, "L": 4, "T": 4, "n": 4, "k": 4, "m": 4, "h": 4}
@@ -127,5 +130,5 @@ TINY = {"B": 3, "N": 40, "C": 2, "L": 12, "T": 10, "n": 6, "k": 7, "m": 9, "d": 
 
 SCALES = {
     scale.name: scale
-    for scale in (Scale("full", 12, (5, 15), 5), Scale("quick", 0.3, (3, 5), 2), Scale("tiny", 0, (1, 1), 2))
+    for scale in (Scale("full", 12, (5, 15), 5), Scale("quick", 0.3, (2, 3), 2), Scale("tiny", 0, (1, 1), 2))
 }

@@ -88,8 +88,6 @@ def test_eager(benchmark, scale, case):
 def test_line(benchmark, scale, row):
     """A function of the table."""
     line = lines.Line(row, scale.name)
-    line.verify()
-    arrays = line.arrays()
-    programs = {way.name: program(way, FORWARD, arrays) for way in line.ways()}
+    programs = line.programs()
     about = {"part": "line", "function": row.name, "title": "", "direction": FORWARD}
     run(benchmark, scale, programs, {way.name: way.kind for way in line.ways()}, about)

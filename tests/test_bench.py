@@ -27,7 +27,6 @@ def folder(tmp_path_factory):
     """What a tiny run writes: two lines, an eager call, one case and one picture; `make bench ARGS=--quick` runs all."""
     folder = tmp_path_factory.mktemp("bench")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-    environment |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     two = "test_line and (bilinear_score or lengths_to_mask)"
     chosen = f"{two} or test_eager and cross or test_case and code_wise or test_length and additive_attention-64"
     command = [sys.executable, "-m", "bench", "--tiny", "--output", folder, "-q", "-k", chosen]
@@ -54,10 +53,10 @@ def test_every_function_of_the_table_has_a_line(row):
 
 def test_a_line_that_is_wrong_is_refused(monkeypatch):
     line = lines.Line(variants.BY_NAME["mean_pooling"], "tiny")
-    line.verify()
+    line.programs()
     monkeypatch.setattr(attnpool_flax, "mean_pooling", attnpool_flax.max_pooling)
     with pytest.raises(AssertionError, match="mean_pooling is off by"):
-        line.verify()
+        line.programs()
 
 
 def test_a_line_stands_on_the_page(folder):

@@ -34,7 +34,7 @@ def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, enviro
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1] == FULL
     assert done.stderr == ""
-    assert [line.split(" PYTHON")[0] for line in asked[:3]] == ["test", "test", "peers"]
+    assert [line.split(" PYTHON")[0] for line in asked[:3]] == ["test", "test", "peers bench ARGS=--quick"]
     assert asked[3:] == last_steps(".venv-ci-3.11")
 
 
