@@ -145,7 +145,7 @@ def show(name):
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help="Judge in N processes; unless given in one for each core, at most one for 8 rows.",
+    help="Judge in N processes; unless given in one for each core, at most four, and at most one for 8 rows.",
 )
 @click.option(
     "--quick", is_flag=True, help="Two dtypes and few shapes: on one core about 3 s a row in JAX, 0.1 s in NumPy."

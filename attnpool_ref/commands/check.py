@@ -34,8 +34,8 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
     return target, tuple(dict.fromkeys(only)) or rows, asked
 
 
-ROWS_EACH = 8
-"""A process for fewer rows saves no time: it imports the candidate and its framework anew."""
+ROWS_EACH, MOST_JOBS = 8, 4
+"""A process for fewer rows saves no time: it imports the candidate and its framework anew. Each may hold a gigabyte or two."""
 
 
 def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, **words):
@@ -75,12 +75,12 @@ def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, *
 
 
 def _jobs(target, rows):
-    """How many processes judge, where nobody has said: as many as there are cores; one on an accelerator, which has one owner."""
+    """How many processes judge, where nobody has said: one for each core, up to a few; one on an accelerator, which has one owner."""
     jax = sys.modules.get("jax")
     if jax is not None and jax.default_backend() != "cpu":
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, len(rows or conformance.Candidate(target).rows()) // ROWS_EACH))
+    return max(1, min(cores, MOST_JOBS, len(rows or conformance.Candidate(target).rows()) // ROWS_EACH))
 
 
 @contextlib.contextmanager

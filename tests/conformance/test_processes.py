@@ -113,7 +113,8 @@ def test_another_process_has_the_configuration_of_jax():
     assert worker._settings() == settings
 
 
-def test_there_are_as_many_processes_as_cores_and_none_for_a_few_rows(monkeypatch):
-    monkeypatch.setattr(check.os, "sched_getaffinity", lambda _: range(3), raising=False)
-    assert [check._jobs(conformance, ["row"] * count) for count in (1, 8, 15, 16, 24, 100)] == [1, 1, 1, 2, 3, 3]
+def test_there_are_as_many_processes_as_cores_up_to_four_and_none_for_a_few_rows(monkeypatch):
+    for cores, want in ((3, [1, 1, 1, 2, 3, 3]), (16, [1, 1, 1, 2, 3, 4])):
+        monkeypatch.setattr(check.os, "sched_getaffinity", lambda _, cores=cores: range(cores), raising=False)
+        assert [check._jobs(conformance, ["row"] * count) for count in (1, 8, 15, 16, 24, 100)] == want
     assert check._jobs(types.SimpleNamespace(mean_pooling=len), ()) == 1
