@@ -241,7 +241,6 @@ def _numbers(rng, length, count):
 
 def _calling(function, options):
     def call(floats, fixed):
-        result = function(**floats, **fixed, **options)
-        return list(result) if isinstance(result, tuple) else [result]
+        return jax.tree.leaves(function(**floats, **fixed, **options))
 
     return call

@@ -179,9 +179,7 @@ def eager(found):
     for race in benchmarks_of(found, "eager"):
         ours, jitted = (way["seconds"] for way in race["ways"].values())
         rows.append([race["function"], race["title"], *figures(ratio(ours, jitted)), f"{min(ours) * 1e6:.0f} µs"])
-    text = (
-        "Beside the same call under the caller's own jit, where XLA leaves out the weights that nobody asked for.\n\n"
-    )
+    text = "Beside the same call under the caller's own jit, both with the weights, which an eager call computes in any case.\n\n"
     head = ["function", "sizes", "eager ÷ jitted", "lowest to highest", "of best times", "the eager call"]
     return "## An eager call on small arrays\n\n" + text + table(head, rows)
 
