@@ -1,4 +1,4 @@
-"""Judges rows in processes of their own: as fast as there are cores, in bounded memory, whatever a candidate does to its process."""
+"""Judges rows in processes of their own: several at a time, whatever a candidate does to its process."""
 
 import contextlib
 import multiprocessing
