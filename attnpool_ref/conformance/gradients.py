@@ -103,7 +103,7 @@ def _overflows(subject, case, return_weights, reference):
 def _along_directions(subject, case, return_weights, found):
     exact = derivatives(subject, case, return_weights)
     finding = Finding("gradient", case)
-    reduced = subject.adapter.reduced_products()
+    reduced = subject.reduced_products()
     for key, direction in exact.directions.items():
         if key not in found:
             continue  # a number whose gradient the framework cannot take
@@ -130,7 +130,7 @@ def _element_by_element(subject, case, return_weights, reference, found):
     """Against the same candidate's gradients in float64, on the same numbers."""
     finding = Finding("gradient", case)
     exact, sensitive = _in_float64(subject, case, return_weights, reference)
-    reduced, dtype = subject.adapter.reduced_products(), subject.dtype
+    reduced, dtype = subject.reduced_products(), subject.dtype
     overall = max((float(np.max(np.abs(g), initial=0)) for g in exact.values()), default=0.0)
     nothing = tolerances.allowed_error(0.0, overall, case.terms(), "float64")
     for key, g in found.items():

@@ -2,13 +2,16 @@
 
 import numpy as np
 
-from attnpool_ref.conformance import exhibits, shrinking, snippets
+from attnpool_ref.conformance import excuses, exhibits, shrinking, snippets
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.agreement import Finding
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.checks import PROMISE_OF, booked
 from attnpool_ref.conformance.promises import ANSWER, explained_by
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
+
+NOTES = 3
+"""How many notes of a promise are kept."""
 
 
 class Runner:
@@ -38,6 +41,11 @@ class Runner:
         kept.cases += 1
         if dtype not in kept.dtypes:
             kept.dtypes.append(dtype)
+        if finding.note and len(kept.notes) < NOTES:
+            note = " ".join(f"{finding.case.title} ({dtype}): {finding.note}".split())
+            kept.notes += [note] if note not in kept.notes else []
+        if finding.excused:
+            return
         if not finding.message:
             kept.status = kept.status if kept.status == BROKEN else HELD
             return
@@ -85,6 +93,11 @@ class Runner:
           NotAsked: the candidate cannot be asked.
           Untraceable: the check needs a gradient that the framework cannot take.
         """
+        found = self._look(name, run, case)
+        return excuses.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
+
+    def _look(self, name, run, case):
+        """The findings, before anything is excused."""
         self.subject.watch.title = case.title
         try:
             found = run(self.subject, case, self.situation)

@@ -1,0 +1,149 @@
+"""Findings that break a promise only where its option asks for it; else the row's report has a note of them.
+
+The default is what a reader who has never heard of attnpool would call a mistake. :data:`OPTIONS` ask for more.
+"""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref.conformance import promises
+from attnpool_ref.conformance.agreement import compare
+
+MIXED, BROADCASTING, CONTRACT = "mixed", "broadcasting", "contract"
+
+OPTIONS = frozenset({MIXED, BROADCASTING, CONTRACT})
+"""The options of the judge that ask for what is excused without them; ``contract`` stands for all of them."""
+
+NARROW, WIDER, BITS, ANY_DTYPE = "narrow", "wider", "bits", "any dtype"
+"""What is tolerated: rounding in the narrow dtype itself, a wider result, other bits of the same numbers, any dtype."""
+
+_REFUSAL = re.compile(
+    r"TypeError|bfloat16|float16|float64|\bhalf\b|double|d-?type|not (supported|implemented)", re.IGNORECASE
+)
+"""What an error says that refuses a dtype."""
+
+WITHOUT_LENGTH = ("length 0", "empty batch")
+
+
+def demanded(mixed=False, broadcasting=False, contract=False):
+    """The options that ask for more than the default, as a subset of :data:`OPTIONS`."""
+    asked = {MIXED: mixed, BROADCASTING: broadcasting, CONTRACT: contract}
+    return OPTIONS if contract else frozenset(option for option, is_asked in asked.items() if is_asked)
+
+
+def apply(subject, case, situation, findings, again):
+    """The findings of one check, less what is excused.
+
+    Args:
+      subject: the implementation.
+      case: its case.
+      situation: what is known of the case.
+      findings: findings that stand if everything is asked.
+      again: runs the check once more; it then tolerates what ``subject.tolerated`` names.
+
+    Returns:
+      A list. What was excused has a note in place of its message.
+    """
+    if CONTRACT in subject.demands or not any(finding.message for finding in findings):
+        return findings
+    found = [_excused(subject, case, situation, finding) for finding in findings]
+    tolerated = _tolerated(subject, situation, [finding for finding in found if finding.message])
+    if not tolerated:
+        return found
+    subject.tolerated = tolerated
+    try:
+        tolerant = [_excused(subject, case, situation, finding) for finding in again()]
+    finally:
+        subject.tolerated = frozenset()
+    broken = {finding.check for finding in tolerant if finding.message}
+    mended = [finding for finding in found if finding.message and finding.check not in broken]
+    others = [finding for finding in tolerant if finding.check not in {m.check for m in mended}]
+    return [*others, *(_noted(finding, finding.message, situation.kind == MIXED) for finding in mended)]
+
+
+def _noted(finding, note, excused=True):
+    return replace(finding, error=0.0, allowed=0.0, message="", note=note, excused=excused)
+
+
+def _excused(subject, case, situation, finding):
+    """The finding, or a note where the case says nothing of its promise without an option."""
+    return (
+        _noted(finding, finding.message)
+        if finding.message and _is_optional(subject, case, situation, finding)
+        else finding
+    )
+
+
+def _is_optional(subject, case, situation, finding):
+    """Whether nobody would call it a mistake who has not heard of attnpool."""
+    raised, kind = finding.message.startswith("raises "), situation.kind
+    if kind == MIXED and MIXED not in subject.demands:
+        return raised
+    if kind == "form":
+        return BROADCASTING not in subject.demands
+    if promises.BY_NAME[finding.check].asked == CONTRACT:
+        return True
+    if finding.check == "jit and vmap":
+        return "JAX cannot trace it" in finding.message
+    if raised and (_names_an_option(case, finding.message) or (of_foreign_dtype(subject) and refuses(finding.message))):
+        return True
+    if case.title.endswith(WITHOUT_LENGTH):
+        return raised or _is_nan(subject, case, finding)
+    if kind == "extreme":
+        return ", vectors of 1e" in case.title or (
+            case.title.endswith("scores of -inf") and _is_nan(subject, case, finding)
+        )
+    return kind == "tied" and finding.check == promises.GRADIENT
+
+
+def refuses(error):
+    """Whether the text of an error, its type included, refuses a dtype."""
+    return bool(_REFUSAL.search(error))
+
+
+def _names_an_option(case, message):
+    """Whether an error names the value of an option of the case: the option has this value nowhere else."""
+    return any(isinstance(value, str) and value in message for value in case.options.values())
+
+
+def of_foreign_dtype(subject):
+    """Whether NumPy arrays are bfloat16. NumPy itself has no bfloat16: that of ml_dtypes has few operations, and some give wider results."""
+    return subject.adapter.name == "numpy" and subject.dtype == "bfloat16"
+
+
+def _is_nan(subject, case, finding):
+    """Whether NaN in rows of 0 is all that is wrong: 0 / 0 where there is no score at all is NaN in most libraries."""
+    try:
+        got = subject.outputs(case, finding.with_weights)
+    except Exception:  # the implementation's own, in any words
+        return False
+    want = subject.exact(case, finding.with_weights)
+    if [g.shape for g in got] != [w.shape for w in want] or any(w.dtype.kind != "f" for w in want):
+        return False
+    axis = case.options.get("axis", -1)
+    rows = [
+        np.isnan(g) & np.all(w == 0, axis, keepdims=True) if w.ndim else np.isnan(g)
+        for g, w in zip(got, want, strict=True)
+    ]
+    if not any(np.any(row) for row in rows) and all(g.size for g in got):
+        return False
+    mended = [np.where(row, np.zeros((), g.dtype), g).astype(g.dtype) for row, g in zip(rows, got, strict=True)]
+    return not compare(subject, case, finding.check, mended, want, finding.with_weights).message
+
+
+def _tolerated(subject, situation, broken):
+    """What a second look at the broken promises tolerates; nothing where it would see the same."""
+    if not broken or all(finding.message.startswith("raises ") for finding in broken):
+        return frozenset()
+    tolerated = set()
+    if situation.kind == MIXED and MIXED not in subject.demands:
+        tolerated |= {ANY_DTYPE, NARROW}
+    if subject.is_narrow:
+        tolerated.add(NARROW)
+    if of_foreign_dtype(subject):
+        tolerated.add(WIDER)
+    if any(finding.check == "return_weights" or finding.check.endswith(" in padding") for finding in broken):
+        tolerated.add(BITS)
+    return frozenset(tolerated)
