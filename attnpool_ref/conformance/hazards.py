@@ -223,13 +223,13 @@ def _allowed_drift(subject):
     """The contract's bound where it is asked for; else that of a sum in float32, one token after another."""
     if excuses.CONTRACT in subject.demands:
         return DRIFT
-    return tolerances.EPSILON["float32"] / 2 * drawing.LONG
+    return tolerances.EPSILON["float32"] / 2 * drawing.LONG_BY_DEFAULT
 
 
 def long_sums(subject):
-    """A million equal tokens: sums neither drift nor lose their count."""
-    finding = None
-    for case, _ in drawing.long_rows(subject.row):
+    """Many equal tokens: sums neither drift nor lose their count."""
+    finding, size = None, drawing.LONG if excuses.CONTRACT in subject.demands else drawing.LONG_BY_DEFAULT
+    for case, _ in drawing.long_rows(subject.row, size):
         case = _fitting(subject, case)
         if case is None:
             continue
@@ -258,18 +258,17 @@ def long_narrow_sums(subject):
             continue
         finding = compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
         if finding.message and excuses.CONTRACT not in subject.demands:
-            finding = _by_pairs(subject, case)
+            finding = _in_its_own_dtype(subject, case)
         if finding.message:
             return finding
     return finding
 
 
-def _by_pairs(subject, case):
-    """The same under the rounding of sums of pairs in the narrow dtype: these do not lose their count either."""
+def _in_its_own_dtype(subject, case):
+    """The same under the rounding of the narrow dtype itself, in which sums must not lose their count either."""
     subject.tolerated = frozenset({excuses.NARROW, excuses.WIDER})
-    levels = replace(case, sizes={"levels": max(case.sizes.values()).bit_length()})
     try:
-        return compare(subject, levels, "long sums", subject.outputs(case), subject.exact(case), False)
+        return compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
     finally:
         subject.tolerated = frozenset()
 

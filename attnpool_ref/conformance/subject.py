@@ -57,6 +57,10 @@ class Subject:
         """Whether narrow results may have been computed in their own dtype."""
         return excuses.NARROW in self.tolerated or self.adapter.reduced_products()
 
+    def terms(self, case):
+        """How many roundings the longest chain has; sums of what is computed in a narrow dtype keep more bits."""
+        return tolerances.NARROW_STEPS if excuses.NARROW in self.tolerated else case.terms()
+
     def exact_weights(self):
         """Whether asking for the weights may change no bit."""
         return excuses.BITS not in self.tolerated and self.adapter.exact_weights()

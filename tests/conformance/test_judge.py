@@ -257,9 +257,9 @@ def test_a_number_that_is_no_tracer_does_not_end_the_judging_of_other_gradients(
     def stopped(query, key, *, scale=None):
         return scaled(float)(jax.lax.stop_gradient(query), key, scale=scale)
 
-    found = broken_by(scaled(float), "scaled_dot_score", laws=True)
+    found = broken_by(scaled(float), "scaled_dot_score", laws=True, contract=True)
     assert set(found) == {"jit and vmap"}
-    found = broken_by(stopped, "scaled_dot_score", laws=True)
+    found = broken_by(stopped, "scaled_dot_score", laws=True, contract=True)
     assert set(found) == {"jit and vmap", "gradient"} and "the gradient of `query`" in found["gradient"]
 
 
@@ -273,6 +273,7 @@ def test_a_program_for_every_value_of_a_number_is_rejected():
         "scaled_dot_score",
         laws=True,
         gradients=False,
+        contract=True,
     )
     assert "one program" in found
 
@@ -320,7 +321,7 @@ def test_a_gradient_that_is_no_even_share_is_rejected():
         chosen = jnp.take_along_axis(x, first, -2)[..., 0, :]
         return jnp.where(jnp.isfinite(kept.max(-2)), pooled + (chosen - jax.lax.stop_gradient(chosen)), pooled)
 
-    found = broken_by(jax.jit(largest), "max_pooling", laws=True, partial=True)
+    found = broken_by(jax.jit(largest), "max_pooling", laws=True, partial=True, contract=True)
     assert set(found) == {"gradient"}
 
 
