@@ -99,7 +99,9 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         if case.row.norms or case.exact or case.row.name in BOUNDED_TERMS:
             moved = moved + overall
         reduced = subject.reduced_products()
-        allowed = times * (tolerances.LEAST[own] + tolerances.allowed_error(size, moved, subject.terms(case), own, reduced))
+        allowed = times * (
+            tolerances.LEAST[own] + tolerances.allowed_error(size, moved, subject.terms(case), own, reduced)
+        )
         error = np.where(odd, 0, np.abs(np.where(odd, 0, g) - np.where(odd, 0, w)))
         finding = worst(finding, error, allowed, tolerances.EPSILON[own] * (largest or 1), name, g, w, aspect)
     return finding

@@ -60,7 +60,14 @@ def apply(subject, case, situation, findings, again):
     broken = {finding.check for finding in tolerant if finding.message}
     mended = [finding for finding in found if finding.message and finding.check not in broken]
     others = [finding for finding in tolerant if finding.check not in {m.check for m in mended}]
-    return [*others, *(_noted(finding, finding.message, situation.kind == MIXED) for finding in mended)]
+    return [*others, *(_noted(finding, _told(finding), situation.kind == MIXED) for finding in mended)]
+
+
+def _told(finding):
+    """What a note says of a finding that is tolerated: how far it is off, where it is near."""
+    if not np.isfinite(finding.error):
+        return finding.message
+    return f"off by {finding.error:.3g} where {finding.allowed:.3g} are promised, in units of the dtype's epsilon"
 
 
 def _noted(finding, note, excused=True):
@@ -69,15 +76,14 @@ def _noted(finding, note, excused=True):
 
 def _excused(subject, case, situation, finding):
     """The finding, or a note where the case says nothing of its promise without an option."""
-    return (
-        _noted(finding, finding.message)
-        if finding.message and _is_optional(subject, case, situation, finding)
-        else finding
-    )
+    if not finding.message or not _is_optional(subject, case, situation, finding):
+        return finding
+    is_told = situation.kind != "form" or promises.BY_NAME[finding.check].asked == BROADCASTING
+    return _noted(finding, finding.message if is_told else "")
 
 
 def _is_optional(subject, case, situation, finding):
-    """Whether nobody would call it a mistake who has not heard of attnpool."""
+    """Whether the finding breaks no promise by default: each rule stands in docs/judging.md."""
     raised, kind = finding.message.startswith("raises "), situation.kind
     if kind == MIXED and MIXED not in subject.demands:
         return raised or any(name.startswith("int") for name in case.dtypes.values())
@@ -86,8 +92,10 @@ def _is_optional(subject, case, situation, finding):
     if promises.BY_NAME[finding.check].asked == CONTRACT:
         return True
     if finding.check == "jit and vmap":
-        return "JAX cannot trace it" in finding.message
-    if raised and (_names_an_option(case, finding.message) or (of_foreign_dtype(subject) and refuses(finding.message))):
+        return raised or "JAX cannot trace it" in finding.message
+    if raised and (
+        _refuses_an_option(subject, case, finding.message) or (of_foreign_dtype(subject) and refuses(finding.message))
+    ):
         return True
     if finding.check == "NaN at a real token":  # an argmax of inf has an answer, and need not be NaN
         return "inf in " in finding.case.title and not any(np.any(np.isinf(w)) for w in subject.exact(finding.case))
@@ -105,13 +113,14 @@ def refuses(error):
     return bool(_REFUSAL.search(error))
 
 
-def _names_an_option(case, message):
-    """Whether an error names the value of an option of the case: the option has this value nowhere else."""
-    return any(isinstance(value, str) and value in message for value in case.options.values())
+def _refuses_an_option(subject, case, message):
+    """Whether an error names the value of an option of the case that is not the default, or is about a function there."""
+    chosen = [value for key, value in case.options.items() if value != subject.calling.default(key)]
+    return any(callable(value) or (isinstance(value, str) and value in message) for value in chosen)
 
 
 def of_foreign_dtype(subject):
-    """Whether NumPy arrays are bfloat16. NumPy itself has no bfloat16: that of ml_dtypes has few operations, and some give wider results."""
+    """Whether the dtype is bfloat16 in NumPy, which has it from ml_dtypes, with few operations and some wider results."""
     return subject.adapter.name == "numpy" and subject.dtype == "bfloat16"
 
 

@@ -7,11 +7,20 @@ from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.agreement import Finding
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.checks import PROMISE_OF, booked
-from attnpool_ref.conformance.promises import ANSWER, explained_by
+from attnpool_ref.conformance.promises import ANSWER, BY_NAME, explained_by
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
 
 NOTES = 3
 """How many notes of a promise are kept."""
+
+LINE = 200
+"""How long a note is at most."""
+
+
+def shortened(text):
+    """A text in one line, without its end where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LINE else f"{line[: LINE - 4]} ..."
 
 
 class Runner:
@@ -41,9 +50,8 @@ class Runner:
         kept.cases += 1
         if dtype not in kept.dtypes:
             kept.dtypes.append(dtype)
-        if finding.note and len(kept.notes) < NOTES:
-            note = " ".join(f"{finding.case.title} ({dtype}): {finding.note}".split())
-            kept.notes += [note] if note not in kept.notes else []
+        if finding.note and len(kept.notes) < NOTES and not self._is_noted(kept, finding.note):
+            kept.notes.append(shortened(f"{finding.case.title} ({dtype}): {finding.note}"))
         if finding.excused:
             return
         if not finding.message:
@@ -52,6 +60,11 @@ class Runner:
         kept.status = BROKEN
         if dtype not in [failure.dtype for failure in kept.failures]:
             kept.failures.append(self._smallest(name, run, finding))
+
+    def _is_noted(self, kept, note):
+        """Whether the same was noted, of this promise or, where it is asked by default, of another one."""
+        others = [kept] if BY_NAME[kept.promise].asked else self.report.promises.values()
+        return any(known.endswith(shortened(f": {note}")) for other in others for known in other.notes)
 
     def _smallest(self, name, run, finding):
         small, found = self.case, finding

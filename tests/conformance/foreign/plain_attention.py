@@ -244,7 +244,11 @@ def code_wise(query, context, query_mask=None, context_mask=None):
 @PLAIN.of("mask_attention", "attention of tokens to labels", same_batch=True)
 def mask_attention(query, context, query_mask=None, context_mask=None):
     query, context = selected(query, query_mask), selected(context, context_mask)
-    keep = None if query_mask is None else np.broadcast_to(query_mask[..., None, :], (*context.shape[:-1], query.shape[-2]))
+    keep = (
+        None
+        if query_mask is None
+        else np.broadcast_to(query_mask[..., None, :], (*context.shape[:-1], query.shape[-2]))
+    )
     result = softmax(context @ np.swapaxes(query, -1, -2), keep) @ query
     return result if context_mask is None else selected(result, context_mask)
 

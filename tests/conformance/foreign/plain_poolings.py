@@ -45,7 +45,9 @@ def mean_by_cumulative_sums(x, mask=None):
     return np.cumsum(selected(x, mask).astype(np.float64), -2)[..., -1, :].astype(x.dtype) / count(x, mask)
 
 
-@PLAIN.of("mean_pooling", "masked arrays, True is padding", WIDE, padding_true=True, arguments={"tokens": "x", "pad": "mask"})
+@PLAIN.of(
+    "mean_pooling", "masked arrays, True is padding", WIDE, padding_true=True, arguments={"tokens": "x", "pad": "mask"}
+)
 def mean_by_masked_array(tokens, pad=None):
     if pad is None:
         return tokens.mean(-2)
@@ -64,7 +66,11 @@ def mean_by_bincount(x, valid=None):
 
 @PLAIN.of("mean_pooling", "prefixes by lengths", WIDE, mask_form="lengths", batched=True, arguments={"lengths": "mask"})
 def mean_of_prefixes(x, lengths):
-    return np.stack([row[:n].sum(0) / max(n, 1) for row, n in zip(x, lengths.tolist(), strict=True)]) if len(x) else x.sum(1)
+    return (
+        np.stack([row[:n].sum(0) / max(n, 1) for row, n in zip(x, lengths.tolist(), strict=True)])
+        if len(x)
+        else x.sum(1)
+    )
 
 
 @PLAIN.of("sum_pooling", "einsum with the mask", WIDE)

@@ -31,11 +31,13 @@ def mean_by_vmap(x, mask=None):
 
 
 @ROUTES.of("mean_pooling", "jnp.mean with where=", some_real=True)
+@jax.jit
 def mean_with_where(x, mask=None):
     return jnp.mean(x, -2, where=None if mask is None else mask[..., None])
 
 
-@ROUTES.of("max_pooling", "lax.reduce_window-free running maximum")
+@ROUTES.of("max_pooling", "a running maximum by lax.scan")
+@jax.jit
 def max_by_scan(x, mask=None):
     mask = jnp.ones(x.shape[:-1], bool) if mask is None else mask
     tokens = jnp.moveaxis(jnp.where(mask[..., None], x, -jnp.inf), -2, 0)
@@ -45,6 +47,7 @@ def max_by_scan(x, mask=None):
 
 
 @ROUTES.of("sum_pooling", "segment_sum of flat tokens", batched=True)
+@jax.jit
 def sum_by_segments(x, mask=None):
     numbers = jnp.repeat(jnp.arange(x.shape[0]), x.shape[1])
     total = jax.ops.segment_sum(selected(x, mask).reshape(-1, x.shape[-1]), numbers, x.shape[0])
@@ -52,20 +55,25 @@ def sum_by_segments(x, mask=None):
 
 
 @ROUTES.of("masked_softmax", "jax.nn.softmax with where=")
+@jax.jit
 def softmax_with_where(scores, mask=None):
-    weights = jax.nn.softmax(scores, where=mask, initial=None if mask is None else -jnp.inf)
-    return weights if mask is None else jnp.where(mask & mask.any(-1, keepdims=True), weights, 0)
+    if mask is None:
+        return jax.nn.softmax(scores)
+    some = mask.any(-1, keepdims=True)
+    weights = jax.nn.softmax(jnp.where(mask, scores, 0), where=mask | ~some)
+    return jnp.where(mask, weights, 0)
 
 
 @ROUTES.of("logsumexp_pooling", "jax.nn.logsumexp")
+@functools.partial(jax.jit, static_argnames="mean")
 def logsumexp(x, mask=None, scale=1.0, *, mean=True):
-    scores = x * jnp.asarray(scale, x.dtype)
-    mask = jnp.ones(x.shape[:-1], bool) if mask is None else mask
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    mask, scale = jnp.ones(x.shape[:-1], bool) if mask is None else mask, jnp.asarray(scale, wide)
     some = mask.any(-1)[..., None]
     safe = jnp.where(some[..., None], mask[..., None], True)
-    pooled = jax.nn.logsumexp(jnp.where(mask[..., None], scores, 0), -2, where=safe)
-    pooled = pooled - jnp.log(jnp.maximum(mask.sum(-1), 1))[..., None].astype(x.dtype) if mean else pooled
-    return jnp.where(some, pooled / jnp.asarray(scale, x.dtype), 0)
+    pooled = jax.nn.logsumexp(selected(x, mask).astype(wide) * scale, -2, where=safe)
+    pooled = pooled - jnp.log(jnp.maximum(mask.sum(-1), 1).astype(wide))[..., None] if mean else pooled
+    return jnp.where(some, pooled / scale, 0).astype(x.dtype)
 
 
 @ROUTES.of("scaled_dot_score", "a static scale")
@@ -76,6 +84,7 @@ def scaled_statically(query, key, *, scale=None):
 
 
 @ROUTES.of("dot_product_attention", "a scan over keys", same_batch=True)
+@jax.jit
 def attention_by_scan(query, key, value, mask=None):
     mask = jnp.ones((*query.shape[:-1], key.shape[-2]), bool) if mask is None else mask
     query = selected(query, mask.any(-1)) / jnp.sqrt(jnp.asarray(query.shape[-1], query.dtype))
@@ -98,6 +107,7 @@ def attention_by_scan(query, key, value, mask=None):
 
 
 @ROUTES.of("dot_product_attention", "jax.nn.dot_product_attention", batched=True)
+@jax.jit
 def attention_of_jax(query, key, value, mask=None):
     mask = jnp.ones((*query.shape[:-1], key.shape[-2]), bool) if mask is None else mask
     some = mask.any(-1)
