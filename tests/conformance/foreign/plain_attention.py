@@ -182,7 +182,7 @@ def attention_with_weights(query, key, value, mask=None, *, return_weights=False
     return (powers @ values / np.where(total == 0, 1, total)).astype(query.dtype)
 
 
-@PLAIN.of("dot_product_attention", "keys one by one, as in decoding", WIDE, same_batch=True)
+@PLAIN.of("dot_product_attention", "keys one by one, as in decoding", WIDE, long=False, same_batch=True)
 def attention_over_a_cache(query, key, value, mask=None):
     mask = np.ones((*query.shape[:-1], key.shape[-2]), bool) if mask is None else mask
     top = np.full(query.shape[:-1], -np.inf, query.dtype)

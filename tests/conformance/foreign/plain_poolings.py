@@ -224,7 +224,7 @@ def power_mean(x, mask=None, p=3.0, epsilon=1e-6):
     return (np.where(some, top[..., 0, :] * np.where(some, mean, 1) ** (1 / p), 0)).astype(x.dtype)
 
 
-@PLAIN.of("std_pooling", "Welford's running moments", leave=("weights",), fixed={"ddof": 0})
+@PLAIN.of("std_pooling", "Welford's running moments", long=False, leave=("weights",), fixed={"ddof": 0})
 def std_by_welford(x, mask=None):
     mask = np.ones(x.shape[:-1], bool) if mask is None else mask
     mean = np.zeros((*x.shape[:-2], x.shape[-1]))

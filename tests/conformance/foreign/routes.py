@@ -16,23 +16,25 @@ class Route:
       row: the function that it implements.
       function: the implementation.
       dtypes: the dtypes that its author has tried.
+      long: whether many tokens take it less than seconds.
       calls: its calling convention, as :class:`attnpool_ref.conformance.Candidate` has it.
     """
 
     row: str
     function: Any
     dtypes: tuple[str, ...] = DTYPES
+    long: bool = True
     calls: dict = field(default_factory=dict)
 
 
 class Routes(dict):
     """``{"row: route": Route}``, filled by a decorator."""
 
-    def of(self, row, name, dtypes=DTYPES, **calls):
+    def of(self, row, name, dtypes=DTYPES, long=True, **calls):
         """Adds a function under the name of its row and its route."""
 
         def add(function):
-            self[f"{row}: {name}"] = Route(row, function, dtypes, calls)
+            self[f"{row}: {name}"] = Route(row, function, dtypes, long, calls)
             return function
 
         return add
