@@ -8,14 +8,14 @@ from conformance.foreign.routes_in_jax import ROUTES
 
 from attnpool_ref import conformance
 
-WIDE = {"dtypes": ("float32", "float64")}
-FEW = WIDE | {"shapes": ("length 0",), "long": False, "partial": False}
+FEW = {"shapes": ("length 0",), "long": False, "partial": False}
 CHEAP = ("scaled_dot_score: a static scale", "mean_pooling: where, sum, count")
 
 
 def assert_accepted(route, **options):
     chosen = ROUTES[route]
-    report = conformance.judge(chosen.function, only=(chosen.row,), **options, **chosen.calls)
+    dtypes = tuple(dtype for dtype in ("float32", "float64") if dtype in chosen.dtypes)
+    report = conformance.judge(chosen.function, only=(chosen.row,), dtypes=dtypes, **options, **chosen.calls)
     assert report.verdict == "pass", report.smallest_failure or report.rows[0].partial
 
 
@@ -27,4 +27,4 @@ def test_a_function_in_jax_is_accepted(route):
 @pytest.mark.thorough
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_function_in_jax_by_another_route_is_accepted(route):
-    assert_accepted(route, **WIDE)
+    assert_accepted(route)

@@ -69,9 +69,10 @@ def softmax_with_where(scores, mask=None):
 def logsumexp(x, mask=None, scale=1.0, *, mean=True):
     wide = jnp.promote_types(x.dtype, jnp.float32)
     mask, scale = jnp.ones(x.shape[:-1], bool) if mask is None else mask, jnp.asarray(scale, wide)
+    scale = jnp.broadcast_to(scale, x.shape[-1:]).reshape((1,) * (x.ndim - 2) + x.shape[-1:])
     some = mask.any(-1)[..., None]
     safe = jnp.where(some[..., None], mask[..., None], True)
-    pooled = jax.nn.logsumexp(selected(x, mask).astype(wide) * scale, -2, where=safe)
+    pooled = jax.nn.logsumexp(selected(x, mask).astype(wide) * scale[..., None, :], -2, where=safe)
     pooled = pooled - jnp.log(jnp.maximum(mask.sum(-1), 1).astype(wide))[..., None] if mean else pooled
     return jnp.where(some, pooled / scale, 0).astype(x.dtype)
 
@@ -106,7 +107,7 @@ def attention_by_scan(query, key, value, mask=None):
     return pooled / jnp.where(total == 0, 1, total)[..., None]
 
 
-@ROUTES.of("dot_product_attention", "jax.nn.dot_product_attention", batched=True)
+@ROUTES.of("dot_product_attention", "jax.nn.dot_product_attention", ("float32", "bfloat16"), batched=True)
 @jax.jit
 def attention_of_jax(query, key, value, mask=None):
     mask = jnp.ones((*query.shape[:-1], key.shape[-2]), bool) if mask is None else mask
