@@ -118,14 +118,14 @@ def min_of_negative(x, mask=None):
 @PLAIN.of("first_pooling", "indexing by argmax, [B, L, d]", batched=True)
 def first_by_indexing(x, mask=None):
     if mask is None:
-        return x[:, 0]
+        return x[:, 0].copy()
     return np.where(mask.any(1)[:, None], x[np.arange(len(x)), mask.argmax(1)], 0).astype(x.dtype)
 
 
 @PLAIN.of("last_pooling", "argmax of the mask from behind")
 def last_from_behind(x, mask=None):
     if mask is None:
-        return x[..., -1, :]
+        return x[..., -1, :].copy()
     last = x.shape[-2] - 1 - np.argmax(mask[..., ::-1], -1)
     found = np.take_along_axis(x, last[..., None, None], -2)[..., 0, :]
     return np.where(mask.any(-1)[..., None], found, 0).astype(x.dtype)
