@@ -98,6 +98,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])
         if case.row.norms or case.exact or case.row.name in BOUNDED_TERMS:
             moved = moved + overall
+        moved = moved + size * subject.logarithms(case)
         reduced = subject.reduced_products()
         allowed = times * (
             tolerances.LEAST[own] + tolerances.allowed_error(size, moved, subject.terms(case), own, reduced)

@@ -16,8 +16,9 @@ MIXED, BROADCASTING, CONTRACT = "mixed", "broadcasting", "contract"
 OPTIONS = frozenset({MIXED, BROADCASTING, CONTRACT})
 """The options of the judge that ask for what is excused without them; ``contract`` stands for all of them."""
 
-NARROW, WIDER, BITS, ANY_DTYPE = "narrow", "wider", "bits", "any dtype"
-"""What is tolerated: rounding in the narrow dtype itself, a wider result, other bits of the same numbers, any dtype."""
+NARROW, WIDER, BITS, ANY_DTYPE, LOGARITHMS = "narrow", "wider", "bits", "any dtype", "logarithms"
+"""What is tolerated: rounding in the narrow dtype itself, a wider result, other bits of the same numbers, any dtype, and
+the rounding of a log-sum-exp in exp(score - logsumexp)."""
 
 _REFUSAL = re.compile(
     r"TypeError|bfloat16|float16|float64|\bhalf\b|double|d-?type|not (supported|implemented)", re.IGNORECASE
@@ -49,7 +50,7 @@ def apply(subject, case, situation, findings, again):
     if CONTRACT in subject.demands or not any(finding.message for finding in findings):
         return findings
     found = [_excused(subject, case, situation, finding) for finding in findings]
-    tolerated = _tolerated(subject, situation, [finding for finding in found if finding.message])
+    tolerated = _tolerated(subject, case, situation, [finding for finding in found if finding.message])
     if not tolerated:
         return found
     subject.tolerated = tolerated
@@ -60,14 +61,19 @@ def apply(subject, case, situation, findings, again):
     broken = {finding.check for finding in tolerant if finding.message}
     mended = [finding for finding in found if finding.message and finding.check not in broken]
     others = [finding for finding in tolerant if finding.check not in {m.check for m in mended}]
-    return [*others, *(_noted(finding, _told(finding), situation.kind == MIXED) for finding in mended)]
+    return [
+        *others,
+        *(_noted(finding, _told(subject, finding, tolerated), situation.kind == MIXED) for finding in mended),
+    ]
 
 
-def _told(finding):
-    """What a note says of a finding that is tolerated: how far it is off, where it is near."""
+def _told(subject, finding, tolerated):
+    """A note of a finding that is tolerated: where it is computed, or how far it is off."""
     if not np.isfinite(finding.error):
         return finding.message
-    return f"off by {finding.error:.3g} where {finding.allowed:.3g} are promised, in units of the dtype's epsilon"
+    if subject.is_narrow and NARROW in tolerated:
+        return f"rounded in {subject.dtype} itself, where float32 is promised"
+    return f"{finding.error / finding.allowed:.2g} times as far off as is promised"
 
 
 def _noted(finding, note, excused=True):
@@ -145,13 +151,15 @@ def _is_nan(subject, case, finding):
     return not compare(subject, case, finding.check, mended, want, finding.with_weights).message
 
 
-def _tolerated(subject, situation, broken):
+def _tolerated(subject, case, situation, broken):
     """What a second look at the broken promises tolerates; nothing where it would see the same."""
     if not broken or all(finding.message.startswith("raises ") for finding in broken):
         return frozenset()
     tolerated = set()
     if situation.kind == MIXED and MIXED not in subject.demands:
         tolerated |= {ANY_DTYPE, NARROW}
+    if "scores" in case.given("data"):
+        tolerated.add(LOGARITHMS)
     if subject.is_narrow:
         tolerated.add(NARROW)
     if of_foreign_dtype(subject):

@@ -61,6 +61,14 @@ class Subject:
         """How many roundings the longest chain has; sums of what is computed in a narrow dtype keep more bits."""
         return tolerances.NARROW_STEPS if excuses.NARROW in self.tolerated else case.terms()
 
+    def logarithms(self, case):
+        """How many roundings of 1 a rounding of the log-sum-exp of the scores is, where these are tolerated; or 0."""
+        if excuses.LOGARITHMS not in self.tolerated:
+            return 0.0
+        scores = np.abs(case.values["scores"])
+        largest = float(np.max(scores, where=np.isfinite(scores), initial=0))
+        return min(largest, tolerances.LARGEST_LOGARITHM)
+
     def exact_weights(self):
         """Whether asking for the weights may change no bit."""
         return excuses.BITS not in self.tolerated and self.adapter.exact_weights()

@@ -20,6 +20,9 @@ PROBE = 2.0**-26
 
 TRIALS = 3
 
+LARGEST_LOGARITHM = 88.0
+"""Size up to which a log-sum-exp of scores may be rounded by itself: exp of more is infinite in float32."""
+
 NARROW_STEPS = 4
 """Roundings one after another where all is computed in a narrow dtype, sums aside: products, scores, weights, result."""
 
