@@ -25,6 +25,12 @@ _REFUSAL = re.compile(
 )
 """What an error says that refuses a dtype."""
 
+UNDERFLOWING = frozenset({"vlad_pooling", "segment_vlad_pooling", "vlad_state", "masked_sigmoid"})
+"""Rows that divide by sums of weights, all of which may underflow: only logarithms keep them."""
+
+COMPARING = frozenset({"rigid_decomposition"})
+"""Rows whose only operation is a comparison, which is False for NaN."""
+
 WITHOUT_LENGTH = ("length 0", "empty batch")
 
 
@@ -104,7 +110,12 @@ def _is_optional(subject, case, situation, finding):
     ):
         return True
     if finding.check == "NaN at a real token":  # an argmax of inf has an answer, and need not be NaN
-        return "inf in " in finding.case.title and not any(np.any(np.isinf(w)) for w in subject.exact(finding.case))
+        infinite = "inf in " in finding.case.title and not any(np.any(np.isinf(w)) for w in subject.exact(finding.case))
+        return infinite or case.row.name in COMPARING
+    if finding.check == promises.EMPTY and not case.given("mask", "lengths", "int", "segments") and case.size():
+        return True  # what is 0 there is a difference, whose rounding the values are held to
+    if kind in ("extreme", "far") and case.row.name in UNDERFLOWING:
+        return True
     if case.title.endswith(WITHOUT_LENGTH):
         spoiled = "gradient" in finding.check and "nan" in finding.message
         return raised or spoiled or _is_nan(subject, case, finding)

@@ -61,6 +61,10 @@ class Subject:
         """How many roundings the longest chain has; sums of what is computed in a narrow dtype keep more bits."""
         return tolerances.NARROW_STEPS if excuses.NARROW in self.tolerated else case.terms()
 
+    def is_held_to_rounding_alone(self):
+        """Whether the contract is not asked for, under which what is within rounding of 0 is 0."""
+        return excuses.CONTRACT not in self.demands
+
     def logarithms(self, case):
         """How many roundings of 1 a rounding of the log-sum-exp of the scores is, where these are tolerated; or 0."""
         if excuses.LOGARITHMS not in self.tolerated:

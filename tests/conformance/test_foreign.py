@@ -5,7 +5,7 @@ import warnings
 from unittest import mock
 
 import pytest
-from conformance.foreign.plain_attention import PLAIN
+from conformance.foreign.plain_others import PLAIN
 from conformance.foreign.right import RIGHT
 from conformance.foreign.wrong import KINDS
 
