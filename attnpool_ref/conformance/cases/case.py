@@ -104,7 +104,7 @@ class Case:
 
     def largest(self):
         """The size of the largest finite number among the data."""
-        data = [np.abs(self.values[key]) for key in self.given("data")]
+        data = [np.abs(self.values[key]) for key in self.given("data", "parameter")]
         return max((float(np.max(array, where=np.isfinite(array), initial=0)) for array in data), default=0.0)
 
     def terms(self):
