@@ -70,6 +70,16 @@ def test_mixed_is_a_word_of_the_command_and_of_each_promise(tmp_path, monkeypatc
         conformance.check(in_the_first_dtype, "scaled_dot_score", mixed=True, **FEW)
 
 
+@pytest.mark.parametrize(
+    ("words", "asked"), [([], True), (["attnpool_ref"], False), (["attnpool_ref", "--contract"], True)]
+)
+def test_attnpool_flax_is_always_asked_for_the_contract(words, asked):
+    seen = {}
+    check = application.commands["check"]
+    check.main(words, standalone_mode=False, obj=lambda candidate, **options: seen.update(options))
+    assert seen["contract"] is asked and not seen["mixed"] and not seen["broadcasting"]
+
+
 def by_index(x, mask=None):
     """A mean that takes boolean masks with all axes."""
     pooled = np.zeros((*x.shape[:-2], x.shape[-1]), x.dtype)
