@@ -57,7 +57,9 @@ ArrayLike = jax.typing.ArrayLike | HoldsArray"""
 
 LISTS = """def pad(sequences: Iterable[{one}], *, length: int | None = None, side: Literal["right", "left"] = "right") -> tuple[{array}, {mask}]: ...
 
-def pack(sequences: Iterable[{one}]) -> tuple[{array}, {array}, int]: ...
+def pack(
+    sequences: Iterable[{one}], *, length: int | None = None, num_segments: int | None = None
+) -> tuple[{array}, {array}, int]: ...
 
 def unpack(x: {one}, segment_ids: {one}, num_segments: int) -> list[{array}]: ..."""
 """What goes from and to lists, which no row describes."""
