@@ -112,4 +112,3 @@ def test_an_unknown_keyword_of_a_module_suggests_what_was_meant():
         POOL(X, key_padding_mask=FLOATS)
     with pytest.raises(TypeError, match="'in_feature'; did you mean `in_features`"):
         attnpool_flax.AttentionPool(in_feature=4, rngs=nnx.Rngs(0))
-
