@@ -18,6 +18,7 @@ from attnpool_flax.parameters import (
     name_of,
     refuse_in_own_name,
     shaped_parameters,
+    show_signature,
 )
 
 
@@ -27,6 +28,7 @@ class PoolingModule(nn.Module):
     def __init_subclass__(cls, **kwargs):
         refuse_in_own_name(cls, "__post_init__", "__call__")
         super().__init_subclass__(**kwargs)
+        show_signature(cls)
 
 
 class TokenWalker(PoolingModule):

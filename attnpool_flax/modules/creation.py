@@ -15,6 +15,7 @@ from attnpool_flax.parameters import (
     multiplier_shape,
     refuse_in_own_name,
     shaped_parameters,
+    show_signature,
 )
 
 
@@ -23,6 +24,8 @@ class PoolingModule(nnx.Module):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            show_signature(cls)
         refuse_in_own_name(cls, "__init__", "__call__")
 
 
