@@ -9,6 +9,7 @@ from jax import lax
 
 from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
+from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.rounding import largest
 
 
@@ -69,12 +70,6 @@ def _reached_jvp(axis_name, primals, tangents):
     return extreme, (slopes / jnp.maximum(count, 1)).astype(extreme.dtype)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def tiled(x, mask, least):
-    """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
-    return _state(x, mask, least)
-
-
 def _state(x, mask, least):
     x = tiles.flat(x)
     by_tiles, whole = (functools.partial(function, least=least) for function in (_state_tiles, _state_plain))
@@ -129,4 +124,7 @@ def _backward(least, kept, cotangents):
     return jnp.reshape(of_x.astype(x.dtype), shape), None
 
 
-tiled.defvjp(_keep, _backward)
+@reverse_rule(_keep, _backward, nondiff_argnums=(2,))
+def tiled(x, mask, least):
+    """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
+    return _state(x, mask, least)
