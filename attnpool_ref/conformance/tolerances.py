@@ -125,3 +125,32 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
     if not first / 8 < second < first / 2:  # a fourth where the function is smooth
         doubt += first + second
     return value, doubt + (abs(2 * bent_fine - bent) if smooth else 0)
+
+
+def derivative_of_arrays(function, arrays, directions, rounding):
+    """Central differences of arrays along a direction of all arguments, Richardson-extrapolated element by element.
+
+    Args:
+      function: from a dict of arrays to a dict of arrays.
+      arrays: the arguments.
+      directions: for each argument where it moves to, of its shape.
+      rounding: how far rounding may put an element of what the function gives.
+
+    Returns:
+      For each array (derivative, doubt), as :func:`directional_derivative` has them, both of its shape.
+    """
+
+    def central(step):
+        ahead, behind = difference(function, arrays, directions, step)
+        return {key: (ahead[key] - behind[key]) / (2 * step) for key in ahead}
+
+    coarse, middle, fine = (central(STEP / 2**level) for level in range(3))
+    found = {}
+    for key, near in fine.items():
+        first, second = np.abs(middle[key] - coarse[key]), np.abs(near - middle[key])
+        fourth, fourth_fine = middle[key] + (middle[key] - coarse[key]) / 3, near + (near - middle[key]) / 3
+        value = fourth_fine + (fourth_fine - fourth) / 15
+        smooth = (first / 8 < second) & (second < first / 2)  # a fourth where the function is smooth
+        doubt = np.abs(value - fourth_fine) + 8 * rounding / STEP + np.where(smooth, 0, first + second)
+        found[key] = value, doubt
+    return found
