@@ -4,7 +4,6 @@ import functools
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 

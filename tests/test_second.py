@@ -4,10 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from constants import replaced
 from rounding import rounded
 from second import CHECKS, judged
+from walks import tiling
 
 import attnpool_flax
+from attnpool_flax.implementation import FRAMES
+from attnpool_flax.reductions import hidden, packed_walks
 from attnpool_ref import variants
 from attnpool_ref.conformance.second import REVERSE
 
@@ -78,7 +82,11 @@ def test_second_derivatives_of_merged_states_are_those_of_the_definition(name):
     assert judged(attnpool_flax, name, REVERSE) == []
 
 
-DIFFERENTIABLE = [row.name for row in variants.VARIANTS if row.name not in ("lengths_to_mask", "spans_to_mask", "token_positions")]
+DIFFERENTIABLE = [
+    row.name
+    for row in variants.BY_NAME.values()
+    if row.name not in ("lengths_to_mask", "spans_to_mask", "token_positions")
+]
 """Rows whose results are numbers that floats decide."""
 
 
@@ -88,3 +96,14 @@ DIFFERENTIABLE = [row.name for row in variants.VARIANTS if row.name not in ("len
 def test_every_row_has_second_derivatives_in_every_mode(name, check):
     """Nothing is left out: what is not applicable raises here."""
     assert judged(attnpool_flax, name, check) == []
+
+
+WALKERS = [row.name for row in variants.BY_NAME.values() if FRAMES[row.name].has_rules]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", WALKERS)
+def test_tiles_have_second_derivatives(name):
+    """A tile is 3 tokens, so that the last one overlaps; the running maximum of merged states is a constant throughout."""
+    with tiling(WHOLE=0, ROW=0, TOKENS=3), replaced(packed_walks, TOKENS=3, FEWEST=3), replaced(hidden, TOKENS=3):
+        assert judged(attnpool_flax, name, REVERSE, implementation="tiles") == []

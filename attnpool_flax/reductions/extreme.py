@@ -84,9 +84,9 @@ def _state_plain(x, mask, *, least):
 def _of(x, real):
     """The state of tokens [rows, size, d] of which some are real."""
     kept = jnp.where(real[..., None], x, -jnp.inf)
-    top = jnp.max(kept, 1, initial=-jnp.inf)
-    count = jnp.sum(real[..., None] & (kept == top[:, None]), 1, dtype=jnp.int32)
-    return ExtremeState(top, count, jnp.any(real, 1))
+    top = jnp.max(lax.stop_gradient(kept), 1, keepdims=True, initial=-jnp.inf)
+    tied = real[..., None] & (kept == top)
+    return ExtremeState(largest(kept, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
 
 def _state_tiles(x, mask, *, plan, least):

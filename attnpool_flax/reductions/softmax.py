@@ -3,7 +3,6 @@
 import functools
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 

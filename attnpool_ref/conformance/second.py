@@ -49,7 +49,9 @@ def forward_over_reverse(subject, case, return_weights):
         found.append(_held(FORWARD, einsum, case, return_weights, _products(einsum, True), f"with {INSTEAD} "))
     refusals = subject.forward_refusal(case, return_weights), einsum.forward_refusal(case, return_weights)
     if not (refusals[0] is None or (isinstance(refusals[0], TypeError) and INSTEAD in str(refusals[0]))):
-        message = f"forward mode of a jit around it raises {_words(refusals[0])}, needs a TypeError that names {INSTEAD}"
+        message = (
+            f"forward mode of a jit around it raises {_words(refusals[0])}, needs a TypeError that names {INSTEAD}"
+        )
         found.append(Finding(FORWARD, case, np.inf, 0, message))
     if refusals[1] is not None:
         message = f"forward mode of a jit around it with {INSTEAD} raises {_words(refusals[1])}"

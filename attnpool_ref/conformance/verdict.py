@@ -133,7 +133,9 @@ def _why(name, report, subject, scope, broken):
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
             return "gradients were not asked for"
-        if name in (second.REVERSE, second.FORWARD) and not ("float64" in scope.dtypes and scope.differentiates("float64")):
+        if name in (second.REVERSE, second.FORWARD) and not (
+            "float64" in scope.dtypes and scope.differentiates("float64")
+        ):
             return "they are judged in float64 alone, where gradients are"
     if name == "long sums" and not scope.long:
         return "long sums were not asked for"
