@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from second import CHECKS, judged, why_not
+from differentiated_twice import CHECKS, judged, why_not
 
 import attnpool_ref
 from attnpool_ref.conformance.adapters import NumpyArrays

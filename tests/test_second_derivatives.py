@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from constants import replaced
+from differentiated_twice import CHECKS, judged
 from rounding import rounded
-from second import CHECKS, judged
 from walks import tiling
 
 import attnpool_flax
