@@ -105,7 +105,8 @@ def _sums_by_tiles(x, segments, weights, *, plan):
 
 def _added(sums, segments, plan, trip, tokens, weights, keep):
     """The sums [sizes[0], h, d] with a tile's tokens under weights [size, h]."""
-    terms = jnp.where(keep[:, None, None], weights[:, :, None] * tokens[:, None].astype(weights.dtype), 0)
+    weights, tokens = (jnp.where(keep[:, None], array, 0) for array in (weights, tokens.astype(weights.dtype)))
+    terms = weights[:, :, None] * tokens[:, None]
     index = plan.cut(segments.chain[0], trip)
     return sums.at[index].add(terms, indices_are_sorted=segments.ordered, mode="promise_in_bounds")
 

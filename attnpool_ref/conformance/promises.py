@@ -63,20 +63,6 @@ PROMISES = (
         "finite gradients",
     ),
     Promise(
-        "second derivatives",
-        "Differentiated twice in reverse mode, the result has the second derivative, whatever stands in padding.",
-        14,
-        (*_WRONG, EMPTY, GRADIENT, "NaN in padding"),
-        "second derivatives",
-    ),
-    Promise(
-        "forward over reverse",
-        "Forward mode of the gradient gives the same in a direct call; elsewhere a refusal names what to write instead.",
-        14,
-        (*_WRONG, EMPTY, GRADIENT, "NaN in padding", "second derivatives"),
-        "forward over reverse",
-    ),
-    Promise(
         "stated gradients",
         "Where a function has no derivative, the gradient is what the contract states.",
         14,
@@ -92,6 +78,20 @@ PROMISES = (
             f"{poison} in padding",
         )
         for poison in ("NaN", "inf", "-inf", "1e30")
+    ),
+    Promise(
+        "second derivatives",
+        "Differentiated twice in reverse mode, the result has the second derivative, whatever stands in padding.",
+        14,
+        (*_WRONG, EMPTY, GRADIENT, "NaN in padding"),
+        "second derivatives",
+    ),
+    Promise(
+        "forward over reverse",
+        "Forward mode of the gradient gives the same in a direct call; elsewhere a refusal names what to write instead.",
+        14,
+        (*_WRONG, EMPTY, GRADIENT, "NaN in padding", "second derivatives"),
+        "forward over reverse",
     ),
     Promise(
         "poison in shared arrays",
