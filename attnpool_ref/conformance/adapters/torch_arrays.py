@@ -92,6 +92,8 @@ class TorchArrays(NumpyArrays):
             for key, gradient in zip(leaves, first, strict=True)
             if gradient is not None and gradient.requires_grad
         ]
+        if any(map(_refuses, along)):
+            raise RuntimeError("trying to differentiate twice what was marked with @once_differentiable")
         found = torch.autograd.grad(sum(along), own, allow_unused=True) if along else [None] * len(own)
         return self._by_argument(leaves, found)
 
@@ -114,3 +116,17 @@ class TorchArrays(NumpyArrays):
             key: self.read(self._torch.zeros_like(leaf) if gradient is None else gradient)
             for (key, leaf), gradient in zip(leaves.items(), found, strict=True)
         }
+
+
+def _refuses(tensor):
+    """Whether what a tensor was computed by refuses to be differentiated; ``autograd.grad`` does not visit such nodes."""
+    seen, waiting = set(), [tensor.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        if node.name() == "torch::autograd::Error":
+            return True
+        seen.add(node)
+        waiting += [following for following, _ in node.next_functions]
+    return False
