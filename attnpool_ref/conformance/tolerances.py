@@ -127,8 +127,14 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
     return value, doubt + (abs(2 * bent_fine - bent) if smooth else 0)
 
 
+FINER = (1, 2**-3, 2**-6, 2**-9)
+"""Parts of the step that are tried one after another until no kink lies within it."""
+
+
 def derivative_of_arrays(function, arrays, directions, rounding):
     """Central differences of arrays along a direction of all arguments, Richardson-extrapolated element by element.
+
+    A kink within the step shows in some element: the differences do not come closer. The step is then made smaller.
 
     Args:
       function: from a dict of arrays to a dict of arrays.
@@ -137,23 +143,26 @@ def derivative_of_arrays(function, arrays, directions, rounding):
       rounding: how far rounding may put an element of what the function gives.
 
     Returns:
-      For each array (derivative, doubt), as :func:`directional_derivative` has them, both of its shape.
+      For each array (derivative, doubt), both of its shape: the doubt is what the second extrapolation changed, the rounding
+      of the differences, and with a kink within every step what one there changes.
     """
 
     def central(step):
         ahead, behind = difference(function, arrays, directions, step)
         return {key: (ahead[key] - behind[key]) / (2 * step) for key in ahead}
 
-    coarse, middle, fine = (central(STEP / 2**level) for level in range(3))
     found = {}
-    for key, near in fine.items():
-        first, second = np.abs(middle[key] - coarse[key]), np.abs(near - middle[key])
-        fourth, fourth_fine = middle[key] + (middle[key] - coarse[key]) / 3, near + (near - middle[key]) / 3
-        value = fourth_fine + (fourth_fine - fourth) / 15
-        smooth = (first / 8 < second) & (second < first / 2)  # a fourth where the function is smooth
-        jump = np.where(
-            smooth, 0, 4 * (first + second)
-        )  # within the finest step it puts the value off by almost twice that
-        doubt = np.abs(value - fourth_fine) + 8 * rounding / STEP + jump
-        found[key] = value, doubt
+    for part in FINER:
+        step = STEP * part
+        coarse, middle, fine = (central(step / 2**level) for level in range(3))
+        noise, smooth = 8 * rounding / step, True
+        for key, near in fine.items():
+            first, second = np.abs(middle[key] - coarse[key]), np.abs(near - middle[key])
+            closer = second <= first / 2 + noise  # a fourth of it where the function is smooth
+            fourth, fourth_fine = middle[key] + (middle[key] - coarse[key]) / 3, near + (near - middle[key]) / 3
+            value = fourth_fine + (fourth_fine - fourth) / 15
+            found[key] = value, np.abs(value - fourth_fine) + noise + np.where(closer, 0, 4 * (first + second))
+            smooth = smooth and bool(np.all(closer))
+        if smooth:
+            break
     return found

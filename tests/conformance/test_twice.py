@@ -11,6 +11,7 @@ from differentiated_twice import CHECKS, judged, why_not
 import attnpool_ref
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.second import FORWARD, REVERSE
+from attnpool_ref.conformance.tolerances import FINER, STEP, derivative_of_arrays
 
 
 def mean(x, mask=None):
@@ -138,3 +139,15 @@ def test_arrays_without_second_derivatives_are_not_applicable(check):
     assert why_not(attnpool_ref.mean_pooling, "mean_pooling", check, adapter=NumpyArrays()).endswith(
         ("numpy arrays are not differentiated twice here", "forward mode of numpy arrays is not judged")
     )
+
+
+@pytest.mark.parametrize("place", [2.0**-k for k in range(8, 24, 3)])
+def test_a_kink_near_a_case_is_a_smaller_step_or_a_doubt_and_never_a_mistake(place):
+    def first(arrays):
+        a = arrays["a"]
+        return {"a": np.sin(a) + (a > place)}
+
+    at = {"a": np.array([0.0, 0.5, -0.5])}
+    (value, doubt) = derivative_of_arrays(first, at, {"a": np.ones(3)}, 2.0**-48)["a"]
+    assert np.all(np.abs(value - np.cos(at["a"])) <= doubt)
+    assert place < STEP * FINER[-1] or np.all(doubt < 2.0**-18)
