@@ -155,7 +155,7 @@ def derivative_of_arrays(function, arrays, directions, rounding):
     for part in FINER:
         step = STEP * part
         coarse, middle, fine = (central(step / 2**level) for level in range(3))
-        noise, smooth = 8 * rounding / step, True
+        noise, smooth, steps = 8 * rounding / step, True, []
         for key, near in fine.items():
             first, second = np.abs(middle[key] - coarse[key]), np.abs(near - middle[key])
             closer = second <= first / 2 + noise  # a fourth of it where the function is smooth
@@ -163,6 +163,8 @@ def derivative_of_arrays(function, arrays, directions, rounding):
             value = fourth_fine + (fourth_fine - fourth) / 15
             found[key] = value, np.abs(value - fourth_fine) + noise + np.where(closer, 0, 4 * (first + second))
             smooth = smooth and bool(np.all(closer))
-        if smooth:
+            steps.append((np.max(first, initial=0), np.max(second, initial=0)))
+        first, second = np.max(steps, 0, initial=0)
+        if smooth and first <= 8 * second + noise:  # else the widest differences alone have a kink
             break
     return found
