@@ -18,6 +18,7 @@ from attnpool_flax.documentation import composed
 from attnpool_flax.lengths import prefix
 from attnpool_flax.meshes import check_split, over_explicit_axes
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
+from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.states import settled, told
 from attnpool_ref import arrays, contract, variants
 
@@ -152,7 +153,12 @@ class _Frame:
             _place_defaults(arrays, plan)
         if on_host:
             self._settle(arrays, plan)
-        result = plan.programs[0](*arrays)
+        try:
+            result = plan.programs[0](*arrays)
+        except TypeError as error:
+            if self.has_rules and is_forward_refusal(error):
+                raise TypeError(f"{self.row.name}: {REFUSAL}") from error
+            raise
         if not self.row.weights:
             return told(result, values) if self.row.state else result
         if self.weights_apart:

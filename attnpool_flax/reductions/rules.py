@@ -13,7 +13,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 REFUSAL = (
-    'attnpool_flax: tiles have no forward mode (jax.jvp, jax.jacfwd, jax.linearize); pass implementation="einsum", '
+    'tiles have no forward mode (jax.jvp, jax.jacfwd, jax.linearize); pass implementation="einsum", '
     "or differentiate backward first"
 )
 
@@ -64,8 +64,13 @@ def _reverse_only_jvp(primals, tangents):
 _reverse_only.defjvp(_reverse_only_jvp, symbolic_zeros=True)
 
 
+def is_forward_refusal(error):
+    """Whether it is the refusal of forward mode, this one or JAX's own, which comes first where tangents are mapped."""
+    return REFUSAL in str(error) or "can't apply forward-mode autodiff" in str(error)
+
+
 def _refused(*args, **kwargs):
-    raise TypeError(REFUSAL)
+    raise TypeError(f"attnpool_flax: {REFUSAL}")
 
 
 _TANGENT = Primitive("attnpool_reverse_mode_only")
