@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from attnpool_ref import conformance, variants
 from attnpool_ref.conformance import cases, checks, second
@@ -15,9 +16,9 @@ CHECKS = second.REVERSE, second.FORWARD
 def fullest(candidate, name, adapter=None, **options):
     """(subject, case, situation) of the fullest call; ``options`` are given to the function by name."""
     row = variants.get(name)
-    candidate = conformance.Candidate(candidate if hasattr(candidate, name) else {name: candidate}).for_row(row)
-    candidate = replace(candidate, target=partial(candidate.target, **options)) if options else candidate
-    subject = Subject(row, candidate, adapter or JaxArrays(), "float64")
+    found: Any = conformance.Candidate(candidate if hasattr(candidate, name) else {name: candidate}).for_row(row)
+    found = replace(found, target=partial(found.target, **options)) if options else found
+    subject = Subject(row, found, adapter or JaxArrays(), "float64")
     restrict = subject.calling.restrict
     most = cases.fullest_way(row, restrict)
     main = (case for case, kind in cases.cases_of(subject.row, restrict, ()) if kind == "main" and case.title == most)

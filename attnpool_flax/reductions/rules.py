@@ -5,6 +5,7 @@ linear primitive: transposing it is the identity, and computing it raises.
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ REFUSAL = (
 )
 
 
-def reverse_rule(forward, backward, nondiff_argnums=()):
+def reverse_rule(forward, backward, nondiff_argnums=()) -> Any:  # what is decorated takes starred arrays of any number
     """Gives a function a gradient rule, as ``jax.custom_vjp`` does, and a refusal of forward mode.
 
     Second derivatives differentiate ``forward`` and ``backward`` themselves: neither calls the decorated function, and
