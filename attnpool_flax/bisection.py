@@ -41,6 +41,7 @@ def alpha_entmax(scores, alpha, axis):
 
     trips = jnp.finfo(scores.dtype).nmant + 8
     low, _ = lax.fori_loop(0, trips, halved, (jnp.zeros_like(high), high))
+
     def refined(weights):
         return _by_smallest(-below, power * low, power, some, axis).astype(weights.dtype)
 

@@ -68,7 +68,10 @@ def _between(low, high, share):
     """The number at a share of the way; where the difference overflows, the sum of two shares."""
     apart = jnp.where(low == high, 0, high - low)  # inf - inf is no difference
     wide = jnp.isinf(apart)
-    near, (low_end, high_end) = low + share * jnp.where(wide, 0, apart), (jnp.where(wide, end, 0) for end in (low, high))
+    near, (low_end, high_end) = (
+        low + share * jnp.where(wide, 0, apart),
+        (jnp.where(wide, end, 0) for end in (low, high)),
+    )
     return jnp.where(wide, (1 - share) * low_end + share * high_end, near)
 
 

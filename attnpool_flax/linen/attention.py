@@ -142,7 +142,7 @@ class TanhSumAttention(TokenWalker, kw_only=True):
         )
 
 
-class LocationAttention(nn.Module, kw_only=True):
+class LocationAttention(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.location_attention`.
 
     Owns ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless ``use_bias`` is False, ``bias`` [m] and ``out_bias``

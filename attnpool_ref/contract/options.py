@@ -9,7 +9,6 @@ from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
 from attnpool_ref.contract.shapes import axes_text
 from attnpool_ref.language import OrFunction
 
-
 LARGEST_SIZE = 2**31 - 1
 """The largest size of an axis: places along it are counted in 32 bits."""
 

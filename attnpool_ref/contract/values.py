@@ -5,7 +5,6 @@ import numpy as np
 from attnpool_ref.contract.dtypes import MEANING, POLARITY
 from attnpool_ref.language import NotZero
 
-
 LARGEST = np.iinfo(np.int64).max
 """The largest position that the oracle's integers hold."""
 
@@ -41,11 +40,16 @@ def check_values(row, values, call, largest=LARGEST):
                 raise ValueError(
                     f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
                 )
+    check_not_zero(row.name, row, values)
+
+
+def check_not_zero(name, row, values):
+    """Refuses, in the name of a function or a module, a number on the host that is 0 where an option does not allow it."""
     for rule in row.relations:
         if isinstance(rule, NotZero) and not values[rule.option]:
             value = values[rule.argument]
             if (_on_host(value) or isinstance(value, (int, float))) and np.any(np.equal(value, 0)):
-                raise ValueError(f"{row.name}: `{rule.argument}` has the value 0, needs `{rule.option}=True` there")
+                raise ValueError(f"{name}: `{rule.argument}` has the value 0, needs `{rule.option}=True` there")
 
 
 def _check_position(name, key, position, length, largest):

@@ -176,11 +176,15 @@ class SoftmaxState(NamedTuple):
     def merged(self, other):
         """The state of both chunks: both in the measure of the larger exponent."""
         extreme, *halves = _met(self, other, self.scale)
-        totals = [state.total * np.exp(_times(self.scale, half)) for state, half in zip((self, other), halves, strict=True)]
+        totals = [
+            state.total * np.exp(_times(self.scale, half)) for state, half in zip((self, other), halves, strict=True)
+        ]
         total = totals[0] + totals[1]
         shares = [own / np.where(total == 0, 1, total) for own in totals]
         with np.errstate(invalid="ignore"):  # 0 times an infinite mean
-            parts = [np.where(share == 0, 0, share * state.mean) for state, share in zip((self, other), shares, strict=True)]
+            parts = [
+                np.where(share == 0, 0, share * state.mean) for state, share in zip((self, other), shares, strict=True)
+            ]
         return SoftmaxState(extreme, total, parts[0] + parts[1], self.scale)
 
     def finalized(self):
@@ -215,7 +219,9 @@ def _merged(a, b, scale):
     for state, half in zip((a, b), halves, strict=True):
         share, part = np.exp(_times(scale, half)), (state.count / count)[..., None]
         total = total + state.total * share
-        slack = slack + np.where(part == 0, 0, part * (state.slack * share + _slack(scale, np.where(part == 0, 0, half))))
+        slack = slack + np.where(
+            part == 0, 0, part * (state.slack * share + _slack(scale, np.where(part == 0, 0, half)))
+        )
     return extreme, total, slack
 
 
