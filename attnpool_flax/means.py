@@ -14,7 +14,7 @@ from attnpool_flax.reductions.exponents import (
     depths,
     exponential_times,
     exponents_of,
-    half_depths,
+    half,
     logarithm,
     lowered,
     scaled,
@@ -215,8 +215,8 @@ def logsumexp_sums(tokens, scale):
 
 def finished_logsumexp(extreme, sums, scale, mean):
     """ln(mean exp(scale x)) / scale, of the sum without ``mean``, [..., d]; 0 where nothing is real."""
-    half = turned(logarithm(sums, doubled(scale), mean), scale)
-    return jnp.where(sums.count == 0, 0, lowered(extreme, half))
+    below = turned(logarithm(sums, doubled(scale), mean), scale)
+    return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
 
 @implementation(as_they_come=("x",))
@@ -265,7 +265,7 @@ def tops(tokens, scale):
     """The largest of values that have the sign of the scale, and half of each token's distance from it; 0 at padding."""
     measured = turned(tokens.x, scale)
     (top,) = tokens.largest(tokens.kept(measured, -jnp.inf))
-    return top, tokens.kept(half_depths(measured, tokens.each(top), scale))
+    return top, tokens.kept(depths(measured / 2, tokens.each(half(top)), scale))
 
 
 def doubled(scale):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.reductions.sums import part_of
@@ -49,9 +50,9 @@ def depths(values, top, scale):
     return jnp.where(level & jnp.isinf(top), 0, values - top)
 
 
-def half_depths(values, top, scale):
-    """Half of the :func:`depths`, which is finite where the values are."""
-    return depths(values / 2, top / 2, scale)
+def half(top):
+    """Half of a largest value; XLA would make one product of its difference from other halves, which overflows."""
+    return lax.optimization_barrier(top / 2)
 
 
 def lowered(top, half):
@@ -88,13 +89,18 @@ def _exponential_times_jvp(primals, tangents):
 @jax.custom_jvp
 def average(excess, total):
     """Excess, which is over :func:`~attnpool_flax.reductions.sums.part_of` the total, by the total, not 0."""
-    return excess / (total / part_of(total))
+    return excess / _in_parts(total)
 
 
 @average.defjvp
 def _average_jvp(primals, tangents):
     value, total = average(*primals), primals[1]
-    return value, tangents[0] / (total / part_of(total)) - (value / total) * tangents[1]
+    return value, tangents[0] / _in_parts(total) - (value / total) * tangents[1]
+
+
+def _in_parts(total):
+    """A total over :func:`~attnpool_flax.reductions.sums.part_of` it; XLA would multiply what it divides by that part."""
+    return lax.optimization_barrier(total / part_of(total))
 
 
 @jax.custom_jvp
@@ -138,7 +144,7 @@ def logarithm(sums, scale, mean):
 
 def _parts(sums, scale):
     """(total, 1 where nothing is real; total / count - 1; slack / count)."""
-    slack = sums.slack / (jnp.maximum(sums.count, 1) / part_of(sums.count))
+    slack = sums.slack / _in_parts(jnp.maximum(sums.count, 1))
     rest = jnp.where(scale == 0, 0, jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(scale == 0, 0, slack))
     return jnp.where(sums.count == 0, 1, sums.total), jnp.where(jnp.isinf(scale), -1, rest), slack
 

@@ -20,7 +20,7 @@ from attnpool_flax.means import (
     turned,
 )
 from attnpool_flax.reductions import Dense, DenseChannels
-from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half_depths, scaled, slackened
+from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half, scaled, slackened
 from attnpool_flax.reductions.sums import added, part_of
 from attnpool_flax.states import Decided, MaxState, kind, pytree
 
@@ -285,7 +285,7 @@ def _met(a, b):
     """The extreme of two states, and half of each one's distance from it as scale x goes, at most 0."""
     tops = [turned(state.extreme, a.scale) for state in (a, b)]
     top = jnp.maximum(*tops)
-    return turned(top, a.scale), [half_depths(own, top, a.scale) for own in tops]
+    return turned(top, a.scale), [depths(own / 2, half(top), a.scale) for own in tops]
 
 
 def _exponents_merged(states, under, scale):

@@ -181,11 +181,12 @@ class SoftmaxState(NamedTuple):
         ]
         total = totals[0] + totals[1]
         shares = [own / np.where(total == 0, 1, total) for own in totals]
-        with np.errstate(invalid="ignore"):  # 0 times an infinite mean
+        with np.errstate(invalid="ignore"):  # 0 times an infinite mean, and inf - inf
             parts = [
                 np.where(share == 0, 0, share * state.mean) for state, share in zip((self, other), shares, strict=True)
             ]
-        return SoftmaxState(extreme, total, parts[0] + parts[1], self.scale)
+            mean = parts[0] + parts[1]
+        return SoftmaxState(extreme, total, mean, self.scale)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
