@@ -162,7 +162,7 @@ def _moments(x, mask, weights, ddof, epsilon):
     total, squares = np.sum(weights, -2), np.sum(weights**2, -2)
     origin = first_used(x, weights)  # a constant is met exactly: what is left of it is 0
     with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
-        shifted = np.where(counting(x, weights), x, origin) - origin
+        shifted = np.where(mask & counting(x, weights), x, origin) - origin
         size = power_of_two(np.max(np.abs(shifted), -2, keepdims=True, initial=0))  # no square over- or underflows
         shifted = shifted / size
         mean = np.sum(weights * shifted, -2, keepdims=True) / np.where(total == 0, 1, total)[..., None, :]
