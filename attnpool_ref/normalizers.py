@@ -3,6 +3,7 @@
 import numpy as np
 
 from attnpool_ref import contract
+from attnpool_ref.bisection import steep_entmax
 from attnpool_ref.definition import definition
 from attnpool_ref.masks import lengths_to_mask
 from attnpool_ref.rounding import power_of_two
@@ -187,7 +188,7 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
         below = scores - np.where(top == -np.inf, 0, top)
     if power > 1:
-        return np.moveaxis(np.where(mask, _steep_entmax(below, count, power), 0), -1, axis)
+        return np.moveaxis(np.where(mask, steep_entmax(below, count, power), 0), -1, axis)
     logarithm = np.log(np.maximum(count, 1))
     # the threshold lies at (alpha - 1) max s - 1 + (alpha - 1) r, r from 0 to what a uniform row needs
     low, high = np.zeros(top.shape), logarithm if power == 0 else -np.expm1(-power * logarithm) / power
@@ -198,41 +199,6 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     weights = _powers(below - low, power)
     total = np.sum(weights, -1, keepdims=True)
     return np.moveaxis(np.where(mask, weights / np.where(total == 0, 1, total), 0), -1, axis)
-
-
-def _steep_entmax(below, count, power):
-    """Weights of scores less the largest one, for a power above 1, padding being -inf; by the smallest weight v above 0.
-
-    The others follow from it: w^p = v^p + p (s - s_k), with s_k the smallest score that has a weight. Nothing is steep in
-    v, as it is in the threshold, from which v is a small difference.
-    """
-    if np.isinf(power) or not below.shape[-1]:
-        return np.where(count > 0, np.nan, np.zeros(below.shape))
-    lost = np.any(np.isnan(below), -1, keepdims=True)
-    with np.errstate(over="ignore"):
-        gaps = np.minimum(-power * np.where(np.isnan(below), 0, below), 2)  # nothing beyond 1 has a weight
-    ordered = np.sort(gaps, -1)
-
-    def weights(gaps, least, v):
-        with np.errstate(divide="ignore"):  # a logarithm of 0
-            logarithms = power * np.log(v), np.log(np.maximum(least - gaps, 0))
-        return np.where(gaps <= least, np.exp(np.logaddexp(*logarithms) / power), 0)
-
-    low, high = np.zeros(count.shape, int), np.maximum(count - 1, 0)
-    while np.any(low < high):  # how many scores have a weight: the last of them leaves something of 1 to itself
-        middle = (low + high + 1) // 2
-        least = np.take_along_axis(ordered, middle, -1)
-        fits = np.sum(weights(ordered, least, 0.0), -1, keepdims=True) < 1
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
-    least = np.take_along_axis(ordered, low, -1)
-    low, high = np.zeros(count.shape), np.ones(count.shape)
-    for _ in range(100):
-        middle = (low + high) / 2
-        enough = np.sum(weights(gaps, least, middle), -1, keepdims=True) >= 1
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    found = weights(gaps, least, high)
-    found = found / np.sum(found, -1, keepdims=True)
-    return np.where(lost, np.nan, np.where(count > 0, found, 0))
 
 
 def _powers(x, power):
