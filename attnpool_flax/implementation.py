@@ -172,8 +172,8 @@ class _Frame:
                 self.programs.clear()
             self.plans[key] = plan
         if on_host:
-            contract.check_values(self.row, values, plan.call)
-            self._check_positions(values)
+            integers = np.int64 if _SETTINGS.jax_enable_x64 else np.int32
+            contract.check_values(self.row, values, plan.call, np.iinfo(integers).max)
         arrays = [values[name] for name in plan.names]
         if plan.numbers:
             _place_defaults(arrays, plan)
@@ -324,16 +324,6 @@ class _Frame:
             missing = len(call.targets[argument.name]) - value.ndim
             return jnp.reshape(value, (1,) * missing + value.shape)
         return value
-
-    def _check_positions(self, values):
-        """Refuses a position on the host that JAX's integers here do not hold."""
-        most = np.iinfo(np.int64 if _SETTINGS.jax_enable_x64 else np.int32).max
-        for name, argument in self.row.arguments.items():
-            value = values[name]
-            if argument.kind == "position" and type(value) is np.ndarray and int(value) > most:
-                raise ValueError(
-                    f"{self.row.name}: `{name}` has the value {int(value)}, needs at most {most} without x64"
-                )
 
     def _settle(self, arrays, plan):
         """Host arrays and Python's numbers as JAX can take them."""
