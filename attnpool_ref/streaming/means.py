@@ -155,14 +155,14 @@ class SoftmaxState(NamedTuple):
     Attributes:
       extreme: [..., d], the largest value where the scale is not negative, else the smallest; an infinity without any.
       total: [..., d], the sum of exp(scale (x - extreme)).
-      mean: [..., d], the mean of the tokens with exp(scale (x - extreme)) as their weights.
+      sum: [..., d], the sum of exp(scale (x - extreme)) x over ``total``, so that it does not overflow.
       scale: [..., d].
       dtype: that of the result.
     """
 
     extreme: Any
     total: Any
-    mean: Any
+    sum: Any
     scale: Any
     dtype: Any = None
 
@@ -171,7 +171,7 @@ class SoftmaxState(NamedTuple):
     @property
     def shape(self):
         """The shape of the result."""
-        return self.mean.shape
+        return self.sum.shape
 
     def merged(self, other):
         """The state of both chunks: both in the measure of the larger exponent."""
@@ -183,14 +183,14 @@ class SoftmaxState(NamedTuple):
         shares = [own / np.where(total == 0, 1, total) for own in totals]
         with np.errstate(invalid="ignore"):  # 0 times an infinite mean, and inf - inf
             parts = [
-                np.where(share == 0, 0, share * state.mean) for state, share in zip((self, other), shares, strict=True)
+                np.where(share == 0, 0, share * state.sum) for state, share in zip((self, other), shares, strict=True)
             ]
             mean = parts[0] + parts[1]
         return SoftmaxState(extreme, total, mean, self.scale)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
-        return self.mean
+        return self.sum
 
 
 def _met(a, b, scale):
