@@ -11,6 +11,10 @@ from attnpool_flax.reductions.mesh import everywhere, names_of
 from attnpool_flax.reductions.segments import at, segments_of
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import computing, summed
+from attnpool_flax.sizes import as_number, known
+
+FEW, FOLDS = 8, 7
+"""Tokens of a part, and how often parts are folded, where the number of tokens is a symbol: FEW ** FOLDS are 2 million."""
 
 
 class DenseChannels:
@@ -48,7 +52,7 @@ class DenseChannels:
     def _number(self):
         """[..., 1]: how many of this device's tokens are real."""
         if self.real is None:
-            return jnp.full_like(self.x, self.x.shape[-2], shape=(*self.x.shape[:-2], 1))
+            return jnp.full_like(self.x, as_number(self.x.shape[-2], self.x.dtype), shape=(*self.x.shape[:-2], 1))
         return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
     def largest(self, *arrays):
@@ -132,12 +136,25 @@ class PackedChannels:
 
 def _folded(values, both):
     """[..., d] of [..., L, d]: one half with the other, until one is left."""
+    if not known(values.shape[-2]):
+        return _folded_parts(values, both)
     while values.shape[-2] > 1:
         half = (values.shape[-2] + 1) // 2
         first, second = values[..., :half, :], values[..., half:, :]
         missing = [(0, 0)] * (values.ndim - 2) + [(0, half - second.shape[-2]), (0, 0)]
         values = both(first, jnp.pad(second, missing))
     return jnp.sum(values, -2)
+
+
+def _folded_parts(values, both):
+    """As :func:`_folded` of a number of tokens that is a symbol: parts of a few, parts of these, and the rest in order."""
+    for _ in range(FOLDS):
+        count = -(-values.shape[-2] // FEW)
+        missing = [(0, 0)] * (values.ndim - 2) + [(0, count * FEW - values.shape[-2]), (0, 0)]
+        parts = jnp.reshape(jnp.pad(values, missing), (*values.shape[:-2], count, FEW, values.shape[-1]))
+        values = _folded(parts, both)
+    first = jnp.zeros_like(values[..., 0, :])
+    return lax.scan(lambda total, part: (both(total, part), None), first, jnp.moveaxis(values, -2, 0))[0]
 
 
 def exponentials(channels, scores):
