@@ -12,7 +12,7 @@ from attnpool_flax import blocks
 from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
 from attnpool_flax.rounding import largest_product, norm, tied
-from attnpool_flax.sizes import known
+from attnpool_flax.sizes import known, resized
 
 
 def of_all(x, y, x_mask, y_mask, precision):
@@ -53,9 +53,9 @@ def in_blocks(x, y, x_mask, y_mask, precision):
         return _of_blocks(x, y, x_mask, y_mask, rows, precision)
     filled = -(-length // rows) * rows
     x_mask = jnp.ones(x.shape[:-1], bool) if x_mask is None else x_mask
-    x, x_mask = blocks.resized(x, -2, filled), blocks.resized(x_mask, -1, filled)
+    x, x_mask = resized(x, -2, filled), resized(x_mask, -1, filled)
     x_best, y_best = _of_blocks(x, y, x_mask, y_mask, rows, precision)
-    return blocks.resized(x_best, -1, length), y_best
+    return resized(x_best, -1, length), y_best
 
 
 def _products(x, y, precision):

@@ -10,7 +10,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.recomputing import recomputed
 from attnpool_flax.reductions import record, tiles, varies, varying
-from attnpool_flax.sizes import known, smaller
+from attnpool_flax.sizes import known, resized, smaller
 
 LARGEST = 2**20
 """Elements of a block: what is smaller is computed whole, without a loop."""
@@ -76,13 +76,6 @@ def _over_unknown(function, parts, masks, count, most):
     shared = [array if blocks is None else None for array, blocks in zip(arrays, own, strict=True)]
     _, results = lax.scan(trip, None, own)
     return jax.tree.map(lambda result: resized(_joined(result, number * rows), -2, count), results)
-
-
-def resized(array, axis, size):
-    """The array with an axis of another size, which may be a symbol: cut at its end, or filled up with zeros."""
-    edges = [(0, 0, 0)] * array.ndim
-    edges[axis] = 0, size - array.shape[axis], 0  # a slice would have to know that it is the shorter one
-    return lax.pad(array, jnp.zeros((), array.dtype), edges)
 
 
 def rows_of(keys):

@@ -7,7 +7,7 @@ is computed when the program runs.
 
 import jax.numpy as jnp
 import numpy as np
-from jax import core
+from jax import core, lax
 
 from attnpool_flax.rounding import power_of_two
 
@@ -46,3 +46,10 @@ def as_limit(size, dtype):
 def power_above(size, dtype):
     """A power of two above the size: a Python number, or an array of shape () and of a floating dtype for a symbol."""
     return 2 ** size.bit_length() if known(size) else 2 * power_of_two(as_number(size, dtype))
+
+
+def resized(array, axis, size):
+    """The array with an axis of another size, which may be a symbol: cut at its end, or filled up with zeros."""
+    edges = [(0, 0, 0)] * array.ndim
+    edges[axis] = 0, size - array.shape[axis], 0  # a slice would have to know that it is the shorter one
+    return lax.pad(array, jnp.zeros((), array.dtype), edges)
