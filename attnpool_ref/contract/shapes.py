@@ -153,12 +153,16 @@ def sizes_of(row, arguments, given, values, batch):
 def _fixed(name, axis, fixed, symbolic, arguments, given, sizes):
     """The message for a symbol in the place of an axis that another argument fixes."""
     symbol, size = sorted(sizes, key=is_symbol, reverse=True)
-    whole = tuple(size if own == symbol else own for own in given[symbolic].shape)
     return (
         f"{name}: `{symbolic}` has shape {axes_text(given[symbolic].shape)} but `{fixed}` has "
-        f"{axes_text(given[fixed].shape)}, which fixes {axis} at {size}: `{symbolic}` needs {arguments[symbolic]} with "
-        f"{axis} = {size}, no symbol; did you mean to export it as {axes_text(whole)}?"
+        f"{axes_text(given[fixed].shape)}: `{symbolic}` needs {arguments[symbolic]} with {axis} = {size}, no symbol"
+        f"{in_place_of(symbol, size)}"
     )
+
+
+def in_place_of(symbol, size):
+    """The suggestion of a message about a symbol where a number is needed; nothing about a number."""
+    return f"; did you mean to export it with {size} in place of {symbol}?" if is_symbol(symbol) else ""
 
 
 def own_axes(axes):
