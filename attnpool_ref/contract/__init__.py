@@ -19,6 +19,7 @@ from attnpool_ref.contract.shapes import (
     unions,
     with_all_axes,
 )
+from attnpool_ref.contract.tracebacks import named, refusing, shortened
 from attnpool_ref.contract.values import check_values
 
 __all__ = [
@@ -35,9 +36,12 @@ __all__ = [
     "full_shape",
     "in_place_of",
     "kind_of",
+    "named",
     "refuse_non_numeric",
+    "refusing",
     "resolve",
     "roundings",
+    "shortened",
     "signature_of",
     "size_of",
     "unions",
