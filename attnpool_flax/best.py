@@ -54,7 +54,8 @@ def in_blocks(x, y, x_mask, y_mask, precision):
     filled = -(-length // rows) * rows
     x_mask = jnp.ones(x.shape[:-1], bool) if x_mask is None else x_mask
     x, x_mask = resized(x, -2, filled), resized(x_mask, -1, filled)
-    x_best, y_best = _of_blocks(x, y, x_mask, y_mask, rows, precision)
+    found: Any = _of_blocks(x, y, x_mask, y_mask, rows, precision)
+    x_best, y_best = found
     return resized(x_best, -1, length), y_best
 
 

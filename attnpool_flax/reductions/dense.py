@@ -65,7 +65,7 @@ class Dense:
         return SumState(self.total(None, self.part if mean else 1), count)
 
     @property
-    def part(self):
+    def part(self) -> Any:
         """A power of two that no sequence is longer than."""
         return power_above(self.length * self.shards, self.dtype)
 
