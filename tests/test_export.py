@@ -231,6 +231,9 @@ REFUSED = {
         value_kernel=ones(3, 1, 2),
         out_kernel=ones(1, 2, 3),
     ),
+    "segment_mean_pooling: `num_segments` is b, needs an integer": lambda x: attnpool_flax.segment_mean_pooling(
+        x[:, 0], np.zeros(1, int), x.shape[0]
+    ),
     "top_k_pooling: `k` is t, needs an integer": lambda x: attnpool_flax.top_k_pooling(x, k=x.shape[1]),
 }
 

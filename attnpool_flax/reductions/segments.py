@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.reductions.sums import LEVELS, PART
-from attnpool_flax.sizes import at_least_1, known
+from attnpool_flax.sizes import known
 
 
 @jax.tree_util.register_dataclass
@@ -69,7 +69,7 @@ def segments_of(segment_ids, mask, count, ordered):
     real = (segment_ids >= 0) & (segment_ids < count)
     if mask is not None:
         real = real & mask
-    count = at_least_1(count)
+    count = max(count, 1)
     ids = jnp.clip(segment_ids, 0, count - 1)  # keeps the order
     index, length = ids, ids.shape[0]
     chain, sizes, longest, in_order = [], [], length, ordered

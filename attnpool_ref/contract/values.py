@@ -27,7 +27,7 @@ def check_values(row, values, call):
             _check_index(row, key, values, call)
         elif argument.kind == "segments" and _on_host(value) and np.size(value):
             low, high, count = int(np.min(value)), int(np.max(value)), call.sizes["num_segments"]
-            if low < 0 or exceeds(high + 1, count):
+            if low < 0 or high >= count:
                 wrong = low if low < 0 else high
                 raise ValueError(
                     f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
