@@ -18,6 +18,7 @@ from attnpool_flax.documentation import composed
 from attnpool_flax.lengths import prefix
 from attnpool_flax.meshes import check_split, over_explicit_axes
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
+from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.sizes import as_limit
 from attnpool_flax.states import settled, told
 from attnpool_ref import arrays, contract, variants
@@ -56,7 +57,12 @@ def implementation(function=None, *, as_they_come=(), weights_apart=False) -> An
             plan, arrays, values = frame.prepare(args, kwargs)
         except (TypeError, ValueError) as error:
             raise contract.shortened(error) from None
-        result = plan.programs[0](*arrays)
+        try:
+            result = plan.programs[0](*arrays)
+        except TypeError as error:
+            if frame.has_rules and is_forward_refusal(error):
+                raise TypeError(f"{frame.row.name}: {REFUSAL}") from error
+            raise
         if not frame.row.weights:
             return told(result, values) if frame.row.state else result
         if weights_apart:
