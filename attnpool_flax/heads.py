@@ -15,6 +15,7 @@ from attnpool_flax.implementation import implementation
 from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.multi_head import attended, queries_of_heads
 from attnpool_flax.reductions import Dense
+from attnpool_ref import contract
 
 PMA_EPSILON = 1e-5
 """Of PyTorch's layer normalisation, which both variants use."""
@@ -120,7 +121,8 @@ def attention_pool_2d(
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:
         raise ValueError(
-            f"attention_pool_2d: `x` has {x.shape[-2]} tokens, needs {slots}, as `position` has {slots + 1} vectors"
+            f"attention_pool_2d: `x` has {x.shape[-2]} tokens, needs {slots}, as `position` has {slots + 1} "
+            f"vectors{contract.in_place_of(x.shape[-2], slots)}"
         )
     raw = Dense(x, mask, implementation, precision)
     x = jnp.concatenate([raw.mean()[..., None, :], raw.clean()], -2)

@@ -22,6 +22,7 @@ from attnpool_flax.reductions.exponents import (
 from attnpool_flax.reductions.mesh import over_mesh
 from attnpool_flax.reductions.sums import part_of, summed
 from attnpool_flax.rounding import largest
+from attnpool_flax.sizes import smaller
 
 
 @implementation(as_they_come=("x",))
@@ -88,7 +89,11 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     k = min(k, length)
     taken = jnp.minimum(k, jnp.maximum(_number(tokens)[..., None], 1))
     heights = tokens.kept(x, -jnp.inf)
+<<<<<<< HEAD
     ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), k)[0], -1, -2)
+=======
+    ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), smaller(k, length))[0], -1, -2)
+>>>>>>> export
     least = jnp.expand_dims(_at(ordered, taken.astype(jnp.int32) - 1), -2)
     above, tied = (tokens.kept(found, False) for found in (heights > least, heights == least))
     share = 1 - jnp.sum(above, -2).astype(x.dtype) / jnp.squeeze(taken, -2)
