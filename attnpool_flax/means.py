@@ -86,14 +86,10 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     tokens, length = DenseChannels(x, mask), x.shape[-2]
     if not length:
         return jnp.sum(x, -2)
-    k = min(k, length)
+    k = smaller(k, length)
     taken = jnp.minimum(k, jnp.maximum(_number(tokens)[..., None], 1))
     heights = tokens.kept(x, -jnp.inf)
-<<<<<<< HEAD
     ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), k)[0], -1, -2)
-=======
-    ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), smaller(k, length))[0], -1, -2)
->>>>>>> export
     least = jnp.expand_dims(_at(ordered, taken.astype(jnp.int32) - 1), -2)
     above, tied = (tokens.kept(found, False) for found in (heights > least, heights == least))
     share = 1 - jnp.sum(above, -2).astype(x.dtype) / jnp.squeeze(taken, -2)
