@@ -59,13 +59,15 @@ class Asked:
     @cached_property
     def empty(self):
         """Where the right results are 0 because nothing is real: one boolean array for each output, or None."""
-        if self.masks:
-            nothing = self.oracle(**{key: np.zeros_like(self.real(key)) for key in self.masks})
+        arguments = self.row.arguments
+        lengths = [key for key in self.case.given("int", "lengths") if arguments[key].optional]
+        if self.masks or lengths:
+            nothing = self.oracle(**{key: np.zeros_like(self.values[key]) for key in (*self.masks, *lengths)})
             if any(np.any(output != 0) for output in nothing if output.dtype != bool):
                 return None
         elif not any(self.case.sizes.get(axis) == 0 for axis in SEQUENCES):
             return None
-        return always_zero(self.exact, self.other.exact)
+        return always_zero(self.exact, self.other.exact, self.case.options.get("axis", -1))
 
 
 def _with_defaults(row, values):
@@ -76,13 +78,13 @@ def _with_defaults(row, values):
     return values | {key: np.float64(parameters[key].default) for key in left}
 
 
-def always_zero(answer, other):
+def always_zero(answer, other, axis=-1):
     """Where whole vectors of an answer are 0, and stay 0 for other data."""
-    return [_all_zero(a) & _all_zero(b) for a, b in zip(answer, other, strict=True)]
+    return [_all_zero(a, axis) & _all_zero(b, axis) for a, b in zip(answer, other, strict=True)]
 
 
-def _all_zero(output):
+def _all_zero(output, axis):
     """Where a whole vector of an output is 0."""
     if output.ndim == 0:
         return output == 0
-    return np.broadcast_to(np.all(output == 0, -1, keepdims=True), output.shape)
+    return np.broadcast_to(np.all(output == 0, axis, keepdims=True), output.shape)

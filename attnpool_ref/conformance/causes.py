@@ -16,6 +16,9 @@ from attnpool_ref.conformance.wrong_answers import CONTRADICTED, EXPLAINED, Wron
 TRIED = 12
 """How many wrong cases of a dtype are held against the mistakes, and how many right ones."""
 
+FINITE = 1e10
+"""A number in padding whose square every dtype but float16 holds, and beside which -1e9 is small."""
+
 PRODUCT = "multiplies padding by 0, and 0 times NaN is NaN: select it before any product"
 READS = "reads what stands in padding: select it before any product or sum"
 OWN_DTYPE = "sums in the input's own dtype: right to its rounding, not to that of float32"
@@ -87,7 +90,10 @@ def of(evidence, promises):
         each.explain_empty(empty, named)
     for each in known:
         each.explain_length_0(empty, named)
-    return [*values.values(), *empty.values(), *_of_products(known), *precision.values()]
+    products = _of_products(known)
+    first = [cause for cause in empty.values() if not products or cause.counts.keys() & {each.dtype for each in wide}]
+    later = [cause for cause in empty.values() if cause not in first]
+    return [*values.values(), *first, *products, *later, *precision.values()]
 
 
 class _InOneDtype:
@@ -138,26 +144,30 @@ class _InOneDtype:
         return best
 
     def _gain(self, mistake):
-        """How many more cases a mistake explains than contradict it; 0 unless it explains most of the wrong values."""
+        """How many more cases a mistake explains than contradict it.
+
+        It is 0 unless the mistake explains most of the wrong values, and if a mixed batch contradicts it.
+        """
         explained, count = 0, len(self.of_real)
         for tried, answer in enumerate(self.of_real, 1):
             explained += answer.speaks_for(mistake) == EXPLAINED
             if 2 * (explained + count - tried) <= count:
                 return 0
-        against = [a for a in (*self.wrong, *self.right) if a.speaks_for(mistake) == CONTRADICTED] if explained else []
-        return max(explained - len(against), 0)
+        against = [a for a in (*self.wrong, *self.right) if a.speaks_for(mistake) == CONTRADICTED]
+        return 0 if any(answer.is_main for answer in against) else max(explained - len(against), 0)
 
     def explain_coarsely(self, found, precision, named, words):
         """Adds to ``precision`` that answers are right, or what a mistake gives, but for rounding in a narrower dtype."""
         known = [a for a in self.of_real if any(a.speaks_for(mistake) == EXPLAINED for mistake in self.mistakes)]
         left = [answer for answer in self.of_real if answer not in known]
-        right = [answer for answer in left if answer.equals(answer.asked.exact, answer.real, loose=True)]
+        right = []
         for mistake in named:
             others = [a for a in left if a not in right and a.speaks_for(mistake, loose=True) == EXPLAINED]
             if others:
                 same = known if mistake.words in [m.words for m in self.mistakes] else []
                 self._add(found, [mistake], len(same) + len(others), len(self.of_real))
             right += others
+        right += [a for a in left if a not in right and a.equals(a.asked.exact, a.real, loose=True)]
         if 2 * len(right) > len(left):
             self._add(precision, [mistakes.Mistake(words, None)], len(right), len(left))
             self.is_unknown = False
@@ -197,14 +207,14 @@ class _InOneDtype:
         cause.counts[self.dtype] = explained, wrong
 
     def multiplies(self):
-        """Whether NaN in padding reaches what is real, and a finite number does not."""
+        """Whether NaN in padding reaches the results of real tokens, and a finite number does not."""
         return any(self._multiplies(case) for case in self.poisoned[:2])
 
     def _multiplies(self, case):
         clean = WrongAnswer.of(self.subject, case, False)
         if clean is None:
             return False
-        finite = 64.0 if self.dtype == "float16" else hazards.POISONS["1e30"]
+        finite = 64.0 if self.dtype == "float16" else FINITE
         try:
             spoiled, same = (
                 self.subject.outputs(hazards.poisoned(case, number), False) for number in (np.nan, finite)
@@ -228,6 +238,8 @@ def _spread(cases):
 def _of_products(judged):
     """The cause that padding is multiplied by 0, where it is."""
     found = {each.dtype: (1, 1) for each in judged if each.multiplies()}
+    if set(found) == {"float16"} and any(each.poisoned for each in judged if each.dtype != "float16"):
+        return []  # what it takes for a large number may be no product elsewhere
     return [Cause(PRODUCT, counts=found)] if found else []
 
 

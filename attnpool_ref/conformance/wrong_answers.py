@@ -74,6 +74,11 @@ class WrongAnswer:
         return self.got is not None and any(np.any(g[e] != 0) for g, e in zip(self.got, self.empty, strict=True))
 
     @property
+    def is_main(self):
+        """Whether the case is a mixed batch of ordinary numbers: others may show another mistake as well."""
+        return ", " not in self.asked.case.title
+
+    @property
     def is_of_length_0(self):
         """Whether there are no tokens."""
         return any(self.asked.case.sizes.get(axis) == 0 for axis in SEQUENCES)
@@ -134,7 +139,7 @@ class WrongAnswer:
         """
         answer = self.answer_of(mistake)
         if answer is None:
-            return CONTRADICTED if self.wrong_where_real else SILENT
+            return SILENT
         places = self.real
         if not self.equals(answer, places, loose):
             places = self._where_it_has_something(mistake, answer)
@@ -150,7 +155,7 @@ class WrongAnswer:
             return None
         if any(a.shape != p.shape for a, p in zip(answer, self.real, strict=True)):
             return None
-        nothing = always_zero(answer, other)
+        nothing = always_zero(answer, other, self.asked.case.options.get("axis", -1))
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):
