@@ -69,7 +69,7 @@ def of(evidence, promises):
     """
     judged = sorted((_InOneDtype(each) for each in evidence), key=lambda each: each.width)
     if not any(each.cases for each in evidence):
-        return _of_products(judged) or _of_padding(promises)
+        return _of_products(judged) or (_of_padding(promises) if any(each.poisoned for each in evidence) else [])
     values, precision, empty = {}, {}, {}
     wide = [each for each in judged if not each.subject.is_narrow]
     for each in wide:
@@ -115,6 +115,7 @@ class _InOneDtype:
         self.of_real = [answer for answer in self.wrong if answer.wrong_where_real]
         self.of_empty = [answer for answer in self.wrong if answer.wrong_where_empty]
         self.right = [WrongAnswer.right(subject, case, weights) for case, weights in _spread(evidence.right)]
+        self.main = [answer for answer in (*self.wrong, *self.right) if answer.is_main]
         self.mistakes, self.is_unknown = [], False
 
     def explain(self, found, only=None):
@@ -124,7 +125,7 @@ class _InOneDtype:
           found: causes by their words.
           only: words of the mistakes that are tried; None tries all, those found before first.
         """
-        known = list(mistakes.mistakes_of(self.subject.row, self.subject.oracle))
+        known = list(mistakes.mistakes_of(self.subject.row, self.subject.oracle)) if self.of_real else []
         named = [mistake for mistake in known if mistake.words in (found if only is None else only)]
         self.mistakes = self._best(named) or (self._best(known) if only is None else [])
         if self.mistakes:
@@ -148,13 +149,15 @@ class _InOneDtype:
 
         It is 0 unless the mistake explains most of the wrong values, and if a mixed batch contradicts it.
         """
+        if any(answer.speaks_for(mistake) == CONTRADICTED for answer in self.main):
+            return 0
         explained, count = 0, len(self.of_real)
         for tried, answer in enumerate(self.of_real, 1):
             explained += answer.speaks_for(mistake) == EXPLAINED
             if 2 * (explained + count - tried) <= count:
                 return 0
-        against = [a for a in (*self.wrong, *self.right) if a.speaks_for(mistake) == CONTRADICTED]
-        return 0 if any(answer.is_main for answer in against) else max(explained - len(against), 0)
+        against = sum(answer.speaks_for(mistake) == CONTRADICTED for answer in (*self.wrong, *self.right))
+        return 0 if against and mistake.whole else max(explained - against, 0)
 
     def explain_coarsely(self, found, precision, named, words):
         """Adds to ``precision`` that answers are right, or what a mistake gives, but for rounding in a narrower dtype."""

@@ -20,12 +20,14 @@ from attnpool_ref.language import Needs
 class Mistake:
     """A mistake in words, and its answer: from an ``Asked`` to a list of arrays, or None where it has none.
 
-    Mistakes with the same words are named once; ``number`` is the number that each of them has.
+    Mistakes with the same words are named once; ``number`` is the number that each of them has. A ``whole`` one has to
+    explain all that is wrong: it is about one argument, and others may do the same to some of the cases.
     """
 
     words: str
     answer: Callable[[Any], Any]
     number: str = ""
+    whole: bool = False
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -35,7 +37,7 @@ class Mistake:
 def _masks(change):
     def answer(asked):
         if not asked.masks:
-            return None
+            return None if asked.case.given("int", "lengths") else asked.exact
         return asked.oracle(**{key: change(asked.real(key)) for key in asked.masks})
 
     return answer
@@ -44,7 +46,7 @@ def _masks(change):
 def _one_mask(name, change):
     def answer(asked):
         if name not in asked.masks:
-            return None
+            return None if asked.case.given("int", "lengths") else asked.exact
         return asked.oracle(**{name: change(asked.real(name))})
 
     return answer
@@ -158,7 +160,7 @@ _of_all_where_empty = _where_nothing_is_real(lambda a: a.softmax(a.scores))
 def _without(key):
     def answer(asked):
         if asked.values[key] is None:
-            return None
+            return asked.exact
         needing = [rule.argument for rule in asked.row.relations if isinstance(rule, Needs) and rule.option == key]
         return asked.oracle(**dict.fromkeys([key, *needing]))
 
@@ -167,14 +169,14 @@ def _without(key):
 
 def _number(key, value):
     def answer(asked):
-        return asked.oracle(**{key: np.float64(value)}) if asked.values[key] is not None else None
+        return asked.oracle(**{key: np.float64(value)}) if asked.values[key] is not None else asked.exact
 
     return answer
 
 
 def _option(key, value):
     def answer(asked):
-        return asked.oracle(options={key: value}) if asked.case.options.get(key) != value else None
+        return asked.oracle(options={key: value}) if asked.case.options.get(key) != value else asked.exact
 
     return answer
 
@@ -295,23 +297,23 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
     for key, argument in arguments.items():
         default = parameters[key].default
         if argument.optional and argument.kind != "mask":
-            yield Mistake(f"ignores `{key}`", _without(key))
+            yield Mistake(f"ignores `{key}`", _without(key), whole=True)
         elif argument.kind == "number":
             if isinstance(default, (int, float)):
-                yield Mistake(f"ignores `{key}`: it is always {default:g}", _number(key, default))
+                yield Mistake(f"ignores `{key}`: it is always {default:g}", _number(key, default), whole=True)
             if default != 1:
                 words = f"`{key}` is always 1"
-                yield Mistake(f"divides by N - 1: {words}" if key == "ddof" else words, _number(key, 1.0))
+                yield Mistake(f"divides by N - 1: {words}" if key == "ddof" else words, _number(key, 1.0), whole=key != "ddof")
     for key, allowed in row.options.items():
         values = allowed if isinstance(allowed, tuple) else {"flag": (False, True), "axis": (-1,)}.get(allowed, ())
         for value in values:
-            yield Mistake(f"`{key}` is always {value!r}", _option(key, value))
+            yield Mistake(f"`{key}` is always {value!r}", _option(key, value), whole=True)
     data = [key for key, argument in arguments.items() if argument.kind == "data"]
     for i, first in enumerate(data):
         for second in data[i + 1 :]:
-            yield Mistake(f"`{first}` and `{second}` are swapped", _swapped(first, second))
+            yield Mistake(f"`{first}` and `{second}` are swapped", _swapped(first, second), whole=True)
     if len(row.results) == 2:
-        yield Mistake("the two results are swapped", _results_swapped)
+        yield Mistake("the two results are swapped", _results_swapped, whole=True)
 
 
 def of_empty_rows(row) -> Iterator[Mistake]:

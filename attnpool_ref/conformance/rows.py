@@ -64,7 +64,7 @@ class Evidence:
       subject: the function under test in this dtype.
       cases: (case, return_weights) of wrong answers.
       right: the same of right ones.
-      poisoned: cases in which NaN in padding changes a result or a gradient.
+      poisoned: mixed batches in which NaN in padding changes a result or a gradient.
     """
 
     subject: Subject
@@ -271,7 +271,7 @@ class RowJudge:
                 situation = replace(situation, gradients=False)
                 run = Runner(report, subject, case, situation)
                 found = run(name, check.run) if check.applies(situation) else []
-            if name == "NaN in padding" and any(finding.message for finding in found):
+            if name == "NaN in padding" and kind == "main" and any(finding.message for finding in found):
                 evidence.poisoned.append(case)
             if name == "gradient":
                 for finding in found:

@@ -13,6 +13,9 @@ from attnpool_ref.conformance.checks import in_the_right_dtype
 SILENT, EXPLAINED, CONTRADICTED = "silent", "explained", "contradicted"
 """The three relations of a known mistake to a case."""
 
+_LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
+"""Numbers beyond which the answer of a mistake is infinite in the dtype."""
+
 
 class WrongAnswer:
     """The answer to one case, and the questions that the search for causes puts to it.
@@ -99,7 +102,22 @@ class WrongAnswer:
         moved = [np.max(moves, initial=0) for moves in sensitive]
         if loose:
             return self._coarsely(got, want, moved)
+        if self._is_far(got, want, moved):
+            return False
         return not compare(self.subject, self.asked.case, "cause", got, want, self.asked.return_weights, moved).message
+
+    def _is_far(self, got, want, moved):
+        """Whether some element is off by more than the largest allowed error: it saves the message of a comparison."""
+        largest = [float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want]
+        case, overall = self.asked.case, 2 * max(largest, default=0.0)
+        for g, w, size, moves in zip(got, want, largest, moved, strict=True):
+            if w.dtype.kind == "f" and np.all(np.isfinite(w)) and size < _LARGEST.get(self.subject.dtype, np.inf):
+                allowed = tolerances.allowed_error(size, moves + overall, case.terms(), self.subject.dtype, True)
+                with np.errstate(invalid="ignore"):
+                    off = np.max(np.abs(g.astype(np.float64) - w), initial=0)
+                if not off <= tolerances.LEAST[self.subject.dtype] + allowed:
+                    return True
+        return False
 
     def _coarsely(self, got, want, moved):
         narrow = self.subject.is_narrow
