@@ -67,9 +67,11 @@ def of(evidence, promises):
     Returns:
       A list of :class:`Cause`.
     """
+    if not any(each.cases or each.poisoned for each in evidence):
+        return _of_padding(promises, ("inf", "-inf", "1e30"))
     judged = sorted((_InOneDtype(each) for each in evidence), key=lambda each: each.width)
     if not any(each.cases for each in evidence):
-        return _of_products(judged) or (_of_padding(promises) if any(each.poisoned for each in evidence) else [])
+        return _of_products(judged) or _of_padding(promises, hazards.POISONS)
     values, precision, empty = {}, {}, {}
     wide = [each for each in judged if not each.subject.is_narrow]
     for each in wide:
@@ -103,7 +105,7 @@ class _InOneDtype:
       of_real: the answers that are wrong where something is real.
       of_empty: those that are wrong where nothing is.
       mistakes: those with the words of the cause of ``of_real``.
-      is_unknown: whether most of what is wrong has no cause.
+      is_unknown: whether most of what is wrong, or a mixed batch, has no cause.
     """
 
     def __init__(self, evidence):
@@ -131,7 +133,8 @@ class _InOneDtype:
         if self.mistakes:
             explained = [a for a in self.of_real if a.speaks_for(self.mistakes[0]) == EXPLAINED]
             self._add(found, self.mistakes, len(explained), len(self.of_real))
-        self.is_unknown = not self.mistakes and 2 * len(self.of_real) > len(self.wrong)
+        mixed = any(answer.is_main for answer in self.of_real)
+        self.is_unknown = not self.mistakes and (mixed or 2 * len(self.of_real) > len(self.wrong))
 
     def _best(self, known):
         """The mistakes, all in the same words, that explain most of the wrong values."""
@@ -219,9 +222,7 @@ class _InOneDtype:
             return False
         finite = 64.0 if self.dtype == "float16" else FINITE
         try:
-            spoiled, same = (
-                self.subject.outputs(hazards.poisoned(case, number), False) for number in (np.nan, finite)
-            )
+            spoiled, same = (self.subject.outputs(hazards.poisoned(case, number), False) for number in (np.nan, finite))
         except Exception:  # the promise about padding reports it
             return False
         reached = False
@@ -246,13 +247,11 @@ def _of_products(judged):
     return [Cause(PRODUCT, counts=found)] if found else []
 
 
-def _of_padding(promises):
+def _of_padding(promises, poisons):
     """Right answers that the content of padding changes, their gradients included."""
-    poisons = {name: promises[f"{name} in padding"] for name in hazards.POISONS}
-    if not any(kept.status == BROKEN and not kept.follows_from for kept in poisons.values()):
+    kept = [promises[f"{name} in padding"] for name in poisons]
+    if not any(each.status == BROKEN and not each.follows_from for each in kept):
         return []  # such as where every call raises
-    statuses = {name: kept.status for name, kept in poisons.items()}
-    dtypes = {failure.dtype: (1, 1) for kept in poisons.values() for failure in kept.failures}
-    if statuses["NaN"] == BROKEN and statuses["1e30"] == HELD:
-        return [Cause(PRODUCT, counts=dtypes)]
-    return [Cause(READS, counts=dtypes)]
+    dtypes = {failure.dtype: (1, 1) for each in kept for failure in each.failures}
+    by_nan, by_number = (promises[f"{name} in padding"].status for name in ("NaN", "1e30"))
+    return [Cause(PRODUCT if by_nan == BROKEN and by_number == HELD else READS, counts=dtypes)]

@@ -303,7 +303,9 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
                 yield Mistake(f"ignores `{key}`: it is always {default:g}", _number(key, default), whole=True)
             if default != 1:
                 words = f"`{key}` is always 1"
-                yield Mistake(f"divides by N - 1: {words}" if key == "ddof" else words, _number(key, 1.0), whole=key != "ddof")
+                yield Mistake(
+                    f"divides by N - 1: {words}" if key == "ddof" else words, _number(key, 1.0), whole=key != "ddof"
+                )
     for key, allowed in row.options.items():
         values = allowed if isinstance(allowed, tuple) else {"flag": (False, True), "axis": (-1,)}.get(allowed, ())
         for value in values:

@@ -179,4 +179,6 @@ class WrongAnswer:
     def is_where_empty(self, mistake, loose=False):
         """Whether a mistake's answer is this one where nothing is real."""
         answer = self.answer_of(mistake)
-        return answer is not None and (self.equals(answer, self.empty) or (loose and self.equals(answer, self.empty, True)))
+        return answer is not None and (
+            self.equals(answer, self.empty) or (loose and self.equals(answer, self.empty, True))
+        )
