@@ -181,30 +181,33 @@ class _InOneDtype:
     def explain_empty(self, found, named):
         """Adds what is returned where nothing is real, unless a mistake in the values returns it."""
         left = self._left_empty(named, lambda answer: not answer.is_of_length_0)
-        for mistake in self._of_empty_rows(found) if left else ():
-            explained = sum(answer.is_where_empty(mistake) for answer in left)
-            if 2 * explained > len(left):
-                self._add(found, [mistake], explained, len(left))
-                return
+        best, explained = self._best_of_empty(left, found)
+        if best:
+            self._add(found, best, explained, len(left))
 
     def explain_length_0(self, found, named):
-        """Adds what is returned at length 0, unless it is what is returned where nothing is real."""
+        """Adds that NaN is returned at length 0, unless it is returned wherever nothing is real."""
         left = self._left_empty(named, lambda answer: answer.is_of_length_0)
-        for mistake in self._of_empty_rows(found) if left else ():
+        best, explained = self._best_of_empty(left, found)
+        if best and best[0].words == mistakes.NAN and mistakes.NAN not in found:
+            self._add(found, [mistakes.Mistake(NAN_AT_LENGTH_0, None)], explained, len(left))
+
+    def _best_of_empty(self, left, found):
+        """(mistakes in the same words, how many they explain): the most, and more than half; those found before first."""
+        best, most = [], len(left) // 2
+        known = mistakes.of_empty_rows(self.subject.row) if left else ()
+        for mistake in sorted(known, key=lambda mistake: mistake.words not in found):
             explained = sum(answer.is_where_empty(mistake) for answer in left)
-            if 2 * explained > len(left):
-                if mistake.words not in found and mistake.words == mistakes.NAN:
-                    self._add(found, [mistakes.Mistake(NAN_AT_LENGTH_0, None)], explained, len(left))
-                return
+            if explained > most:
+                best, most = [mistake], explained
+            elif best and explained == most and mistake.words == best[0].words:
+                best.append(mistake)
+        return best, most
 
     def _left_empty(self, named, chosen):
         by_values = [*self.mistakes, *named]
         left = [answer for answer in self.of_empty if chosen(answer)]
         return [a for a in left if not any(a.is_where_empty(mistake, self.subject.is_narrow) for mistake in by_values)]
-
-    def _of_empty_rows(self, found):
-        """The mistakes about fully masked rows, those that are found before first."""
-        return sorted(mistakes.of_empty_rows(self.subject.row), key=lambda mistake: mistake.words not in found)
 
     def _add(self, found, fitting, explained, wrong):
         cause = found.setdefault(fitting[0].words, Cause(fitting[0].words))

@@ -329,6 +329,6 @@ def of_empty_rows(row) -> Iterator[Mistake]:
         yield Mistake(AVERAGED, _softmax(_of_all_where_empty))
         for number, text in list(FILLS.items())[:-1]:
             yield Mistake(AVERAGED, _softmax(_added(number)), f"{text} added")
-        for number in FILLS | {0.0: "0"}:
-            yield Mistake(FILLED, of_tokens.filled_maximum(number))
+        for number, text in FILLS.items():
+            yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
         yield Mistake(READ, of_tokens.reading_all_where_empty)
