@@ -72,7 +72,23 @@ def of(evidence, promises):
     judged = sorted((_InOneDtype(each) for each in evidence), key=lambda each: each.width)
     if not any(each.cases for each in evidence):
         return _of_products(judged) or _of_padding(promises, hazards.POISONS)
-    values, precision, empty = {}, {}, {}
+    values, precision = _of_values(judged)
+    known = [each for each in judged if not each.hides_its_cause]
+    empty, at_length_0 = {}, {}
+    for each in known:
+        each.explain_empty(empty)
+    for each in known:
+        each.explain_length_0(empty, at_length_0)
+    products = _of_products(known)
+    wide = {each.dtype for each in judged if not each.subject.is_narrow}
+    first = [cause for cause in empty.values() if not products or cause.counts.keys() & wide]
+    later = [cause for cause in empty.values() if cause not in first]
+    return [*values.values(), *first, *products, *later, *at_length_0.values(), *precision.values()]
+
+
+def _of_values(judged):
+    """(causes of wrong values, causes in the precision), by their words; the mistakes of wide dtypes are tried first."""
+    values, precision = {}, {}
     wide = [each for each in judged if not each.subject.is_narrow]
     for each in wide:
         each.explain(values)
@@ -87,15 +103,8 @@ def of(evidence, promises):
             each.explain_coarsely(values, precision, named, OWN_DTYPE)
         if each.is_unknown:
             each.explain(values)
-    known = [each for each in judged if not each.is_unknown]
-    for each in known:
-        each.explain_empty(empty, named)
-    for each in known:
-        each.explain_length_0(empty, named)
-    products = _of_products(known)
-    first = [cause for cause in empty.values() if not products or cause.counts.keys() & {each.dtype for each in wide}]
-    later = [cause for cause in empty.values() if cause not in first]
-    return [*values.values(), *first, *products, *later, *precision.values()]
+        each.named = named
+    return values, precision
 
 
 class _InOneDtype:
@@ -105,7 +114,8 @@ class _InOneDtype:
       of_real: the answers that are wrong where something is real.
       of_empty: those that are wrong where nothing is.
       mistakes: those with the words of the cause of ``of_real``.
-      is_unknown: whether most of what is wrong, or a mixed batch, has no cause.
+      named: the mistakes that wide dtypes show, where this one is narrow.
+      is_unknown: whether values are wrong and have no cause.
     """
 
     def __init__(self, evidence):
@@ -118,7 +128,12 @@ class _InOneDtype:
         self.of_empty = [answer for answer in self.wrong if answer.wrong_where_empty]
         self.right = [WrongAnswer.right(subject, case, weights) for case, weights in _spread(evidence.right)]
         self.main = [answer for answer in (*self.wrong, *self.right) if answer.is_main]
-        self.mistakes, self.is_unknown = [], False
+        self.mistakes, self.named, self.is_unknown = [], [], False
+
+    @property
+    def hides_its_cause(self):
+        """Whether an unknown mistake changes a mixed batch: what is seen beside it may follow from it."""
+        return self.is_unknown and any(answer.is_main for answer in self.of_real)
 
     def explain(self, found, only=None):
         """Adds to ``found`` what explains the values.
@@ -133,8 +148,7 @@ class _InOneDtype:
         if self.mistakes:
             explained = [a for a in self.of_real if a.speaks_for(self.mistakes[0]) == EXPLAINED]
             self._add(found, self.mistakes, len(explained), len(self.of_real))
-        mixed = any(answer.is_main for answer in self.of_real)
-        self.is_unknown = not self.mistakes and (mixed or 2 * len(self.of_real) > len(self.wrong))
+        self.is_unknown = bool(self.of_real) and not self.mistakes
 
     def _best(self, known):
         """The mistakes, all in the same words, that explain most of the wrong values."""
@@ -178,18 +192,18 @@ class _InOneDtype:
             self._add(precision, [mistakes.Mistake(words, None)], len(right), len(left))
             self.is_unknown = False
 
-    def explain_empty(self, found, named):
+    def explain_empty(self, found):
         """Adds what is returned where nothing is real, unless a mistake in the values returns it."""
-        left = self._left_empty(named, lambda answer: not answer.is_of_length_0)
+        left = self._left_empty(lambda answer: not answer.is_of_length_0)
         best, explained = self._best_of_empty(left, found)
         if best:
             self._add(found, best, explained, len(left))
 
-    def explain_length_0(self, found, named):
-        """Adds that NaN is returned at length 0, unless it is returned wherever nothing is real."""
-        left = self._left_empty(named, lambda answer: answer.is_of_length_0)
-        best, explained = self._best_of_empty(left, found)
-        if best and best[0].words == mistakes.NAN and mistakes.NAN not in found:
+    def explain_length_0(self, known, found):
+        """Adds to ``found`` that NaN is returned at length 0, unless it is ``known`` to be wherever nothing is real."""
+        left = self._left_empty(lambda answer: answer.is_of_length_0)
+        best, explained = self._best_of_empty(left, known)
+        if best and best[0].words == mistakes.NAN and mistakes.NAN not in known:
             self._add(found, [mistakes.Mistake(NAN_AT_LENGTH_0, None)], explained, len(left))
 
     def _best_of_empty(self, left, found):
@@ -204,14 +218,15 @@ class _InOneDtype:
                 best.append(mistake)
         return best, most
 
-    def _left_empty(self, named, chosen):
-        by_values = [*self.mistakes, *named]
+    def _left_empty(self, chosen):
+        by_values = [*self.mistakes, *self.named]
         left = [answer for answer in self.of_empty if chosen(answer)]
         return [a for a in left if not any(a.is_where_empty(mistake, self.subject.is_narrow) for mistake in by_values)]
 
     def _add(self, found, fitting, explained, wrong):
         cause = found.setdefault(fitting[0].words, Cause(fitting[0].words))
-        numbers = list(dict.fromkeys(mistake.number for mistake in fitting if mistake.number))
+        numbers = list(dict.fromkeys(mistake.number for mistake in fitting))
+        numbers = numbers if all(numbers) else []  # one without a number explains it as well
         cause.numbers = [number for number in cause.numbers if number in numbers] or cause.numbers or numbers
         cause.counts[self.dtype] = explained, wrong
 
