@@ -5,7 +5,7 @@ nothing is, at which precision, and whether padding reaches it. Each part is exp
 explains most of what is wrong there, and more cases than contradict it; otherwise no cause is named.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -189,7 +189,7 @@ class _InOneDtype:
             right += others
         right += [a for a in left if a not in right and a.equals(a.asked.exact, a.real, loose=True)]
         if 2 * len(right) > len(left):
-            self._add(precision, [mistakes.Mistake(words, None)], len(right), len(left))
+            precision.setdefault(words, Cause(words)).counts[self.dtype] = len(right), len(left)
             self.is_unknown = False
 
     def explain_empty(self, found):
@@ -204,7 +204,7 @@ class _InOneDtype:
         left = self._left_empty(lambda answer: answer.is_of_length_0)
         best, explained = self._best_of_empty(left, known)
         if best and best[0].words == mistakes.NAN and mistakes.NAN not in known:
-            self._add(found, [mistakes.Mistake(NAN_AT_LENGTH_0, None)], explained, len(left))
+            self._add(found, [replace(best[0], words=NAN_AT_LENGTH_0)], explained, len(left))
 
     def _best_of_empty(self, left, found):
         """(mistakes in the same words, how many they explain): the most, and more than half; those found before first."""
