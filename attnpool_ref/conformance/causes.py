@@ -21,7 +21,7 @@ FINITE = 1e10
 
 PRODUCT = "multiplies padding by 0, and 0 times NaN is NaN: select it before any product"
 READS = "reads what stands in padding: select it before any product or sum"
-OWN_DTYPE = "sums in the input's own dtype: right to its rounding, not to that of float32"
+OWN_DTYPE = "right only to the rounding of the input's own dtype: scores and sums belong in float32 or wider"
 NAN_AT_LENGTH_0 = "NaN at length 0"
 FLOAT32 = "computes in float32: float64 is right to the rounding of float32"
 

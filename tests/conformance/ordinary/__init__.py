@@ -51,7 +51,7 @@ BESIDE = {
     PRODUCT,
     NAN,
     "NaN at length 0",
-    "sums in the input's own dtype: right to its rounding, not to that of float32",
+    "right only to the rounding of the input's own dtype: scores and sums belong in float32 or wider",
 }
 """Causes that are true of some of these functions as well."""
 
