@@ -17,7 +17,7 @@ from attnpool_ref.conformance.asked import Asked
 from attnpool_ref.conformance.checks import CHECKS
 from attnpool_ref.conformance.subject import Subject
 
-FEW = {"shapes": ("no batch",), "long": False}
+FEW = {"shapes": ("no batch",), "long": False, "contract": True}
 
 
 def judged(function, name, dtypes=("float32",)):
