@@ -15,6 +15,7 @@ from attnpool_ref.formats.layouts import TRANSPOSED
 from attnpool_ref.formats.matching import find
 from attnpool_ref.formats.row import Form, Format, Head, Tensor
 from attnpool_ref.formats.sources import folders
+from attnpool_ref.formats.sources.regular import there
 
 NAME = "sentence_transformers"
 
@@ -84,7 +85,7 @@ def read(folder):
     if not isinstance(folder, (str, os.PathLike)) or not Path(folder).is_dir():
         raise ValueError(f"{NAME} is read from a model's folder, not from {folder!r}")
     folder = Path(folder)
-    if not (folder / "modules.json").is_file():
+    if not there(folder / "modules.json"):
         raise ValueError(
             f"{NAME}: {folder.name} has no modules.json; for such a model sentence-transformers takes the mean: "
             "`mean_pooling(x, mask)`"
@@ -109,7 +110,7 @@ def read(folder):
 
 def is_model(source):
     """Whether a source is a folder with a list of parts."""
-    return isinstance(source, (str, os.PathLike)) and (Path(source) / "modules.json").is_file()
+    return isinstance(source, (str, os.PathLike)) and there(Path(source) / "modules.json")
 
 
 def _parts(folder):

@@ -1,9 +1,10 @@
 """Folders as Hugging Face's libraries write them: a configuration beside one file of tensors, or several."""
 
 import json
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 
 from attnpool_ref.formats.sources import safetensors
+from attnpool_ref.formats.sources.regular import Regular, there
 from attnpool_ref.formats.sources.stored import Opened
 
 LONGEST_JSON = 100_000_000
@@ -28,7 +29,7 @@ def configuration(folder):
     Raises:
       ValueError: it is no JSON object.
     """
-    if not (folder / "config.json").is_file():
+    if not there(folder / "config.json"):
         return None
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
@@ -49,7 +50,7 @@ def sharded(index):
     files = {}
     for name in sorted(set(where.values())):
         path = inside(index.parent, name, index.name)
-        if not path.is_file():
+        if path.is_dir():
             raise ValueError(f"{index.name} names {name!r}, which is no file")
         files[name] = safetensors.tensors_of(path)
     absent = sorted(name for name, file in where.items() if name not in files[file])
@@ -82,19 +83,19 @@ def read_json(path):
     Raises:
       ValueError: it is no JSON, or absurdly long.
     """
-    path = Path(path)
-    if path.stat().st_size > LONGEST_JSON:
-        raise ValueError(f"{path.name} has {path.stat().st_size} bytes; {LONGEST_JSON} are allowed")
+    file = Regular(path)
+    if file.size > LONGEST_JSON:
+        raise ValueError(f"{file.name} has {file.size} bytes; {LONGEST_JSON} are allowed")
     try:
-        return json.loads(path.read_text("utf-8"))
+        return json.loads(file.read(0, file.size).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path.name} is no JSON: {error}") from None
+        raise ValueError(f"{file.name} is no JSON: {error}") from None
 
 
 def _tensors_of(folder):
-    if (folder / "model.safetensors").is_file():
+    if there(folder / "model.safetensors"):
         return safetensors.tensors_of(folder / "model.safetensors")
-    if (folder / "model.safetensors.index.json").is_file():
+    if there(folder / "model.safetensors.index.json"):
         return sharded(folder / "model.safetensors.index.json")
     files = sorted(folder.glob("*.safetensors"))
     if len(files) == 1:
