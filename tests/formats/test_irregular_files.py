@@ -88,7 +88,7 @@ def test_it_is_refused_as_a_part_of_a_sharded_file(kind, tmp_path):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     KINDS[kind](tmp_path / "part.safetensors")
     if "link" in kind:
-        with pytest.raises(ValueError, match="names 'part.safetensors', which is not there"):
+        with pytest.raises(ValueError, match=r"names 'part.safetensors', which is not there"):
             formats.read(tmp_path, "siglip")
     else:
         refused("part.safetensors", kind, tmp_path)
@@ -129,5 +129,5 @@ def test_a_fifo_that_takes_the_place_of_a_file_while_it_is_opened_is_refused(tmp
         return real(path, flags, *mode)
 
     monkeypatch.setattr(os, "open", swapped)
-    with pytest.raises(ValueError, match="^x.npz is a FIFO; only regular files are read$"):
+    with pytest.raises(ValueError, match=r"^x.npz is a FIFO; only regular files are read$"):
         opened(file)

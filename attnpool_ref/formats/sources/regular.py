@@ -35,7 +35,7 @@ class Regular:
         self._descriptor = os.open(path, flags)
         _check(self._descriptor, self.name, os.fstat)  # nobody has put a FIFO in its place since
         self.size = os.fstat(self._descriptor).st_size
-        self.stream = open(self._descriptor, "rb", closefd=False)
+        self.stream = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115  open as long as this is
         self._lock = threading.Lock()
 
     def read(self, begin, length):
