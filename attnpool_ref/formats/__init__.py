@@ -7,7 +7,7 @@ of it.
 
 from attnpool_ref.formats import options, sentences, sources
 from attnpool_ref.formats.instead import instead
-from attnpool_ref.formats.matching import check_prefix, find, prefixes
+from attnpool_ref.formats.matching import Names, check_prefix, find, prefixes
 from attnpool_ref.formats.row import Format, Head
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
@@ -71,10 +71,11 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     if prefix is not None:
         check_prefix(row, prefix)
     source = sources.opened(tensors)
+    names = Names(source.tensors)
     try:
-        found = find(row, source.tensors, prefix, source.title)
+        found = find(row, names, prefix, source.title)
     except ValueError as error:
-        raise ValueError(f"{error}{instead(ROWS, row, source.tensors, prefix)}") from None
+        raise ValueError(f"{error}{instead(ROWS, row, names, prefix)}") from None
     given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation}
     chosen = options.chosen(row, given, source.config, found)
     sizes = found.sizes | {"H": chosen["num_heads"]} if "num_heads" in chosen else found.sizes
@@ -141,12 +142,12 @@ def fitting(tensors):
             return [(FORMATS[sentences.NAME], "", str(error))]
         return [(FORMATS[sentences.NAME], "", None)]
     source = sources.opened(tensors)
-    full, near = [], []
+    names, full, near = Names(source.tensors), [], []
     for row in ROWS:
-        prefixes_of_row, best, share = prefixes(row, source.tensors)
+        prefixes_of_row, best, share = prefixes(row, names)
         for prefix in prefixes_of_row or ([] if best is None else [best]):
             try:
-                find(row, source.tensors, prefix, source.title)
+                find(row, names, prefix, source.title)
                 full.append((row, prefix, None))
             except ValueError as error:
                 near.append((share, (row, prefix, str(error))))

@@ -5,8 +5,8 @@ import operator
 import numpy as np
 
 from attnpool_ref.formats import layouts
-from attnpool_ref.formats.matching import shown
 from attnpool_ref.formats.row import GIVEN, SPELLING, Head
+from attnpool_ref.formats.showing import brief, shown
 
 ACTIVATIONS = ("gelu_tanh", "gelu", "relu")
 """As arguments say it: gelu by tanh, by the error function, relu."""
@@ -39,7 +39,7 @@ def chosen(row, given, config, found):
     for name, default in (("num_heads", row.num_heads), ("epsilon", row.epsilon), ("activation", row.activation)):
         if default is None:
             if given[name] is not None:
-                raise ValueError(f"{row.name}: `{name}` is {given[name]!r}, but this format has none")
+                raise ValueError(f"{row.name}: `{name}` is {brief(given[name])}, but this format has none")
             continue
         said, value = f"`{name}`", given[name]
         if value is None and config is not None and name in row.config:
@@ -91,7 +91,7 @@ def _of_head(row, config):
     for key, needed in row.config_needs.items():
         title, value = said.get(key, (None, needed))
         if value != needed:
-            raise ValueError(f"{row.name}: {title} is {value!r}: this model has no such head")
+            raise ValueError(f"{row.name}: {title} is {brief(value)}: this model has no such head")
     return said
 
 
@@ -108,7 +108,7 @@ def _configured(row, name, config):
         return title, value
     ours = OF_CONFIGURATIONS.get(value, value) if isinstance(value, str) else None
     if ours not in ACTIVATIONS:
-        raise ValueError(f"{row.name}: {title} is {value!r}, which no module of attnpool has")
+        raise ValueError(f"{row.name}: {title} is {brief(value)}, which no module of attnpool has")
     return title, ours
 
 
@@ -129,33 +129,34 @@ def _heads_of_width(row, width, sizes):
 def _checked_heads(row, said, value, sizes):
     told = sizes.get(row.num_heads) if isinstance(row.num_heads, str) else None
     if told is not None and value != told:
-        raise ValueError(f"{row.name}: {said} is {value!r}, but the tensors have {told}")
+        raise ValueError(f"{row.name}: {said} is {brief(value)}, but the tensors have {told}")
     try:
         heads = operator.index(value)
     except TypeError:
         heads = 0
     if isinstance(value, bool) or heads < 1:
-        raise ValueError(f"{row.name}: {said} is {value!r}, needs an integer of at least 1")
+        raise ValueError(f"{row.name}: {said} is {brief(value)}, needs an integer of at least 1")
     if told is None and sizes[row.width] % heads:
-        raise ValueError(f"{row.name}: {said} is {heads}, which does not divide the width {sizes[row.width]}")
+        raise ValueError(f"{row.name}: {said} is {brief(heads)}, which does not divide the width {sizes[row.width]}")
     return heads
 
 
 def _checked_epsilon(row, said, value, sizes):
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, np.floating, np.integer))
-        or not 0 <= value < np.inf
-    ):
-        raise ValueError(f"{row.name}: {said} is {value!r}, needs a number of at least 0")
-    return float(value)
+    known = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+    try:
+        number = float(value) if known else -1.0
+    except OverflowError:  # an integer beyond all floats
+        number = np.inf
+    if not 0 <= number < np.inf:
+        raise ValueError(f"{row.name}: {said} is {brief(value)}, needs a number of at least 0")
+    return number
 
 
 def _checked_activation(row, said, value, sizes):
     if value not in ACTIVATIONS:
         meant = OF_CONFIGURATIONS.get(value) if isinstance(value, str) else None
         hint = f"; {value!r} is {meant!r} here" if meant else ""
-        raise ValueError(f"{row.name}: {said} is {value!r}, needs one of {', '.join(ACTIVATIONS)}{hint}")
+        raise ValueError(f"{row.name}: {said} is {brief(value)}, needs one of {', '.join(ACTIVATIONS)}{hint}")
     return value
 
 

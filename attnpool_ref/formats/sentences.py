@@ -12,8 +12,9 @@ from pathlib import Path
 
 from attnpool_ref.formats import options
 from attnpool_ref.formats.layouts import TRANSPOSED
-from attnpool_ref.formats.matching import find
+from attnpool_ref.formats.matching import Names, find
 from attnpool_ref.formats.row import Form, Format, Head, Tensor
+from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.sources import folders
 from attnpool_ref.formats.sources.regular import there
 
@@ -40,6 +41,9 @@ ACTIVATIONS = {
     "torch.nn.modules.activation.Sigmoid": "sigmoid",
 }
 """Of dense layers; nothing else is run that a configuration names."""
+
+LARGEST = 2**31
+"""Of no configuration a size reaches it."""
 
 EPSILON = 1e-5
 """Of PyTorch's layer normalisation."""
@@ -83,7 +87,7 @@ def read(folder):
         are missing or stored as a pickle.
     """
     if not isinstance(folder, (str, os.PathLike)) or not Path(folder).is_dir():
-        raise ValueError(f"{NAME} is read from a model's folder, not from {folder!r}")
+        raise ValueError(f"{NAME} is read from a model's folder, not from {brief(folder)}")
     folder = Path(folder)
     if not there(folder / "modules.json"):
         raise ValueError(
@@ -94,7 +98,7 @@ def read(folder):
     for part in _parts(folder):
         kind = part["type"].rpartition(".")[2]
         if kind not in _READERS:
-            raise ValueError(f"{NAME}: no module of attnpool has a part of the type {part['type']!r}")
+            raise ValueError(f"{NAME}: no module of attnpool has a part of the type {brief(part['type'])}")
         if kind == "Dropout":  # only in training
             continue
         own = folders.inside(folder, part["path"], "modules.json") if part["path"] else folder
@@ -139,12 +143,11 @@ def _pooling(folder, config, width):
     names = "embedding_dimension", "word_embedding_dimension"
     key = next((name for name in names if name in config), names[0])
     width = config.get(key)
-    if type(width) is not int or width < 1:
-        raise ValueError(f"{_said(folder, key)} is {width!r}, needs an integer of at least 1")
+    _check_size(folder, key, width, 1)
     said = config.get("pooling_mode", [mode for mode in MODES if config.get(OLD_KEYS[mode])] or "mean")
     modes = tuple(said) if isinstance(said, list) else (said,)
     if not modes or any(mode not in MODES for mode in modes):
-        raise ValueError(f"{_said(folder, 'pooling_mode')} is {said!r}, needs some of {', '.join(MODES)}")
+        raise ValueError(f"{_said(folder, 'pooling_mode')} is {brief(said)}, needs some of {', '.join(MODES)}")
     stage = Stage("pooling", modes=modes, include_prompt=bool(config.get("include_prompt", True)))
     return stage, {}, width * len(modes)
 
@@ -152,11 +155,13 @@ def _pooling(folder, config, width):
 def _dense(folder, config, width):
     for key in ("module_input_name", "module_output_name"):
         if config.get(key) not in (None, "sentence_embedding"):
-            raise ValueError(f"{_said(folder, key)} is {config[key]!r}, which is not the pooled vector")
+            raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, which is not the pooled vector")
     activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         known = ", ".join(name.rpartition(".")[2] for name in ACTIVATIONS)
-        raise ValueError(f"{_said(folder, 'activation_function')} is {activation!r}; known are {known} of torch.nn")
+        raise ValueError(
+            f"{_said(folder, 'activation_function')} is {brief(activation)}; known are {known} of torch.nn"
+        )
     residual = bool(config.get("use_residual", False))
     tensors = (
         Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
@@ -182,8 +187,7 @@ def _layer_norm(folder, config, width):
 
 def _layers(folder, config, width):
     start = config.get("layer_start", 4)
-    if type(start) is not int or start < 0:
-        raise ValueError(f"{_said(folder, 'layer_start')} is {start!r}, needs an integer of at least 0")
+    _check_size(folder, "layer_start", start, 0)
     parameters, _ = _tensors(folder, (Tensor("layer_weights", "k", ("layer_weights",)),), {})
     return Stage("layers", _shapes(parameters), start=start), parameters, width
 
@@ -207,9 +211,15 @@ def _tensors(folder, tensors, sizes):
     """The parameters in a part's file, and the sizes of their letters."""
     row = Format(f"{NAME} ({folder.name})", title="", source="", module="", forms=(Form(tensors),), sizes={})
     source = folders.opened(folder)
-    found = find(row, source.tensors, "", source.title, sizes)
+    found = find(row, Names(source.tensors), "", source.title, sizes)
     parameters = options.head(row, found, source.tensors, found.sizes, {}).parameters
     return {name: array for name, array in parameters.items() if array is not None}, found.sizes
+
+
+def _check_size(folder, key, value, least):
+    if type(value) is not int or not least <= value < LARGEST:
+        below = f" and below {LARGEST}" if type(value) is int and value >= LARGEST else ""
+        raise ValueError(f"{_said(folder, key)} is {brief(value)}, needs an integer of at least {least}{below}")
 
 
 def _said(folder, key):

@@ -1,6 +1,7 @@
 """What cannot be loaded or saved is refused in one sentence that says what to do."""
 
 import re
+import time
 
 import jax
 import jax.numpy as jnp
@@ -61,6 +62,48 @@ def test_names_that_differ_by_their_separator_alone_are_refused():
 def test_names_that_move_a_cursor_or_cannot_be_printed_are_escaped(name):
     tensors = heads.tensors_of("siglip", prefix="head.") | {f"head.{name}": np.ones(3)}
     refused(f"unexpected `head.{re.escape(repr(name)[1:-1])}`$", "siglip", tensors, num_heads=2)
+
+
+def test_of_many_unexpected_keys_the_ten_that_are_nearest_are_named_and_the_others_counted():
+    near = {f"head.mlp.fc{number}.weight": np.ones(1) for number in range(3, 8)}
+    many = {f"head.blocks.{number}.weight": np.ones(1) for number in range(20_000)}
+    with pytest.raises(ValueError, match="unexpected") as caught:
+        formats.read(heads.tensors_of("siglip", prefix="head.") | many | near, "siglip", num_heads=2)
+    message = str(caught.value)
+    listed = ", ".join(f"`{name}`" for name in [*near, *sorted(many)[:5]])
+    assert message.endswith(f"do not fit: unexpected {listed} and 19995 more")
+
+
+def test_a_name_of_any_length_is_shown_by_its_ends():
+    tensors = heads.tensors_of("siglip", prefix="head.") | {f"head.{'x' * 100_000}": np.ones(1)}
+    refused(r"unexpected `head\.x+\.\.\.x+`$", "siglip", tensors, num_heads=2)
+    with pytest.raises(ValueError, match=r"and 190 more$") as caught:
+        formats.read(
+            {f"{'x' * 10_000}{n}.{key}": a for n in range(200) for key, a in heads.tensors_of("clip").items()}, "clip"
+        )
+    assert len(str(caught.value)) < 3000
+
+
+def test_a_number_of_more_digits_than_python_prints_is_refused():
+    for options in ({"num_heads": 10**5000}, {"num_heads": 2, "epsilon": 10**5000}):
+        refused("is a int with thousands of digits, ", "siglip", heads.tensors_of("siglip"), **options)
+
+
+def test_the_time_for_a_file_grows_with_its_names_and_not_with_their_square():
+    """The tenfold number of layers takes about tenfold, where each would be held against all names a hundredfold."""
+
+    def seconds(count, act):
+        layers = {f"l{n}.{key}": a for n in range(count) for key, a in heads.tensors_of("torch_mha").items()}
+        begin = time.process_time()
+        act(layers)
+        return time.process_time() - begin
+
+    def read(layers):
+        with pytest.raises(ValueError, match="has no such head"):
+            formats.read(layers, "siglip")
+
+    for act in (read, formats.fitting):
+        assert seconds(3000, act) < 40 * seconds(300, act)
 
 
 def test_several_heads_are_listed():

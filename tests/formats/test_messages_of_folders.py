@@ -71,6 +71,11 @@ def test_heads_that_a_configuration_leaves_away_are_those_of_its_class(tmp_path)
             {"model_type": "siglip"},
             "heads that `model_type` 'siglip' of config.json has by default is 12, which does not divide the width 6",
         ),
+        (
+            {"num_attention_heads": 2, "layer_norm_eps": 10**400},
+            r"`layer_norm_eps` of config.json is 10+\.\.\.0+, needs a number of at least 0",
+        ),
+        ({"num_attention_heads": 10**4200}, r"config.json is 10+\.\.\.0+, which does not divide the width 6"),
         ([], "config.json of .* is no JSON object"),
     ],
 )
@@ -121,6 +126,10 @@ DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
         (
             [("Pooling", {"word_embedding_dimension": "4"}, {})],
             "`word_embedding_dimension` of 1_Pooling/config.json is '4', needs an integer of at least 1",
+        ),
+        (
+            [("Pooling", {"embedding_dimension": 10**4290, "pooling_mode": ["mean", "max"]}, {}), ("Dense", {}, DENSE)],
+            r"is 10+\.\.\.0+, needs an integer of at least 1 and below 2147483648$",
         ),
         ([POOLING, POOLING], "a second pooling after the first has nothing to pool"),
         ([("Normalize", {}, {}), POOLING], "a part of the kind 'normalize' before the pooling would change the tokens"),

@@ -41,15 +41,22 @@ from attnpool_ref.formats import sources
 from formats.test_saving import head, number_of
 
 target, random = sys.argv[1], random.Random(0)
-sources.save(head(0, 30_000), target)
+begin = time.perf_counter()
+for _ in range(3):
+    sources.save(head(0, 30_000), target)
+once = (time.perf_counter() - begin) / 3
 found, seen = 0, set()
 for kill in range(1, 51):
+    reader, writer = os.pipe()
     child = os.fork()
     if not child:
+        os.write(writer, b".")
         while True:
             for number in (2 * kill, 2 * kill + 1):
                 sources.save(head(number, 30_000), target)
-    time.sleep(random.uniform(0, 0.02))
+    os.read(reader, 1)
+    os.close(reader), os.close(writer)
+    time.sleep(random.uniform(0, 4 * once))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     found, before = number_of(target), found
@@ -66,8 +73,8 @@ def test_a_process_killed_while_it_saves_leaves_the_old_head_or_the_new_one(endi
     command = [sys.executable, "-c", KILLED, str(tmp_path / f"head{ending}")]
     result = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True)
     assert not result.returncode, result.stderr
-    assert int(result.stdout) > 10  # heads of different children, or else nothing was killed while it saved
-    assert len(list(tmp_path.glob("*.partial"))) > 0  # likewise
+    assert int(result.stdout) > 1  # heads of several children, or else none was killed between two of its heads
+    assert list(tmp_path.glob("*.partial"))  # or else none was killed while it wrote
     assert number_of(tmp_path / f"head{ending}") >= 0
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import PurePosixPath, PureWindowsPath
 
+from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.sources import safetensors
 from attnpool_ref.formats.sources.regular import Regular, there
 from attnpool_ref.formats.sources.stored import Opened
@@ -51,11 +52,11 @@ def sharded(index):
     for name in sorted(set(where.values())):
         path = inside(index.parent, name, index.name)
         if path.is_dir():
-            raise ValueError(f"{index.name} names {name!r}, which is no file")
+            raise ValueError(f"{index.name} names {brief(name)}, which is no file")
         files[name] = safetensors.tensors_of(path)
     absent = sorted(name for name, file in where.items() if name not in files[file])
     if absent:
-        raise ValueError(f"{index.name}: {where[absent[0]]} does not have {absent[0]!r}")
+        raise ValueError(f"{index.name}: {where[absent[0]]} does not have {brief(absent[0])}")
     return {name: files[file][name] for name, file in where.items()}
 
 
@@ -67,13 +68,13 @@ def inside(folder, name, of):
     """
     parts = PurePosixPath(name).parts + PureWindowsPath(name).parts
     if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root or ".." in parts:
-        raise ValueError(f"{of} names {name!r}, which leads out of its folder")
+        raise ValueError(f"{of} names {brief(name)}, which leads out of its folder")
     try:
         there = (folder / name).exists()
     except OSError:  # a name that no file can have
         there = False
     if not there:
-        raise ValueError(f"{of} names {name!r}, which is not there")
+        raise ValueError(f"{of} names {brief(name)}, which is not there")
     return folder / name
 
 

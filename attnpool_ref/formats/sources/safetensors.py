@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.sources.regular import Regular
 from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
@@ -107,7 +108,7 @@ def _parsed(file, raw):
     for name, entry in header.items():
         problem = _problem(entry)
         if problem:
-            raise _refused(file, f"of {name!r} it says {problem}")
+            raise _refused(file, f"of {brief(name)} it says {problem}")
     return header
 
 
@@ -117,15 +118,16 @@ def _problem(entry):
         return "other things than dtype, shape and data_offsets"
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(kind, str) or kind not in DTYPES | OTHER_BITS:
-        return f"the dtype {kind!r}"
+        return f"the dtype {brief(kind)}"
+    said = f"shape {brief(shape)}, data_offsets {brief(offsets)}"
     for numbers in (shape, offsets):
-        if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
-            return f"shape {shape!r}, data_offsets {offsets!r}"
+        if not isinstance(numbers, list) or not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+            return said
     if len(offsets) != 2 or len(shape) > 32:  # NumPy's own limit was 32 axes
-        return f"shape {shape!r}, data_offsets {offsets!r}"
+        return said
     needed = math.prod(shape) * _bits(kind)
     if (offsets[1] - offsets[0]) * 8 != needed:
-        return f"shape {shape} of {kind}, {needed // 8} bytes, and data_offsets {offsets}"
+        return f"shape {brief(shape)} of {kind}, {brief(needed // 8)} bytes, and data_offsets {brief(offsets)}"
     return None
 
 
@@ -134,7 +136,7 @@ def _check_tiling(file, header, length):
     at = 0
     for begin, end, name in sorted((*entry["data_offsets"], name) for name, entry in header.items()):
         if begin != at:
-            raise _refused(file, f"{name!r} begins at {begin}, where the tensor before it ends at {at}")
+            raise _refused(file, f"{brief(name)} begins at {begin}, where the tensor before it ends at {at}")
         at = end
     if at != length:
         raise _refused(file, f"its tensors need {at} bytes, and it has {length}")
@@ -148,10 +150,10 @@ def _stored(file, name, entry, start):
 
 def _read(file, name, kind, shape, begin, length):
     if kind not in DTYPES:
-        raise _refused(file, f"{name!r} has dtype {kind}, which NumPy does not have")
+        raise _refused(file, f"{brief(name)} has dtype {kind}, which NumPy does not have")
     raw = file.read(begin, length)
     if len(raw) != length:
-        raise _refused(file, f"{name!r} is cut off")
+        raise _refused(file, f"{brief(name)} is cut off")
     array = np.frombuffer(bytearray(raw), DTYPES[kind]).reshape(shape)  # bytes would make it read-only
     return bfloat16(array) if kind == "BF16" else array.astype(array.dtype.newbyteorder("="), copy=False)
 
