@@ -32,6 +32,9 @@ OLD_KEYS = {
     "lasttoken": "pooling_mode_lasttoken",
 }
 
+VECTOR = "sentence_embedding"
+"""What the library calls the pooled vector."""
+
 ACTIVATIONS = {
     "torch.nn.modules.linear.Identity": "identity",
     "torch.nn.modules.activation.Tanh": "tanh",
@@ -44,6 +47,9 @@ ACTIVATIONS = {
 
 LARGEST = 2**31
 """Of no configuration a size reaches it."""
+
+WITHOUT_FILES = ("Normalize",)
+"""Parts that may have neither a configuration nor tensors."""
 
 EPSILON = 1e-5
 """Of PyTorch's layer normalisation."""
@@ -101,7 +107,7 @@ def read(folder):
             raise ValueError(f"{NAME}: no module of attnpool has a part of the type {brief(part['type'])}")
         if kind == "Dropout":  # only in training
             continue
-        own = folders.inside(folder, part["path"], "modules.json") if part["path"] else folder
+        own = _folder_of(folder, part, kind)
         config = folders.configuration(own) or {}
         stage, found, width = _READERS[kind](own, config, width)
         _check_order(stage, stages)
@@ -129,6 +135,13 @@ def _parts(folder):
     return parts if parts and parts[0]["type"].rpartition(".")[2] in _READERS else parts[1:]
 
 
+def _folder_of(folder, part, kind):
+    """A part's folder; that of a part without tensors may be absent, as a repository does not keep empty folders."""
+    if not part["path"]:
+        return folder
+    return folders.inside(folder, part["path"], "modules.json", absent=kind in WITHOUT_FILES)
+
+
 def _check_order(stage, before):
     pooled = any(other.kind == "pooling" for other in before)
     if stage.kind in ("pooling", "layers") and pooled:
@@ -144,32 +157,33 @@ def _pooling(folder, config, width):
     key = next((name for name in names if name in config), names[0])
     width = config.get(key)
     _check_size(folder, key, width, 1)
-    said = config.get("pooling_mode", [mode for mode in MODES if config.get(OLD_KEYS[mode])] or "mean")
+    said = config.get("pooling_mode")
+    if "pooling_mode" not in config:
+        said = [mode for mode in MODES if _flag(folder, config, OLD_KEYS[mode], False)] or "mean"
     modes = tuple(said) if isinstance(said, list) else (said,)
     if not modes or any(mode not in MODES for mode in modes):
         raise ValueError(f"{_said(folder, 'pooling_mode')} is {brief(said)}, needs some of {', '.join(MODES)}")
-    stage = Stage("pooling", modes=modes, include_prompt=bool(config.get("include_prompt", True)))
+    stage = Stage("pooling", modes=modes, include_prompt=_flag(folder, config, "include_prompt", True))
     return stage, {}, width * len(modes)
 
 
 def _dense(folder, config, width):
-    for key in ("module_input_name", "module_output_name"):
-        if config.get(key) not in (None, "sentence_embedding"):
-            raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, which is not the pooled vector")
+    _check_names(folder, config)
     activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         known = ", ".join(name.rpartition(".")[2] for name in ACTIVATIONS)
         raise ValueError(
             f"{_said(folder, 'activation_function')} is {brief(activation)}; known are {known} of torch.nn"
         )
-    residual = bool(config.get("use_residual", False))
+    residual = _flag(folder, config, "use_residual", False)
     tensors = (
         Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
-        *((Tensor("linear.bias", "o", ("bias",)),) if config.get("bias", True) else ()),
+        *((Tensor("linear.bias", "o", ("bias",)),) if _flag(folder, config, "bias", True) else ()),
     )
     if residual:  # of two widths it needs a map, of one it is the vector itself
         tensors += (Tensor("residual.weight", "o d", ("residual_kernel",), TRANSPOSED, optional=True),)
     parameters, sizes = _tensors(folder, tensors, {"d": width})
+    _check_said(folder, config, in_features=width, out_features=sizes["o"])
     if residual and (sizes["o"] != width) != ("residual_kernel" in parameters):
         raise ValueError(
             f"{NAME}: {folder.name} goes from {width} to {sizes['o']}: `residual.weight` is there where widths differ"
@@ -182,17 +196,20 @@ def _layer_norm(folder, config, width):
     parameters, _ = _tensors(
         folder, (Tensor("norm.weight", "d", ("scale",)), Tensor("norm.bias", "d", ("bias",))), {"d": width}
     )
+    _check_said(folder, config, dimension=width)
     return Stage("layer_norm", _shapes(parameters)), parameters, width
 
 
 def _layers(folder, config, width):
     start = config.get("layer_start", 4)
     _check_size(folder, "layer_start", start, 0)
-    parameters, _ = _tensors(folder, (Tensor("layer_weights", "k", ("layer_weights",)),), {})
+    parameters, sizes = _tensors(folder, (Tensor("layer_weights", "k", ("layer_weights",)),), {})
+    _check_said(folder, config, num_hidden_layers=sizes["k"] + start - 1)
     return Stage("layers", _shapes(parameters), start=start), parameters, width
 
 
 def _normalize(folder, config, width):
+    _check_names(folder, config)
     return Stage("normalize"), {}, width
 
 
@@ -214,6 +231,27 @@ def _tensors(folder, tensors, sizes):
     found = find(row, Names(source.tensors), "", source.title, sizes)
     parameters = options.head(row, found, source.tensors, found.sizes, {}).parameters
     return {name: array for name, array in parameters.items() if array is not None}, found.sizes
+
+
+def _flag(folder, config, key, default):
+    value = config.get(key, default)
+    if not isinstance(value, bool):
+        raise ValueError(f"{_said(folder, key)} is {brief(value)}, needs true or false")
+    return value
+
+
+def _check_names(folder, config):
+    """Refuses a part that reads or writes anything but the pooled vector; without a name for its result it is its input's."""
+    for key, default in (("module_input_name", VECTOR), ("module_output_name", None)):
+        if config.get(key, default) not in (VECTOR, default):
+            raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, which is not the pooled vector")
+
+
+def _check_said(folder, config, **sizes):
+    """Refuses a size that the configuration says and the tensors, or the part before, contradict."""
+    for key, size in sizes.items():
+        if key in config and (isinstance(config[key], bool) or config[key] != size):
+            raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, but its tensors need {size}")
 
 
 def _check_size(folder, key, value, least):

@@ -1,6 +1,7 @@
 """Folders as Hugging Face's libraries write them: a configuration beside one file of tensors, or several."""
 
 import json
+import os
 from pathlib import PurePosixPath, PureWindowsPath
 
 from attnpool_ref.formats.showing import brief
@@ -60,8 +61,14 @@ def sharded(index):
     return {name: files[file][name] for name, file in where.items()}
 
 
-def inside(folder, name, of):
+def inside(folder, name, of, absent=False):
     """The path of a file that something in a folder names; refuses one that leads out of the folder.
+
+    Args:
+      folder: the folder.
+      name: the file's name, or a path from the folder to it.
+      of: what names it.
+      absent: whether it may be absent.
 
     Raises:
       ValueError: such a name, or no such file.
@@ -69,11 +76,7 @@ def inside(folder, name, of):
     parts = PurePosixPath(name).parts + PureWindowsPath(name).parts
     if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root or ".." in parts:
         raise ValueError(f"{of} names {brief(name)}, which leads out of its folder")
-    try:
-        there = (folder / name).exists()
-    except OSError:  # a name that no file can have
-        there = False
-    if not there:
+    if not absent and not os.path.exists(folder / name):
         raise ValueError(f"{of} names {brief(name)}, which is not there")
     return folder / name
 
