@@ -36,7 +36,11 @@ SAFETENSORS = {
     "a list": (safe([ONE]), "no JSON object"),
     "one name twice": (safe(b'{"a": {}, "a": {}}'), "a name stands twice"),
     "no offsets": (safe({"a": {"dtype": "F32", "shape": [2]}}), "other things than dtype, shape and data_offsets"),
-    "unknown dtype": (safe({"a": ONE | {"dtype": "PICKLE"}}), "the dtype 'PICKLE'"),
+    "unknown dtype that ends before it begins": (
+        safe({"a": ONE | {"dtype": "F3", "data_offsets": [8, 0]}}),
+        "data_offsets",
+    ),
+    "unknown dtype beyond the file": (safe({"a": ONE | {"dtype": "F3", "data_offsets": [0, 9]}}), "need 9 bytes"),
     "dtype of no text": (safe({"a": ONE | {"dtype": ["F32"]}}), "the dtype"),
     "negative shape": (safe({"a": ONE | {"shape": [-2]}}), "shape"),
     "shape of booleans": (safe({"a": ONE | {"shape": [True, 2]}}), "shape"),
@@ -153,6 +157,7 @@ def test_a_safetensors_file_that_lies_is_refused(case, tmp_path):
 
 def test_a_head_is_read_beside_dtypes_that_numpy_does_not_have(tmp_path):
     kinds = {"F4": 2, "F6_E2M3": 3, "F6_E3M2": 3, "F8_E4M3": 4, "F8_E5M2": 4, "F8_E8M0": 4, "C64": 32}
+    kinds |= {"F8_E4M3FNUZ": 4, "F8_E5M2FNUZ": 4, "F3_OF_LATER": 2, "PICKLE": 7}
     header, at = {}, 0
     for kind, size in kinds.items():
         header[kind] = {"dtype": kind, "shape": [4], "data_offsets": [at, at + size]}

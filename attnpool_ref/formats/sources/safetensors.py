@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from attnpool_ref.formats.showing import brief
+from attnpool_ref.formats.showing import brief, shown
 from attnpool_ref.formats.sources.regular import Regular
 from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
@@ -36,8 +36,18 @@ DTYPES = {
 }
 """NumPy's names, by those of the format; bfloat16 is read as what its bits are as an integer."""
 
-OTHER_BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "C64": 64}
-"""Bits of an element of dtypes that no head has; the encoder beside it may have them."""
+OTHER_BITS = {
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "F8_E4M3": 8,
+    "F8_E5M2": 8,
+    "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "C64": 64,
+}
+"""Bits of an element of dtypes that no head has. The encoder beside it may have them, and others that came later."""
 
 
 def tensors_of(path):
@@ -117,7 +127,7 @@ def _problem(entry):
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         return "other things than dtype, shape and data_offsets"
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(kind, str) or kind not in DTYPES | OTHER_BITS:
+    if not isinstance(kind, str):
         return f"the dtype {brief(kind)}"
     said = f"shape {brief(shape)}, data_offsets {brief(offsets)}"
     for numbers in (shape, offsets):
@@ -125,6 +135,8 @@ def _problem(entry):
             return said
     if len(offsets) != 2 or len(shape) > 32:  # NumPy's own limit was 32 axes
         return said
+    if kind not in DTYPES | OTHER_BITS:  # of an unknown size, and refused when it is read
+        return None if offsets[0] <= offsets[1] else said
     needed = math.prod(shape) * _bits(kind)
     if (offsets[1] - offsets[0]) * 8 != needed:
         return f"shape {brief(shape)} of {kind}, {brief(needed // 8)} bytes, and data_offsets {brief(offsets)}"
@@ -150,7 +162,7 @@ def _stored(file, name, entry, start):
 
 def _read(file, name, kind, shape, begin, length):
     if kind not in DTYPES:
-        raise _refused(file, f"{brief(name)} has dtype {kind}, which NumPy does not have")
+        raise _refused(file, f"{brief(name)} has dtype {shown(kind)}, which NumPy does not have")
     raw = file.read(begin, length)
     if len(raw) != length:
         raise _refused(file, f"{brief(name)} is cut off")
