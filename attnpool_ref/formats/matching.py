@@ -143,7 +143,7 @@ def find(row: Format, names: Names, prefix, of, sizes=None):
         raise ValueError(f"{row.name}: {of} has none of {_keys(found.missing)} under {brief(prefix)}")
     if found.problems:
         under = f" under {brief(prefix)}" if prefix else ""
-        raise ValueError(f"{row.name}: the keys of {of}{under} do not fit: {'; '.join(_said(found))}")
+        raise ValueError(f"{row.name}: the keys of {of}{under} do not fit: {'; '.join(_said(row, found))}")
     return found
 
 
@@ -194,9 +194,11 @@ def _refuse_features(row, names, prefix):
             raise ValueError(f"{row.name}: no module of attnpool has {feature}, which `{shown(keys[0])}` belongs to")
 
 
-def _said(found):
+def _said(row, found):
     if found.missing:
         yield f"missing {_keys(found.missing)}"
+    if found.problems == len(found.missing) == 1 and found.missing[0] in row.absent:
+        yield f"no module of attnpool has {row.absent[found.missing[0]]}, which a head without it may have"
     if found.unexpected:
         yield f"unexpected {listed(map(shown, _nearest(found)))}"
     for name, actual, needed in found.misshapen:

@@ -168,6 +168,7 @@ def test_options_are_asked_for_and_checked(name, options, message):
         ("flax_mha", "query_ln/scale", "a norm per head"),
         ("timm_latent", "q_norm.weight", "a norm per head"),
         ("timm_latent", "pos_embed", "positions of its own"),
+        ("timm_pool2d", "pos_embed.periods", "rotary positions"),
         ("vjepa", "blocks.0.norm1.weight", "self-attention blocks in its probe"),
         ("vjepa", "cross_attention_block.q.weight", "a probe without its block"),
         ("vjepa2_hf", "self_attention_layers.0.layer_norm1.weight", "self-attention layers in its probe"),
@@ -183,6 +184,20 @@ def test_a_feature_that_no_module_has_is_named(name, key, feature):
         tensors,
         **heads.given(name),
     )
+
+
+def test_a_head_of_timm_without_positions_may_have_rotary_ones():
+    for form in range(4):
+        rotary = heads.tensors_of("timm_pool2d", form, prefix="head.", without=["pos_embed"], d=8)
+        refused(
+            "^timm_pool2d: the keys of the mapping under 'head.' do not fit: missing `pos_embed`; no module of attnpool has the "
+            "rotary positions of `RotAttentionPool2d`, which a head without it may have$",
+            "timm_pool2d",
+            rotary,
+            num_heads=2,
+        )
+    more = heads.tensors_of("timm_pool2d", without=["pos_embed", "proj.weight"])
+    refused("do not fit: missing `pos_embed`, `proj.weight`$", "timm_pool2d", more, num_heads=2)
 
 
 def test_a_head_that_stands_elsewhere_or_is_another_is_shown():

@@ -33,7 +33,7 @@ HELD = {
     "MultiHeadAttention": {"torch_mha", "flax_mha", "keras_mha", "equinox_mha", "haiku_mha"},
     "MAPHead": {"siglip", "siglip_bv", "timm_latent"},
     "AttentionalPooler": {"coca"},
-    "AttentionPool2d": {"clip"},
+    "AttentionPool2d": {"clip", "timm_pool2d"},
     "AttentiveProbe": {"vjepa", "vjepa2_hf"},
     "AdditiveAttentionPool": {"clam", "abmil"},
     "AttentiveStatisticsPool": {"wespeaker_astp"},
