@@ -5,10 +5,11 @@ is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load
 of it.
 """
 
-from attnpool_ref.formats import options, sentences, sources
+from attnpool_ref.formats import options, saving_sentences, sentences, sources
 from attnpool_ref.formats.instead import instead
 from attnpool_ref.formats.matching import Names, check_prefix, find, prefixes
 from attnpool_ref.formats.row import Format, Head
+from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
 from attnpool_ref.nearest import did_you_mean
@@ -104,7 +105,7 @@ def write(head, format, *, prefix=""):
     """
     row = get(format)
     if not row.forms:
-        raise ValueError(f"{row.name} is read and not written")
+        raise ValueError(f"{row.name} is a folder, which `save` writes")
     check_prefix(row, prefix)
     return {f"{prefix}{key}": tensor for key, tensor in tensors_of(row, head).items()}
 
@@ -115,13 +116,19 @@ def save(head, target, format, *, prefix=""):
     Args:
       head: a :class:`Head`.
       target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
-        the arrays.
+        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
+        encoder are replaced.
       format: the name of a row.
       prefix: what stands before the format's keys.
 
     Raises:
       ValueError: what :func:`write` refuses, or another ending.
     """
+    if format == sentences.NAME:
+        if prefix:
+            raise ValueError(f"{format}: `prefix` is {brief(prefix)}, but this format has none")
+        saving_sentences.save(head, target)
+        return
     sources.save(write(head, format, prefix=prefix), target, get(format).framework)
 
 

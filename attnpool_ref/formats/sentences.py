@@ -6,6 +6,7 @@ perhaps a file of tensors. The first part is the encoder, which is the user's.
 Source: sentence-transformers 6.2.0, sentence_transformer/modules/pooling.py, base/modules/dense.py and the files beside them.
 """
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,11 @@ EPSILON = 1e-5
 """Of PyTorch's layer normalisation."""
 
 
+LAYER_NORM = (Tensor("norm.weight", "d", ("scale",)), Tensor("norm.bias", "d", ("bias",)))
+LAYERS = (Tensor("layer_weights", "k", ("layer_weights",)),)
+"""The tensors of the parts of these kinds."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """One part.
@@ -63,6 +69,7 @@ class Stage:
       kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
       shapes: the shapes of its parameters by name.
       modes: of "pooling", what is concatenated.
+      width: of "pooling", the width of the tokens, which a folder holds; None where nobody said it.
       include_prompt: of "pooling", whether the prompt's tokens are pooled too.
       activation: of "dense".
       residual: of "dense", whether its input is added to its result, through ``residual_kernel`` if it has one.
@@ -72,6 +79,7 @@ class Stage:
     kind: str
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     modes: tuple[str, ...] = ()
+    width: int | None = None
     include_prompt: bool = True
     activation: str = "identity"
     residual: bool = False
@@ -89,19 +97,25 @@ def read(folder):
       name, the stage's number behind each.
 
     Raises:
+      FileNotFoundError: no such folder.
       ValueError: no folder or no ``modules.json``, a part that is not known, parts that do not fit together, tensors that
         are missing or stored as a pickle.
     """
-    if not isinstance(folder, (str, os.PathLike)) or not Path(folder).is_dir():
+    if not isinstance(folder, (str, os.PathLike)):
         raise ValueError(f"{NAME} is read from a model's folder, not from {brief(folder)}")
     folder = Path(folder)
+    if not there(folder):
+        raise FileNotFoundError(_how_to_get(folder))
+    if not folder.is_dir():
+        raise ValueError(f"{NAME} is read from a model's folder, and {folder.name} is none")
     if not there(folder / "modules.json"):
         raise ValueError(
             f"{NAME}: {folder.name} has no modules.json; for such a model sentence-transformers takes the mean: "
             "`mean_pooling(x, mask)`"
         )
     stages, parameters, width = [], {}, None
-    for part in _parts(folder):
+    parts = all_parts(folder)
+    for part in parts if parts and is_known(parts[0]) else parts[1:]:
         kind = part["type"].rpartition(".")[2]
         if kind not in _READERS:
             raise ValueError(f"{NAME}: no module of attnpool has a part of the type {brief(part['type'])}")
@@ -110,7 +124,7 @@ def read(folder):
         own = _folder_of(folder, part, kind)
         config = folders.configuration(own) or {}
         stage, found, width = _READERS[kind](own, config, width)
-        _check_order(stage, stages)
+        check_order(stage, stages)
         parameters |= {f"{name}_{len(stages)}": array for name, array in found.items()}
         stages.append(stage)
     if not any(stage.kind == "pooling" for stage in stages):
@@ -118,13 +132,29 @@ def read(folder):
     return Head("SentencePool", {"stages": tuple(stages)}, parameters, {})
 
 
+def _how_to_get(folder):
+    """That a folder does not exist, and two ways to get it; what looks like a name on the hub is taken for one."""
+    owned = len(folder.parts) == 2 and not folder.is_absolute() and not folder.parent.is_dir()  # as "BAAI/bge-m3" is
+    name = "/".join(folder.parts) if owned else folder.name
+    whole = name if "/" in name else f"sentence-transformers/{name}"
+    where = json.dumps(str(folder))
+    return (
+        f"there is no folder {str(folder)!r}; nothing is downloaded. Get it by `hf download {whole} --local-dir {folder}`, or in "
+        f"Python by `SentenceTransformer({json.dumps(name)}).save({where})`"
+    )
+
+
 def is_model(source):
     """Whether a source is a folder with a list of parts."""
     return isinstance(source, (str, os.PathLike)) and there(Path(source) / "modules.json")
 
 
-def _parts(folder):
-    """The parts after the encoder."""
+def all_parts(folder):
+    """The parts of a model, as its ``modules.json`` lists them.
+
+    Raises:
+      ValueError: it is no such list.
+    """
     parts = folders.read_json(folder / "modules.json")
     sound = isinstance(parts, list) and all(
         isinstance(part, dict) and isinstance(part.get("type"), str) and isinstance(part.get("path"), str)
@@ -132,7 +162,12 @@ def _parts(folder):
     )
     if not sound:
         raise ValueError(f"{NAME}: modules.json is no list of parts with a type and a path")
-    return parts if parts and parts[0]["type"].rpartition(".")[2] in _READERS else parts[1:]
+    return parts
+
+
+def is_known(part):
+    """Whether a part of the list may stand behind an encoder."""
+    return part["type"].rpartition(".")[2] in _READERS
 
 
 def _folder_of(folder, part, kind):
@@ -142,7 +177,8 @@ def _folder_of(folder, part, kind):
     return folders.inside(folder, part["path"], "modules.json", absent=kind in WITHOUT_FILES)
 
 
-def _check_order(stage, before):
+def check_order(stage, before):
+    """Refuses a stage that cannot follow those before it."""
     pooled = any(other.kind == "pooling" for other in before)
     if stage.kind in ("pooling", "layers") and pooled:
         raise ValueError(f"{NAME}: a second pooling after the first has nothing to pool")
@@ -163,7 +199,7 @@ def _pooling(folder, config, width):
     modes = tuple(said) if isinstance(said, list) else (said,)
     if not modes or any(mode not in MODES for mode in modes):
         raise ValueError(f"{_said(folder, 'pooling_mode')} is {brief(said)}, needs some of {', '.join(MODES)}")
-    stage = Stage("pooling", modes=modes, include_prompt=_flag(folder, config, "include_prompt", True))
+    stage = Stage("pooling", modes=modes, width=width, include_prompt=_flag(folder, config, "include_prompt", True))
     return stage, {}, width * len(modes)
 
 
@@ -176,26 +212,33 @@ def _dense(folder, config, width):
             f"{_said(folder, 'activation_function')} is {brief(activation)}; known are {known} of torch.nn"
         )
     residual = _flag(folder, config, "use_residual", False)
-    tensors = (
-        Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
-        *((Tensor("linear.bias", "o", ("bias",)),) if _flag(folder, config, "bias", True) else ()),
-    )
-    if residual:  # of two widths it needs a map, of one it is the vector itself
-        tensors += (Tensor("residual.weight", "o d", ("residual_kernel",), TRANSPOSED, optional=True),)
+    tensors = dense_tensors(_flag(folder, config, "bias", True), residual)
     parameters, sizes = _tensors(folder, tensors, {"d": width})
     _check_said(folder, config, in_features=width, out_features=sizes["o"])
-    if residual and (sizes["o"] != width) != ("residual_kernel" in parameters):
-        raise ValueError(
-            f"{NAME}: {folder.name} goes from {width} to {sizes['o']}: `residual.weight` is there where widths differ"
-        )
+    check_residual(folder.name, residual, "residual_kernel" in parameters, width, sizes["o"])
     stage = Stage("dense", _shapes(parameters), activation=ACTIVATIONS[activation], residual=residual)
     return stage, parameters, sizes["o"]
 
 
-def _layer_norm(folder, config, width):
-    parameters, _ = _tensors(
-        folder, (Tensor("norm.weight", "d", ("scale",)), Tensor("norm.bias", "d", ("bias",))), {"d": width}
+def dense_tensors(bias, residual):
+    """The tensors of a dense layer; of two widths its residual needs a map, of one it is the vector itself."""
+    return (
+        Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
+        *((Tensor("linear.bias", "o", ("bias",)),) if bias else ()),
+        *((Tensor("residual.weight", "o d", ("residual_kernel",), TRANSPOSED, optional=True),) if residual else ()),
     )
+
+
+def check_residual(name, residual, mapped, width, result):
+    """Refuses a residual whose map is missing, or has nothing to map."""
+    if residual and (result != width) != mapped:
+        raise ValueError(
+            f"{NAME}: {name} goes from {width} to {result}: `residual.weight` is there where widths differ"
+        )
+
+
+def _layer_norm(folder, config, width):
+    parameters, _ = _tensors(folder, LAYER_NORM, {"d": width})
     _check_said(folder, config, dimension=width)
     return Stage("layer_norm", _shapes(parameters)), parameters, width
 
@@ -203,7 +246,7 @@ def _layer_norm(folder, config, width):
 def _layers(folder, config, width):
     start = config.get("layer_start", 4)
     _check_size(folder, "layer_start", start, 0)
-    parameters, sizes = _tensors(folder, (Tensor("layer_weights", "k", ("layer_weights",)),), {})
+    parameters, sizes = _tensors(folder, LAYERS, {})
     _check_said(folder, config, num_hidden_layers=sizes["k"] + start - 1)
     return Stage("layers", _shapes(parameters), start=start), parameters, width
 

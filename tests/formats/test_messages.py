@@ -314,7 +314,7 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
     head = attnpool_flax.MAPHead(4, 2, 8, rngs=rngs)
     cannot("^clip holds a AttentionPool2d, and this is a MAPHead", head, "clip")
     cannot("^torch_mha holds a MultiHeadAttention, and this is a Linear", nnx.Linear(2, 2, rngs=rngs), "torch_mha")
-    cannot("^sentence_transformers is read and not written", head, "sentence_transformers")
+    cannot("^sentence_transformers holds a SentencePool, and this is a MAPHead", head, "sentence_transformers")
     cannot(r"x.h5: needs an ending that is written here: .safetensors, .npz", head, "siglip", tmp_path / "x.h5")
     bare = attnpool_flax.MAPHead(4, 2, 8, use_bias=False, rngs=rngs)
     cannot("^siglip cannot hold this MAPHead: `attention.in_proj_bias` needs `query_bias`, `key_bias`", bare, "siglip")

@@ -77,6 +77,12 @@ def save(tensors, target, framework=""):
       target: the path.
       framework: what the file says of itself as its format, such as "pt"; nothing if empty.
     """
+    with replacing(target) as file:
+        write(file, tensors, framework)
+
+
+def write(file, tensors, framework=""):
+    """Writes arrays into a file that is open."""
     entries, parts, offset = {"__metadata__": {"format": framework}} if framework else {}, [], 0
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         kind, stored = _as_stored(name, array)
@@ -85,11 +91,10 @@ def save(tensors, target, framework=""):
         offset += stored.nbytes
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
-    with replacing(target) as file:
-        file.write(len(header).to_bytes(8, "little"))
-        file.write(header)
-        for part in parts:
-            file.write(part.tobytes())
+    file.write(len(header).to_bytes(8, "little"))
+    file.write(header)
+    for part in parts:
+        file.write(part.tobytes())
 
 
 def bfloat16(bits):
