@@ -14,10 +14,14 @@ from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
 from attnpool_ref.nearest import did_you_mean
 
-__all__ = ["FORMATS", "Format", "Head", "fitting", "get", "read", "save", "write"]
+__all__ = ["FORMATS", "Format", "Head", "examined", "fitting", "get", "read", "save", "write"]
 
 FORMATS = {row.name: row for row in ROWS}
 """The rows by name, in the order of the documentation."""
+
+
+NOTHING = {"num_heads": None, "epsilon": None, "activation": None}
+"""What a caller says who says nothing."""
 
 
 def get(name):
@@ -133,7 +137,7 @@ def save(head, target, format, *, prefix=""):
 
 
 def fitting(tensors):
-    """Which formats fit the names and shapes of a file.
+    """Which formats fit the names and shapes of a file, and the configuration beside it.
 
     Args:
       tensors: as in :func:`read`.
@@ -142,21 +146,26 @@ def fitting(tensors):
       (row, prefix, None) of each head that fits. Behind them, the nearest first, (row, prefix, what does not fit) of those
       of which most is there: more than four fifths, or more than half where none fits.
     """
+    return [found[:3] for found in examined(tensors)]
+
+
+def examined(tensors):
+    """Returns what :func:`fitting` does, with a fourth entry: the names of the options that :func:`read` must be given."""
     if sentences.is_model(tensors):
         try:
             sentences.read(tensors)
         except ValueError as error:
-            return [(FORMATS[sentences.NAME], "", str(error))]
-        return [(FORMATS[sentences.NAME], "", None)]
+            return [(FORMATS[sentences.NAME], "", str(error), ())]
+        return [(FORMATS[sentences.NAME], "", None, ())]
     source = sources.opened(tensors)
     names, full, near = Names(source.tensors), [], []
     for row in ROWS:
         prefixes_of_row, best, share = prefixes(row, names)
         for prefix in prefixes_of_row or ([] if best is None else [best]):
             try:
-                find(row, names, prefix, source.title)
-                full.append((row, prefix, None))
+                found = find(row, names, prefix, source.title)
+                full.append((row, prefix, None, tuple(options.known(row, NOTHING, source.config, found)[1])))
             except ValueError as error:
-                near.append((share, (row, prefix, str(error))))
+                near.append((share, (row, prefix, str(error), ())))
     least = 0.8 if full else 0.5
     return full + [found for share, found in sorted(near, key=lambda pair: -pair[0]) if share > least]

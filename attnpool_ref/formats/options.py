@@ -34,8 +34,21 @@ def chosen(row, given, config, found):
     Raises:
       ValueError: something is given that the format does not have, is not given and stands nowhere, or makes no sense.
     """
+    result, missing = known(row, given, config, found)
+    if missing:
+        listed = ", ".join(f"`{name}`" for name in missing)
+        raise ValueError(f"{row.name}: no tensor says {listed}{_nor_a_configuration(row, missing, config)}")
+    return result
+
+
+def known(row, given, config, found):
+    """What :func:`chosen` returns as far as anybody says it, and the names of the options that nobody says.
+
+    Raises:
+      ValueError: something is given that the format does not have, or makes no sense.
+    """
     config = _of_head(row, config)
-    result = {}
+    result, missing = {}, []
     for name, default in (("num_heads", row.num_heads), ("epsilon", row.epsilon), ("activation", row.activation)):
         if default is None:
             if given[name] is not None:
@@ -48,9 +61,10 @@ def chosen(row, given, config, found):
             value = found.sizes[default] if isinstance(default, str) else _heads_of_width(row, default, found.sizes)
         value = default if value is None else value
         if value == GIVEN:
-            raise ValueError(f"{row.name}: no tensor says `{name}`{_nor_a_configuration(row, name, config)}")
-        result[name] = _CHECKS[name](row, said, value, found.sizes)
-    return result
+            missing.append(name)
+        else:
+            result[name] = _CHECKS[name](row, said, value, found.sizes)
+    return result, missing
 
 
 def head(row, found, tensors, sizes, options):
@@ -112,13 +126,15 @@ def _configured(row, name, config):
     return title, ours
 
 
-def _nor_a_configuration(row, name, config):
+def _nor_a_configuration(row, names, config):
     """Who else could have said it, and what to do."""
-    if name not in row.config:
-        return f"; say `{name}=`"
+    say = f"; say {', '.join(f'`{name}=`' for name in names)}"
+    keys = [row.config[name] for name in names if name in row.config]
+    if not keys:
+        return say
     if config is None:
-        return f"; say `{name}=`, or give the folder with its config.json"
-    return f", and config.json has no `{row.config[name]}`; say `{name}=`"
+        return f"{say}, or give the folder with its config.json"
+    return f", and config.json has no {', '.join(f'`{key}`' for key in keys)}{say}"
 
 
 def _heads_of_width(row, width, sizes):

@@ -42,7 +42,7 @@ def save(head, target):
     if not isinstance(target, (str, os.PathLike)):
         raise TypeError(f"{NAME} is written into a folder, not into a {type(target).__name__}")
     parts = _parts(head.options.get("stages", ()), head.parameters)
-    folder = Path(target)
+    folder = folders.named(Path(target))
     kept = _kept(folder)
     written = [(folder / f"{number}_{kind}", *rest) for number, (kind, *rest) in enumerate(parts, max(len(kept), 1))]
     listed = kept + [

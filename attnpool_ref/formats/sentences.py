@@ -108,6 +108,7 @@ def read(folder):
         raise FileNotFoundError(_how_to_get(folder))
     if not folder.is_dir():
         raise ValueError(f"{NAME} is read from a model's folder, and {folder.name} is none")
+    folder = folders.named(folder)
     if not there(folder / "modules.json"):
         raise ValueError(
             f"{NAME}: {folder.name} has no modules.json; for such a model sentence-transformers takes the mean: "

@@ -152,6 +152,16 @@ def test_an_unknown_format_is_answered_with_the_nearest():
             {"num_heads": 2, "activation": "gelu_new"},
             "`activation` is 'gelu_new', needs one of .*; 'gelu_new' is 'gelu_tanh' here$",
         ),
+        (
+            "timm_latent",
+            {},
+            "no tensor says `num_heads`, `epsilon`, `activation`; say `num_heads=`, `epsilon=`, `activation=`$",
+        ),
+        (
+            "timm_latent",
+            {"epsilon": 1e-6},
+            "no tensor says `num_heads`, `activation`; say `num_heads=`, `activation=`$",
+        ),
         ("timm_latent", {"num_heads": 2, "epsilon": 1e-6}, "no tensor says `activation`; say `activation=`$"),
         ("timm_latent", {"num_heads": 2, "activation": "gelu"}, "no tensor says `epsilon`"),
         ("clip", {}, "no tensor says `num_heads`"),  # heads of 64 do not divide a width of 6

@@ -17,12 +17,18 @@ PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 
 
 def opened(folder):
-    """The tensors of a folder and its configuration.
+    """The tensors of a folder and its configuration; messages call it by its name, though it may be given as ".".
 
     Raises:
       ValueError: no file of tensors, several that nothing tells apart, or one that is not sound.
     """
+    folder = named(folder)
     return Opened(folder.name or str(folder), _tensors_of(folder), configuration(folder))
+
+
+def named(folder):
+    """A folder's path that ends with its name, which "." and ".." do not."""
+    return folder.resolve() if folder.name in ("", "..") else folder
 
 
 def configuration(folder):
