@@ -56,8 +56,7 @@ HEADS = (
         "token_mask = concatenate([mask.any(-1, keepdims=True), mask], -1)\n"
         "multi_head_attention(tokens[..., :1, :], tokens, tokens, token_mask[..., None, :], **maps)",
         "Radford et al. 2021; openai/CLIP",
-        "The mean is over real tokens, and is a token itself: real where the row is not empty. timm may have a learned class "
-        "token in its place: `use_class_token=True`.",
+        "The mean is of real tokens, and a token itself unless the row is empty; timm's may be learned (`use_class_token`).",
         "AttentionPool2d",
     ),
     Entry(

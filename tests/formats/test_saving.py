@@ -194,16 +194,17 @@ def test_a_link_stays_one_and_the_file_that_it_points_to_is_replaced_beside_itse
 def test_a_link_that_was_planted_before_is_not_followed(ending, tmp_path, monkeypatch):
     mine = tmp_path / "mine"
     mine.write_text("do not touch")
-    for name in (f".head{ending}.{os.getpid()}", f"head{ending}.tmp", ".attnpool-guessed.partial"):
+    guessed = f".attnpool-{bytes(16).hex()}.partial"
+    for name in (f".head{ending}.{os.getpid()}", f"head{ending}.tmp", guessed):
         (tmp_path / name).symlink_to(mine)
     sources.save(head(1), tmp_path / f"head{ending}")
     assert number_of(tmp_path / f"head{ending}") == 1
-    monkeypatch.setattr("secrets.token_hex", lambda size: "guessed")
+    monkeypatch.setattr(os, "urandom", bytes)
     with pytest.raises(FileExistsError):
         sources.save(head(2), tmp_path / f"head{ending}")
     assert mine.read_text() == "do not touch"
     assert number_of(tmp_path / f"head{ending}") == 1
-    assert (tmp_path / ".attnpool-guessed.partial").is_symlink()  # which was not ours to remove
+    assert (tmp_path / guessed).is_symlink()  # which was not ours to remove
 
 
 @posix

@@ -6,7 +6,6 @@ The new file is written under a random name that no other file has, in the folde
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -31,7 +30,7 @@ def replacing(target):
     target, old = _resolved(target)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(target.parent)!r}; none is made")
-    successor = target.with_name(f".attnpool-{secrets.token_hex(16)}.partial")
+    successor = target.with_name(f".attnpool-{os.urandom(16).hex()}.partial")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(successor, flags, 0o666 if old is None else 0o600)
     try:
