@@ -71,7 +71,9 @@ def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
     candidate = functools.partial(getattr(attnpool_flax, row.name), implementation="tiles")
     shapes = SHAPES if small == KINDS[0] else ()
     long = dtype == "float32"
-    conformance.check(candidate, row.name, dtypes=(dtype,), shapes=shapes, laws=False, partial=False, long=long)
+    conformance.check(
+        candidate, row.name, dtypes=(dtype,), shapes=shapes, laws=False, partial=False, long=long, contract=True
+    )
     names, options = next(way[1:] for way in cases.configurations(row) if way[0] == "smallest")
     subject = Subject(row, candidate, JaxArrays(), dtype)
     found = hazards.not_finite_stays_in_its_example(subject, cases.draw(row, "smallest", names, options, cases.BATCH))

@@ -1,14 +1,13 @@
 """One row of one candidate: its cases in each dtype, and the checks on each of them."""
 
 import itertools
-import re
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from attnpool_ref.conformance import adapters, causes, hazards, refusals, searching, verdict
+from attnpool_ref.conformance import adapters, causes, excuses, hazards, refusals, searching, verdict
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.calling import NotAsked
@@ -39,6 +38,7 @@ class Scope:
     refusals: bool = False
     integers: bool = False
     examples: int = 0
+    demands: frozenset[str] = frozenset()
 
     def judges_whole(self, case):
         """Whether a case is judged in every dtype and with gradients."""
@@ -104,6 +104,7 @@ class RowJudge:
         self.report.seconds = time.perf_counter() - self._began
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
+        self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
         verdict.conclude(self.report, self.subject, self.scope, self._coverage, ended)
 
     def overrun(self, limit):
@@ -138,7 +139,7 @@ class RowJudge:
         return self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
 
     def _subject(self, adapter, dtype):
-        return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch)
+        return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
 
     def _first_result(self, adapter):
         """What the candidate gives back for a small case in float32."""
@@ -209,7 +210,7 @@ class RowJudge:
         if scope.long and dtype != "float64":
             judged = hazards.long_sums if dtype == "float32" else hazards.long_narrow_sums
             self._judge_by_itself(subject, "long sums", judged)
-        if first and scope.laws and self._differentiates(subject):
+        if first and scope.laws and self._differentiates(subject) and excuses.CONTRACT in scope.demands:
             self._judge_by_itself(subject, "stated gradients", stated_gradients)
         if first and scope.examples:
             self._search(dtype, evidence)
@@ -229,7 +230,7 @@ class RowJudge:
 
     def _search(self, dtype, evidence):
         """More calls than those that everybody is judged on."""
-        subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch)
+        subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
         traced = self._differentiates(subject)
         for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
             evidence.cases.append((case, situation.weights))
@@ -314,13 +315,9 @@ class RowJudge:
         try:
             subject.outputs(case)
         except Exception as error:  # the candidate's own, in any words
-            if isinstance(error, TypeError) or _REFUSAL.search(str(error)):
+            if isinstance(error, TypeError) or excuses.refuses(str(error)):
                 return f"it refuses {dtype} ({type(error).__name__}: {str(error).partition(chr(10))[0][:120]})"
         return ""
-
-
-_REFUSAL = re.compile(r"bfloat16|float16|float64|\bhalf\b|double|d-?type|not (supported|implemented)", re.IGNORECASE)
-"""What an error says that refuses a dtype."""
 
 
 def _structure(case, kind):

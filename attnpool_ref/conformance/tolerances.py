@@ -20,6 +20,12 @@ PROBE = 2.0**-26
 
 TRIALS = 3
 
+LARGEST_LOGARITHM = 88.0
+"""Size up to which a log-sum-exp of scores may be rounded by itself: exp of more is infinite in float32."""
+
+NARROW_STEPS = 4
+"""Roundings one after another where all is computed in a narrow dtype, sums aside: products, scores, weights, result."""
+
 
 def computing_epsilon(dtype, reduced_products=False):
     """The epsilon of the dtype that narrow inputs are computed in: float32, or what a device's fast products keep.

@@ -38,8 +38,10 @@ def conclude(report, subject, scope, coverage, ended=""):
     for name, kept in report.promises.items():
         if kept.status == BROKEN:
             kept.follows_from = promises.explained_by(name, broken)
+        elif kept.notes and promises.BY_NAME[name].asked not in ("", *scope.demands):
+            kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
         elif kept.status == NOT_APPLICABLE and not kept.why:
-            kept.why = _why(name, report, subject, scope, broken)
+            kept.why = kept.notes[0] if kept.notes else _why(name, report, subject, scope, broken)
     for key in subject.calling.not_taken():
         report.unasked.append(Unasked(f"`{key}`", "it takes none" + _default(subject.calling.default(key))))
     report.partial = list(_partial(subject, scope, coverage, ended))
@@ -139,6 +141,8 @@ def _why(name, report, subject, scope, broken):
         return "not asked for (laws=False, --quick)"
     if (name == "shapes" and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
         return "not asked for (shapes, partial=False, --quick)"
+    if name == "stated gradients" and "contract" not in scope.demands:
+        return "it was not asked for (contract=True, --contract)"
     if name == "stated gradients" and subject.row.name not in STATED:
         return "the contract states none for the row"
     if broken:

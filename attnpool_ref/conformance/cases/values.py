@@ -49,7 +49,8 @@ def exact(main):
     rng, values = main.rng(" exact"), {}
     for key in main.given("data"):
         shape = main.values[key].shape
-        place, number = rng.integers(0, shape[-1], shape[:-1]), rng.choice([-1.0, 0.0, 1.0, 2.0], shape[:-1])
+        numbers = [0.0, 1.0] if main.row.unit else [-1.0, 0.0, 1.0, 2.0]
+        place, number = rng.integers(0, shape[-1], shape[:-1]), rng.choice(numbers, shape[:-1])
         values[key] = np.where(np.arange(shape[-1]) == place[..., None], number[..., None], 0)
     values |= {key: np.float64(1) for key in main.given("number")}
     return replace(main.with_values("small integers", **values), exact=frozenset(values))
@@ -97,9 +98,8 @@ def repeated(main):
     for key, place in of_tokens(main):
         value = values.get(key, main.values[key])
         first, last = np.take(value, [0], place), np.take(value, [-1], place)
-        values[key] = np.concatenate(
-            [first] * (value.shape[place] - 1) + [np.float32(last - 2 * first).astype(np.float64)], place
-        )
+        far = np.float32(1 - first if main.row.unit else last - 2 * first).astype(np.float64)
+        values[key] = np.concatenate([first] * (value.shape[place] - 1) + [far], place)
     return replace(main.with_values("repeated tokens", **values), exact=frozenset(values))
 
 
