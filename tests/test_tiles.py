@@ -146,6 +146,7 @@ HIDDEN = {
 """Forward mode that no call sees."""
 
 REFUSED = FORWARD | HIDDEN
+NAMED = 'tiles have no forward mode .*; pass implementation="einsum"'
 
 ONE_OF_EACH = ("mean_pooling", "max_pooling", "attention_pooling")
 """A walker for each reduction; the others take the same."""
@@ -190,14 +191,14 @@ def test_forward_mode_that_is_seen_takes_whole_products(row, mode, tiny, one_dev
 
 @pytest.mark.parametrize("mode", REFUSED)
 @each_reduction
-def test_forward_mode_of_tiles_is_refused_by_jax(row, mode, tiny):
-    with pytest.raises(TypeError, match="can't apply forward-mode autodiff"):
+def test_forward_mode_of_tiles_is_refused_by_the_name_of_what_has_it(row, mode, tiny):
+    with pytest.raises(TypeError, match=NAMED):
         REFUSED[mode](Derived(row, "tiles"))
 
 
 @pytest.mark.parametrize("mode", HIDDEN)
-def test_forward_mode_that_is_not_seen_is_refused_by_jax_and_has_whole_products_by_name(mode, tiny, one_device):
-    with pytest.raises(TypeError, match="can't apply forward-mode autodiff"):
+def test_forward_mode_that_is_not_seen_is_refused_and_has_whole_products_by_name(mode, tiny, one_device):
+    with pytest.raises(TypeError, match=NAMED):
         HIDDEN[mode](Derived(WALKERS[0], None))
     chex.assert_tree_all_finite(HIDDEN[mode](Derived(WALKERS[0], "einsum")))
 

@@ -99,6 +99,20 @@ PROMISES = (
         for poison in ("NaN", "inf", "-inf", "1e30")
     ),
     Promise(
+        "second derivatives",
+        "Differentiated twice in reverse mode, the result has the second derivative, whatever stands in padding.",
+        14,
+        (*_WRONG, EMPTY, GRADIENT, "NaN in padding"),
+        "second derivatives",
+    ),
+    Promise(
+        "forward over reverse",
+        "Forward mode of the gradient gives the same in a direct call; elsewhere a refusal names what to write instead.",
+        14,
+        (*_WRONG, EMPTY, GRADIENT, "NaN in padding", "second derivatives"),
+        "forward over reverse",
+    ),
+    Promise(
         "poison in shared arrays",
         "What stands in a shared array where an example sees padding does not reach that example.",
         4,

@@ -243,6 +243,40 @@ class Subject:
             return found
 
     def _gradients(self, case, cotangents, return_weights, left_out):
+        return self._differentiated(self.adapter.gradient, case, cotangents, return_weights, left_out)
+
+    def second_derivatives(self, case, cotangents, return_weights, directions, forward):
+        """Products of a Hessian with a direction of all floating arguments, by the arguments.
+
+        The Hessian is that of the sum of the cotangents times o + o² / 2 over the outputs o.
+
+        Args:
+          case: the case.
+          cotangents: one array for each output.
+          return_weights: ask for the weights.
+          directions: for each floating argument an array of its shape.
+          forward: differentiate the gradient in forward mode, else in reverse mode.
+        """
+
+        def second(program, arrays, fixed, cotangents):
+            packed = self._packed(case)
+            parts = directions if packed is None else {k: packed.pack(k, directions[k]) for k in arrays}
+            along = {k: self.traced(case, k, parts[k]) for k in arrays}
+            return self.adapter.second(program, arrays, fixed, cotangents, along, forward)
+
+        return self._differentiated(second, case, cotangents, return_weights, self.unasked)
+
+    def forward_refusal(self, case, return_weights):
+        """What forward mode of a program around the candidate raises, or None."""
+
+        def refusal(program, arrays, fixed, cotangents):
+            del cotangents
+            return {"": self.adapter.refusal(program, arrays, fixed)}
+
+        return self._differentiated(refusal, case, [], return_weights, self.unasked, results=False)[""]
+
+    def _differentiated(self, derive, case, cotangents, return_weights, left_out, results=True):
+        """What ``derive(program, arrays, fixed, cotangents)`` gives for the case, by argument."""
         passed, packed = self.passed(case, return_weights), self._packed(case)
         keys = [k for k in self.floats(case) if k not in left_out]
         program = self.program(passed, keys)
@@ -252,8 +286,8 @@ class Subject:
             arrays = {k: self.traced(case, k, passed[k]) for k in keys}
             fixed = {k: self.convert(v) for k, v in passed.items() if k not in keys and isinstance(v, np.ndarray)}
             cotangents = [self.convert(c) for c in cotangents]
-            found = self.watch.call(self.adapter.gradient, program, arrays, fixed, cotangents)
-        return found if packed is None else {k: packed.unpack(k, v) for k, v in found.items()}
+            found = self.watch.call(derive, program, arrays, fixed, cotangents)
+        return found if packed is None or not results else {k: packed.unpack(k, v) for k, v in found.items()}
 
     def traced(self, case, key, value):
         """An argument that a transformation sees: a number is an array as well, in the computing dtype."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from attnpool_ref.conformance import promises
+from attnpool_ref.conformance import promises, second
 from attnpool_ref.conformance.hazards import POISONS
 from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Failure, Unasked
 from attnpool_ref.conformance.stated import STATED
@@ -130,11 +130,15 @@ def _why(name, report, subject, scope, broken):
         return "integers were not asked for"
     if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
         return "it is judged beside float64 alone"
-    if name in (promises.GRADIENT, "finite gradients", "stated gradients"):
+    if name in (promises.GRADIENT, "finite gradients", "stated gradients", second.REVERSE, second.FORWARD):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
             return "gradients were not asked for"
+        if name in (second.REVERSE, second.FORWARD) and not (
+            "float64" in scope.dtypes and scope.differentiates("float64")
+        ):
+            return "they are judged in float64 alone, where gradients are"
     if name == "long sums" and not scope.long:
         return "long sums were not asked for"
     if name in _OF_LAWS and not scope.laws:

@@ -25,7 +25,13 @@ GROUPS = {
     "weights": (promises.WEIGHTS, "return_weights"),
     "poison": ("NaN in padding", "inf in padding", "-inf in padding", "1e30 in padding", "poison in shared arrays"),
     "nothing real": (promises.EMPTY,),
-    "gradients": (promises.GRADIENT, "finite gradients", "stated gradients"),
+    "gradients": (
+        promises.GRADIENT,
+        "finite gradients",
+        "stated gradients",
+        "second derivatives",
+        "forward over reverse",
+    ),
     "numbers": ("extreme scores", "far from 0", "sums that cancel", "mixed dtypes", "long sums"),
     "order, batch": ("permuting", "shifting the scores", "batch mates", "NaN at a real token"),
     "purity": (

@@ -34,11 +34,22 @@ def extremes(main):
         yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
     if values.get("weights") is not None:  # they may have any size: only an epsilon beside their sum sees it
         yield main.with_values("weights of 1e-30", weights=2.0**-100 * values["weights"])
+        if "x" in values and main.axes["x"][-2] in SEQUENCES:
+            yield idle(main)
     if not main.row.norms and not main.row.unit and "scores" not in values and main.given("data"):
         large = main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
         yield large
         if "identity" in main.row.options.get("activation", ()):  # the others may be bounded
             yield replace(large, title=f"{large.title}, as they are", options=main.options | {"activation": "identity"})
+
+
+def idle(main):
+    """Weights of 0 at tokens that are far larger than all others: they decide neither a unit nor an origin."""
+    weights, x = main.values["weights"], main.values["x"]
+    of_tokens = np.arange(x.shape[-2]) % 3 == 0
+    by_channel = main.axes["weights"][-1] not in SEQUENCES
+    weights = np.where(of_tokens[:, None] if by_channel else of_tokens, 0, np.abs(weights))
+    return main.with_values("large tokens of weight 0", weights=weights, x=np.where(of_tokens[:, None], 2.0**40, x))
 
 
 def exact(main):
