@@ -8,6 +8,7 @@ from attnpool_ref.conformance.cases import forms, values
 from attnpool_ref.conformance.cases.case import BATCH, FEATURE_AXES, SEQUENCES, SIZES
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, single_ways, ways_of
+from attnpool_ref.language import MayBeEmpty
 
 SHAPES = (
     "no batch",
@@ -18,14 +19,16 @@ SHAPES = (
     "length 0",
     "equal sizes",
     "widths of 1, batch (2, 1, 3)",
+    "axes of 0",
     "shared",
     "broadcasting",
     "alone",
 )
 """Shapes beside the mixed batch, each of which is compiled anew.
 
-"shared" leaves the batch axes away from one argument after another, "broadcasting" axes of masks and biases; "alone" gives
-one argument after another by itself, or leaves it to its default.
+"axes of 0" sets the axes that may be 0 to 0, in rows that have such axes. "shared" leaves the batch axes away from one
+argument after another, "broadcasting" axes of masks and biases; "alone" gives one argument after another by itself, or leaves
+it to its default.
 """
 
 EMPTY = {"empty batch", "length 0"}
@@ -175,6 +178,9 @@ def _shapes(row, title, names, options, shapes):
         if shape in drawn:
             batch, sizes = drawn[shape]
             yield draw(row, f"{title}, {shape}", names, options, batch, sizes)
+    empty = [rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)]
+    if empty and "axes of 0" in shapes:
+        yield draw(row, f"{title}, axes of 0", names, options, (3,), dict.fromkeys(empty, 0))
     arguments = row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
     if "shared" in shapes and len(data) > 1:
