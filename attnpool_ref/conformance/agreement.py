@@ -83,9 +83,9 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         if g.dtype.name != dtype:
             return Finding(check, case, np.inf, 0, f"{name} has dtype {g.dtype}, needs {dtype}", "dtype")
         g = g.astype(np.float64)
-        limit = np.finfo(np.float32).max if dtype == "bfloat16" else np.finfo(dtype).max
+        most = np.finfo(np.float32).max if dtype == "bfloat16" else np.finfo(dtype).max
         if dtype != "float64":
-            w = np.where(np.abs(w) > limit, np.copysign(np.inf, w), w)  # what the dtype makes of it
+            w = np.where(np.abs(w) > most, np.copysign(np.inf, w), w)  # what the dtype makes of it
         odd = ~np.isfinite(w)
         if np.any(np.isnan(g) != np.isnan(w)) or np.any(g[odd & ~np.isnan(w)] != w[odd & ~np.isnan(w)]):
             return Finding(check, case, np.inf, 0, f"{name} is {brief(g)}, needs {brief(w)}", aspect)
@@ -95,9 +95,10 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         if case.row.norms or case.exact or case.row.name in BOUNDED_TERMS:
             moved = moved + overall
         reduced = subject.adapter.reduced_products()
-        allowed = times * (
-            tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, case.terms(), dtype, reduced)
-        )
+        limit = tolerances.allowed_error(size, moved, case.terms(), dtype, reduced)
+        if case.terms_of_sum:
+            limit = tolerances.average_error(size, case.terms_of_sum, dtype, reduced)
+        allowed = times * (tolerances.LEAST[dtype] + limit)
         error = np.where(odd, 0, np.abs(np.where(odd, 0, g) - np.where(odd, 0, w)))
         finding = worst(finding, error, allowed, tolerances.EPSILON[dtype] * (largest or 1), name, g, w, aspect)
     return finding

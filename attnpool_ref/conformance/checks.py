@@ -28,6 +28,7 @@ PROMISE_OF = {
     "extreme": "extreme scores",
     "far": "far from 0",
     "cancelling": "sums that cancel",
+    "average": promises.VALUES,
     "mixed": "mixed dtypes",
     "integers": promises.INTEGERS,
 }
@@ -199,6 +200,7 @@ CHECKS = {
     "purity": Check(
         lambda s: (
             (s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks"))
+            or (s.laws and s.kind in ("main", "way", "form"))
             or (s.kind == "shape" and s.title.endswith("length 0"))
         ),
         _pure,

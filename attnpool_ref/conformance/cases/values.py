@@ -23,6 +23,7 @@ def extremes(main):
         scores = values["scores"]
         yield main.with_values("scores of ±1e30", scores=scores * 1e30)
         yield main.with_values("scores below -1e9", scores=-1e10 * (1 + np.abs(scores)))
+        yield main.with_values("scores 16 times as large", scores=scores * 16)
         some = np.where(main.rng(" -inf").random(scores.shape) < 0.4, -np.inf, scores)
         some[tuple(0 for _ in scores.shape[:-1])] = -np.inf
         yield main.with_values("scores of -inf", scores=some)
@@ -39,6 +40,52 @@ def extremes(main):
         yield large
         if "identity" in main.row.options.get("activation", ()):  # the others may be bounded
             yield replace(large, title=f"{large.title}, as they are", options=main.options | {"activation": "identity"})
+
+
+def at_right_angles(main):
+    """Two arrays of vectors whose cosines are all tiny and positive, and whose norms are ordinary: weights of any size."""
+    data = main.given("data")
+    if main.row.name not in CHOOSING:
+        return
+    first, second = data[:2]
+    place = np.arange(main.values[first].shape[-1]) == 0
+    along = np.where(place, 1 + np.abs(main.values[first]), 0)
+    across = np.where(place, 2.0**-30 * (1 + np.abs(main.values[second])), main.values[second])
+    yield main.with_values("nearly at right angles", **{first: _rounded(along), second: _rounded(across)})
+
+
+def nearly_equal(main):
+    """A pair of arrays whose vectors are equal in turn, or differ in the seventh bit of a component, or in the 20th."""
+    first, second = main.given("data")[:2]
+    value = main.values[first] * 2.0**-6
+    turn = np.arange(value[..., 0].size).reshape(value.shape[:-1])[..., None] % 3
+    moved = value * (1 + np.choose(turn, (0, 2.0**-6, 2.0**-20)) * (np.arange(value.shape[-1]) == 0))
+    near = {first: value, second: _rounded(moved)}
+    return replace(main.with_values("nearly equal", **near), exact=frozenset(near))
+
+
+AVERAGES = dict.fromkeys(("masked_softmax", "gumbel_softmax", "attend"), "scores")
+"""What is 0 in a row so that it averages with equal weights, or "": it does so by itself, adds up, or chooses."""
+AVERAGES |= {"dot_product_attention": "query", "additive_attention": "out_kernel", "tanh_sum_attention": "kernel"}
+AVERAGES |= dict.fromkeys(("softmax_pooling", "segment_softmax_pooling", "softmax_state"), "scale")
+AVERAGES |= {
+    name: ""
+    for kind in ("mean", "sum", "max", "min", "first", "last", "weighted")
+    for name in (f"{kind}_pooling", f"segment_{kind}_pooling", f"{kind}_state")
+}
+
+
+def averaging(main):
+    """Data between 1 and 2 under equal weights: sums of a few terms of one sign, and no other arithmetic."""
+    if main.row.name not in AVERAGES:
+        return None
+    values = {key: _rounded(1 + np.abs(main.values[key]) % 1) for key in main.given("data", "parameter")}
+    if zero := AVERAGES[main.row.name]:
+        values[zero] = np.zeros_like(main.values[zero])
+    terms = max(size for axis, size in main.sizes.items() if axis in SEQUENCES)
+    for key in main.given("segments"):
+        terms = int(np.max(np.bincount(main.values[key]), initial=0))
+    return replace(main.with_values("between 1 and 2", **values), terms_of_sum=terms)
 
 
 def exact(main):
