@@ -13,7 +13,7 @@ from attnpool_ref.conformance.agreement import Finding, agreement, compare
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.gradients import finite_gradients, gradient
 from attnpool_ref.conformance.hazards import POISONS
-from attnpool_ref.conformance.purity import purity, silence
+from attnpool_ref.conformance.purity import answers, purity, silence
 from attnpool_ref.conformance.subject import Subject
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
@@ -28,7 +28,6 @@ PROMISE_OF = {
     "extreme": "extreme scores",
     "far": "far from 0",
     "cancelling": "sums that cancel",
-    "average": promises.VALUES,
     "mixed": "mixed dtypes",
     "integers": promises.INTEGERS,
 }
@@ -145,9 +144,15 @@ def _poison(name):
     return Check(lambda s: s.kind in kinds and s.masked and (s.laws or s.kind != "shape"), run)
 
 
+def _plain(s):
+    return s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks")
+
+
 def _pure(subject, case, s):
     if s.kind == "shape":
         return silence(subject, case, s.weights)
+    if not _plain(s) and not answers(subject, case, s.asked):
+        return None  # which agreement says
     return [finding for weights in s.asked for finding in purity(subject, case, weights)]
 
 
@@ -199,7 +204,7 @@ CHECKS = {
     "return_weights": Check(lambda s: _whole(s) and s.weights, _plainly(hazards.weights_change_nothing)),
     "purity": Check(
         lambda s: (
-            (s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks"))
+            _plain(s)
             or (s.laws and s.kind in ("main", "way", "form"))
             or (s.kind == "shape" and s.title.endswith("length 0"))
         ),
@@ -230,7 +235,7 @@ def agreeing(subject, case, situation, return_weights):
             raise NotAsked(f"it refuses bfloat16 beside other dtypes ({type(error).__name__})") from error
     got = subject.outputs(case, return_weights)
     found = agreement(subject, case, return_weights, got)
-    if situation.kind not in ("main", "precise"):
+    if situation.kind not in ("main", "precise", "average"):
         judged = [_named(found, PROMISE_OF[situation.kind])]
     else:
         judged = _of_each_promise(subject, case, return_weights, got, found)

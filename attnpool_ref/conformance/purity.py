@@ -20,7 +20,7 @@ def purity(subject, case, return_weights):
     drawn = seen.drawn and _watched(subject, case, return_weights).drawn
     unchanged = "an argument was changed in place" if seen.changed else ""
     if seen.shared:
-        unchanged = "the result is a view of an argument: who writes to it changes the caller's array"
+        unchanged = "the result is a view of an argument: writing to it changes the caller's array"
     said = {
         UNCHANGED: unchanged,
         STATE: "the call changes the state of NumPy's or Python's global random numbers" if drawn else "",
@@ -28,7 +28,15 @@ def purity(subject, case, return_weights):
     }
     found = [Finding(promise, case, np.inf if text else 0, 0, text) for promise, text in said.items()]
     twice = _same(subject, case, first, seen.answer, return_weights)
-    return [*found, twice if twice.message or seen.changed else _reused(subject, case, return_weights, seen.answer)]
+    return [*found, twice if twice.message or seen.changed else _reused(subject, case, return_weights, seen)]
+
+
+def answers(subject, case, asked):
+    """Whether the candidate gives arrays, with the weights and without as ``asked``, and raises nothing."""
+    try:
+        return all(subject.outputs(case, return_weights) is not None for return_weights in asked)
+    except Exception:  # the candidate's own, in any words
+        return False
 
 
 def silence(subject, case, return_weights):
@@ -58,23 +66,22 @@ def _same(subject, case, first, second, return_weights):
     return Finding(TWICE, case)
 
 
-def _reused(subject, case, return_weights, first):
+def _reused(subject, case, return_weights, seen):
     """Calls with the same array objects: again as they are, and once more with other content, written in place."""
     other, adapter = _of_other_content(subject, case), subject.adapter
+    args, kwargs = seen.arguments
     with adapter.context(subject.dtype), np.errstate(all="ignore"):
-        args, kwargs = subject.converted(case, return_weights)
-        subject.watch.call(subject.function, *args, **kwargs)
         again = subject.read(case, subject.watch.call(subject.function, *args, **kwargs))
-    found = _same(subject, case, first, again, return_weights)
+    found = _same(subject, case, seen.answer, again, return_weights)
     if found.message or other is None:
-        return replace(found, message=found.message and f"with the same arrays again {found.message}")
+        return replace(found, message=found.message and f"{found.message}, with the same arrays again")
     want = [np.copy(output) for output in subject.read(other, subject.raw(other, return_weights))]
     with adapter.context(subject.dtype), np.errstate(all="ignore"):
         if not _overwritten(adapter, _arrays(args, kwargs), _arrays(*subject.converted(other, return_weights))):
             return found
         got = subject.read(other, subject.watch.call(subject.function, *args, **kwargs))
     found = _same(subject, other, want, got, return_weights)
-    message = found.message and f"where the same arrays have other content {found.message}"
+    message = found.message and f"{found.message}, where the same arrays have other content"
     return replace(found, case=other, message=message)
 
 
@@ -108,6 +115,7 @@ class _Seen:
     """A call as it was watched.
 
     Attributes:
+      arguments: (args, kwargs), as the candidate's arrays.
       answer: its results.
       changed: whether an argument was changed.
       shared: whether a result has memory of an argument, where arrays are NumPy's.
@@ -115,6 +123,7 @@ class _Seen:
       warned: what NumPy warned of.
     """
 
+    arguments: tuple
     answer: list
     changed: bool
     shared: bool
@@ -145,7 +154,7 @@ def _watched(subject, case, return_weights):
         shared = subject.adapter.name == "numpy" and any(
             np.may_share_memory(part, array) for part in subject.adapter.parts(result) for array in after
         )
-    return _Seen(subject.read(case, result), changed, shared, drawn, seen)
+    return _Seen((args, kwargs), subject.read(case, result), changed, shared, drawn, seen)
 
 
 def _random_state():

@@ -222,7 +222,7 @@ def _counted(row, title, names, options):
     """Lengths as unsigned integers of 8 bits, along an axis that they cannot count to the end of."""
     arguments = row.arguments
     lengths = [k for k, a in arguments.items() if a.kind in ("int", "lengths") and (not a.optional or k in names)]
-    masks = [arguments[arguments[k].mask] for k in lengths if arguments[k].mask]
+    masks = [arguments[arguments[k].mask] for k in lengths if arguments[k].mask in arguments]
     sizes = {mask.own[-1] if mask.own else ANY_RANK[-1]: LONGER for mask in masks}
     options = options | {k: LONGER for k in options if k == "max_length"}
     case = draw(row, f"{title}, lengths of 8 bits", names, options, BATCH, sizes)
