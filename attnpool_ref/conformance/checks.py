@@ -153,7 +153,8 @@ def _pure(subject, case, s):
         return silence(subject, case, s.weights)
     if not _plain(s) and not answers(subject, case, s.asked):
         return None  # which agreement says
-    return [finding for weights in s.asked for finding in purity(subject, case, weights)]
+    reuse = _plain(s) and s.laws
+    return [finding for weights in s.asked for finding in purity(subject, case, weights, reuse)]
 
 
 def _with_weights(law):

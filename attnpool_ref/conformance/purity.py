@@ -12,8 +12,15 @@ UNCHANGED, TWICE, STATE = "inputs unchanged", "the same answer twice", "random s
 SILENT = "no warnings"
 
 
-def purity(subject, case, return_weights):
-    """A second call with the same arguments, watched: one finding for each of the four promises."""
+def purity(subject, case, return_weights, reuse=True):
+    """A second call with the same arguments, watched: one finding for each of the four promises.
+
+    Args:
+      subject: the candidate.
+      case: the case.
+      return_weights: ask for the weights.
+      reuse: call it again with the same array objects too, as they are and with other content.
+    """
     first = subject.outputs(case, return_weights)
     seen = _watched(subject, case, return_weights)
     # another row, in another thread, may have drawn once
@@ -28,7 +35,9 @@ def purity(subject, case, return_weights):
     }
     found = [Finding(promise, case, np.inf if text else 0, 0, text) for promise, text in said.items()]
     twice = _same(subject, case, first, seen.answer, return_weights)
-    return [*found, twice if twice.message or seen.changed else _reused(subject, case, return_weights, seen)]
+    if reuse and not twice.message and not seen.changed:
+        twice = _reused(subject, case, return_weights, seen)
+    return [*found, twice]
 
 
 def answers(subject, case, asked):

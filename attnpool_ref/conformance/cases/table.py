@@ -225,6 +225,6 @@ def _counted(row, title, names, options):
     masks = [arguments[arguments[k].mask] for k in lengths if arguments[k].mask in arguments]
     sizes = {mask.own[-1] if mask.own else ANY_RANK[-1]: LONGER for mask in masks}
     options = options | {k: LONGER for k in options if k == "max_length"}
-    case = draw(row, f"{title}, lengths of 8 bits", names, options, BATCH, sizes)
+    case = draw(row, f"{title}, lengths of 8 bits", names, options, (2,), sizes)
     large = {k: np.uint8(255 - 7 * np.arange(case.values[k].size).reshape(case.values[k].shape)) for k in lengths}
     return case.with_values("", **large)
