@@ -3,11 +3,28 @@
 import itertools
 
 import numpy as np
-from conformance.foreign.wrapping import every
+from conformance.foreign.wrapping import Kinds, every
 from conformance.foreign.wrong import KINDS, batched, has, off, returns_digits
+
+from attnpool_ref.conformance.cases.values import AVERAGES
+
+UNSEEN = Kinds()
+"""Kinds that the judge does not reject; :data:`REASONS` says why."""
+
+REASONS = {
+    "every thousandth call is wrong": (
+        "a function is called 60 to 900 times in all: what goes wrong less often is not met, unless `examples` asks for more"
+    ),
+    "float32 results are off by 1e-6 where more is computed than a short sum": (
+        "a chain of sums and functions of the data may be rounded by more, and a right implementation is"
+    ),
+}
 
 THOUSAND = itertools.count(1)
 """Numbers the calls of a function that is wrong once in a thousand."""
+
+LENGTHS = ("int", "lengths")
+"""The kinds of arguments that are lengths in place of a mask."""
 
 KEPT = {}
 """Answers by the identity of the arrays that were passed, which are kept alive."""
@@ -20,7 +37,7 @@ def any_rank(row):
 
 def masked(call):
     """Whether a mask is given, or lengths in its place."""
-    return bool(call.keys("mask", "lengths"))
+    return bool(call.keys("mask", *LENGTHS))
 
 
 # Arguments
@@ -35,10 +52,10 @@ def overwrites_an_integer_mask(call):
     return result
 
 
-@KINDS.of("lengths are overwritten", has("lengths"))
+@KINDS.of("lengths are overwritten", has(*LENGTHS))
 def overwrites_lengths(call):
     result = call.right()
-    for key in call.keys("lengths"):
+    for key in call.keys(*LENGTHS):
         np.subtract(call.values[key], 1, out=call.values[key])
     return result
 
@@ -62,21 +79,23 @@ def uses_the_second_mask_twice(call):
 
 @KINDS.of(
     "lengths are counted in their own dtype",
-    lambda row: has("lengths")(row) and row.name != "first_pooling",  # what is counted too often is not the first one
+    lambda row: has(*LENGTHS)(row) and row.name != "first_pooling",  # what is counted too often is not the first one
 )
 def counts_in_the_dtype_of_lengths(call):
     changes = {}
-    for key in call.keys("lengths"):
-        mask = call.row.arguments[key].mask
-        lengths, size = call.values[key], call.size_of(mask)
-        real = np.arange(size).astype(lengths.dtype) < lengths[..., None]
-        changes |= {key: None, mask: real} if call.values.get("axis", -1) == -1 else {}
+    for key in call.keys(*LENGTHS) if call.values.get("axis", -1) == -1 else ():
+        mask, lengths = key.replace("lengths", "mask"), call.values[key]
+        own = call.row.arguments[mask].own
+        lengths = lengths.reshape(
+            *lengths.shape, *(1,) * ((call.rank_of(mask) if own else call.first.ndim) - lengths.ndim)
+        )
+        changes |= {key: None, mask: np.arange(call.size_of(mask)).astype(lengths.dtype) < lengths}
     return call.right(**changes)
 
 
-@KINDS.of("lengths are cast to int8", has("lengths"))
+@KINDS.of("lengths are cast to int8", has(*LENGTHS))
 def casts_lengths(call):
-    return call.right(**{key: np.maximum(call.values[key].astype(np.int8), 0) for key in call.keys("lengths")})
+    return call.right(**{key: np.maximum(call.values[key].astype(np.int8), 0) for key in call.keys(*LENGTHS)})
 
 
 @KINDS.of("counts beyond two are two", lambda row: {"count", "positive"} & set(row.options.values()))
@@ -174,9 +193,15 @@ def calls_small_sums_empty(call):
     return np.where(np.abs(total) < 1e-6 * np.abs(result), 0, result).astype(result.dtype)
 
 
-@KINDS.of("float32 results are off by 1e-6", returns_digits)
 def is_off_by_a_millionth(call):
     return every(lambda a: (a * np.float64(1 + 1e-6)).astype(a.dtype), call.right())
+
+
+KINDS.of("float32 results are off by 1e-6", lambda row: row.name in AVERAGES)(is_off_by_a_millionth)
+UNSEEN.of(
+    "float32 results are off by 1e-6 where more is computed than a short sum",
+    lambda row: returns_digits(row) and row.name not in AVERAGES,
+)(is_off_by_a_millionth)
 
 
 # Calls
@@ -223,6 +248,6 @@ def is_wrong_for_known_arrays(call):
     return off(call.right(), known)
 
 
-@KINDS.of("every thousandth call is wrong", has("data", "parameter"))
+@UNSEEN.of("every thousandth call is wrong", has("data", "parameter"))
 def is_wrong_once_in_a_thousand(call):
     return off(call.right(), next(THOUSAND) % 1000 == 0)
