@@ -91,8 +91,9 @@ def single_ways(row):
                 chosen = defaults | _flags(row, full) | {key: value}
                 yield f"{key}={text_of(value)} without masks", legal(row, full, chosen), chosen
         elif allowed == "axis":
+            along = {"normalize": True} if "normalize" in row.options else {}  # what else would an axis be for
             for axis in (1, -3, 0):
-                yield f"axis={axis}", masks, defaults | {key: axis}
+                yield f"axis={axis}", masks, defaults | along | {key: axis}
         elif allowed in ("count", "positive"):
             for count in (0, 3) if allowed == "count" else (3,):
                 chosen = defaults | _flags(row, full) | ordering(row) | {key: count}
