@@ -96,7 +96,8 @@ class Situation:
         if not self.differentiable or self.surrogate:
             return False
         if self.kind == "shape":
-            return self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
+            whole = self.fullest or self.title.endswith("length 0")
+            return whole and self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
         if self.kind == "main":
             more = self.most == "fullest"  # which is also drawn without masks
             less = self.title == "without numbers" or (more and self.title == "without masks")

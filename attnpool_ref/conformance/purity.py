@@ -95,9 +95,9 @@ def _reused(subject, case, return_weights, seen):
 
 
 def _of_other_content(subject, case):
-    """The case with its data in another order, number by number, and its masks reversed; None where it has neither."""
+    """The case with its data and parameters in another order, number by number, and its masks reversed; None where it has neither."""
     rng, values = case.rng(" other content"), {}
-    for key in case.given("data"):
+    for key in case.given("data", "parameter"):
         if key not in subject.parameters and case.values[key].dtype.kind == "f":
             values[key] = rng.permutation(case.values[key].reshape(-1)).reshape(case.values[key].shape)
     if subject.candidate.mask_form not in ("lengths", "segments"):

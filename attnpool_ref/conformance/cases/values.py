@@ -8,6 +8,10 @@ from attnpool_ref.conformance.cases.case import SEQUENCES
 from attnpool_ref.conformance.cases.layout import places_of
 
 
+SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
+"""What decides the size of scores that are sums of bounded terms."""
+
+
 def extremes(main):
     """Scores of ±1e30, far below every finite stand-in for -inf, or -inf; vectors of any size under a norm."""
     values = main.values
@@ -27,6 +31,9 @@ def extremes(main):
         some = np.where(main.rng(" -inf").random(scores.shape) < 0.4, -np.inf, scores)
         some[tuple(0 for _ in scores.shape[:-1])] = -np.inf
         yield main.with_values("scores of -inf", scores=some)
+    elif main.row.name in SHARPENED and main.options.get("normalizer") in (None, "softmax"):
+        key = SHARPENED[main.row.name]
+        yield main.with_values(f"`{key}` 16 times as large", **{key: 16 * values[key]})
     elif "scale" in main.given("number"):
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
         yield main.with_values("scores below -1e9", **(low | {"scale": np.float64(-1e10)}))
@@ -43,11 +50,10 @@ def extremes(main):
 
 
 def at_right_angles(main):
-    """Two arrays of vectors whose cosines are all tiny and positive, and whose norms are ordinary: weights of any size."""
-    data = main.given("data")
-    if main.row.name not in CHOOSING:
+    """Two arrays of vectors whose cosines, the weights of an average, are all tiny and positive, and decide nothing else."""
+    if main.row.name not in CHOOSING or main.options["method"] != "global":
         return
-    first, second = data[:2]
+    first, second = main.given("data")[:2]
     place = np.arange(main.values[first].shape[-1]) == 0
     along = np.where(place, 1 + np.abs(main.values[first]), 0)
     across = np.where(place, 2.0**-30 * (1 + np.abs(main.values[second])), main.values[second])
