@@ -7,7 +7,6 @@ import numpy as np
 from attnpool_ref.conformance.cases.case import SEQUENCES
 from attnpool_ref.conformance.cases.layout import places_of
 
-
 SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
 """What decides the size of scores that are sums of bounded terms."""
 
