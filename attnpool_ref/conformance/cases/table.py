@@ -222,19 +222,22 @@ def _shapes(row, title, names, options, shapes):
 def _counted(row, title, names, options):
     """Lengths as unsigned integers of 8 bits, along an axis that they cannot count to the end of.
 
-    What stands behind the last number that they hold is far larger than the rest, so that no result misses it.
+    Tokens beyond the last number that they hold are far larger than the others, so that every result shows them.
     """
-    arguments = row.arguments
+    arguments, values = row.arguments, {}
     lengths = [k for k, a in arguments.items() if a.kind in ("int", "lengths") and (not a.optional or k in names)]
     masks = [arguments[arguments[k].mask] for k in lengths if arguments[k].mask in arguments]
     sizes = {mask.own[-1] if mask.own else ANY_RANK[-1]: LONGER for mask in masks}
     options = options | {k: LONGER for k in options if k == "max_length"}
     case = draw(row, f"{title}, lengths of 8 bits", names, options, (2,), sizes)
-    values = {k: np.uint8(255 - 7 * np.arange(case.values[k].size).reshape(case.values[k].shape)) for k in lengths}
+    for key in lengths:
+        value = case.values[key]
+        values[key] = (255 - 7 * np.arange(value.size).reshape(value.shape)).astype(np.uint8)
+    beyond = np.arange(LONGER) > np.iinfo(np.uint8).max
+    factors = np.where(beyond, 1, 2.0**-9) if row.unit else np.where(beyond, 8, 1)
     for key in case.given("data"):
-        for place in (place for axis in sizes for place in places_of(axis, case.axes[key], case.values[key].ndim)):
-            beyond = np.arange(LONGER) > np.iinfo(np.uint8).max
-            factors = np.where(beyond, 1, 2.0**-9) if row.unit else np.where(beyond, 8, 1)
-            value = values.get(key, case.values[key])
-            values[key] = value * np.expand_dims(factors, tuple(range(1, value.ndim - place)))
+        value = case.values[key]
+        for place in (place for axis in sizes for place in places_of(axis, case.axes[key], value.ndim)):
+            value = value * factors.reshape(-1, *(1,) * (value.ndim - 1 - place))
+        values[key] = value
     return case.with_values("", **values)

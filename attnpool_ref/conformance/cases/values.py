@@ -8,7 +8,7 @@ from attnpool_ref.conformance.cases.case import SEQUENCES
 from attnpool_ref.conformance.cases.layout import places_of
 
 SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
-"""What decides the size of scores that are sums of bounded terms."""
+"""The parameter that decides the size of scores which are sums of bounded terms."""
 
 
 def extremes(main):
@@ -70,7 +70,10 @@ def nearly_equal(main):
 
 
 AVERAGES = dict.fromkeys(("masked_softmax", "gumbel_softmax", "attend"), "scores")
-"""What is 0 in a row so that it averages with equal weights, or "": it does so by itself, adds up, or chooses."""
+"""The argument that is 0 in a row so that its weights are equal, or "" where they are equal by themselves.
+
+Rows that only add up or choose are among them, as they round no more.
+"""
 AVERAGES |= {"dot_product_attention": "query", "additive_attention": "out_kernel", "tanh_sum_attention": "kernel"}
 AVERAGES |= dict.fromkeys(("softmax_pooling", "segment_softmax_pooling", "softmax_state"), "scale")
 AVERAGES |= {
