@@ -260,7 +260,8 @@ def test_the_command_line_says_the_same(here):
         return CliRunner().invoke(application, [*words, *arguments])
 
     assert run().exit_code == 3
-    assert run("--leave", "padding").exit_code == 0
+    assert run("--leave", "padding").exit_code == 3  # it has no mask, whose padding was never judged
+    assert run("--leave", "padding", "--leave", "mask").exit_code == 0
     assert run("--arg", "padding=mask").exit_code == 1
     assert run("--arg", "padding=mask", "--padding-true").exit_code == 0
     assert run("--arg", "padding=mask", "--padding-true", "--mask-required", "--batched").exit_code == 0
