@@ -136,6 +136,7 @@ def _extrapolated(subject, case, return_weights):
 
     base = gradient(floats)
     names = list(base)
+    floats, directions = ({name: arrays[name] for name in names} for arrays in (floats, directions))  # no static numbers
     if not all(np.all(np.isfinite(g)) for g in base.values()):
         return None
     moved = tolerances.sensitivity(
