@@ -2394,7 +2394,7 @@ def load(
 @overload
 def load(
     source: Any,
-    format: Literal["clip"],
+    format: Literal["clip", "timm_pool2d"],
     *,
     prefix: str | None = None,
     num_heads: int | None = None,
