@@ -20,7 +20,6 @@ from flax import linen as nn
 from flax import nnx
 
 import attnpool_flax
-import attnpool_ref
 from attnpool_flax.owners import OWNERS
 from attnpool_ref import conformance
 from attnpool_ref.commands.application import application
