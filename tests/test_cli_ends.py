@@ -10,7 +10,7 @@ import pytest
 from test_cli import report_of, run
 
 from attnpool_ref import __main__, conformance
-from attnpool_ref.commands import application, check, demo, exits, progress
+from attnpool_ref.commands import application, candidate, demo, exits, progress
 from attnpool_ref.conformance import Cell, Measure, RowReport
 
 POOL = "import attnpool_ref\ndef pool(x, mask=None):\n    return attnpool_ref.mean_pooling(x, mask) + 1\n"
@@ -30,9 +30,9 @@ def test_each_way_to_end_has_a_status_of_its_own(monkeypatch, tmp_path):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    for module, name in ((conformance, "judge"), (check, "find_candidate")):
+    for module, name in ((conformance, "judge"), (candidate, "find_candidate")):
         monkeypatch.setattr(module, name, interrupted)
-        result = run("check", "attnpool_ref", "--quick")
+        result = run("check", "attnpool_ref", "--quick", "--jobs", "0")
         assert (result.exit_code, result.stderr) == (exits.INTERRUPTED, "Stopped by Ctrl-C.\n")
 
 
@@ -55,7 +55,7 @@ def test_a_report_on_standard_output_stands_there_alone(monkeypatch):
     measure = Measure(np.float32(0.5), np.float64(3), "")  # as a judge of JAX arrays measures
     report = report_of(RowReport("mean_pooling", "pass", cells={"float32": Cell(measure)}))
     monkeypatch.setattr(conformance, "judge", lambda *_, **__: report)
-    result = run("check", "attnpool_ref", "--json", "-")
+    result = run("check", "attnpool_ref", "--json", "-", "--jobs", "0")
     assert json.loads(result.stdout)["rows"][0]["cells"]["float32"]["forward"] == {
         "error": 0.5,
         "allowed": 3.0,
@@ -63,8 +63,8 @@ def test_a_report_on_standard_output_stands_there_alone(monkeypatch):
         "passed": True,
     }
     assert "1 row: 1 passed." in result.stderr
-    assert run("check", "attnpool_ref", "--junit", "-").stdout.startswith("<?xml")
-    assert run("check", "attnpool_ref").stdout.endswith("numpy 9.8.7.\n")
+    assert run("check", "attnpool_ref", "--junit", "-", "--jobs", "0").stdout.startswith("<?xml")
+    assert run("check", "attnpool_ref", "--jobs", "0").stdout.endswith("numpy 9.8.7.\n")
 
 
 @pytest.mark.parametrize("place", [".", "beside"])

@@ -82,6 +82,20 @@ class Candidate:
             return replace(self, target=found) if found.complete() else None
         return replace(self, target=found) if callable(found) else None
 
+    def found(self, names):
+        """For each name of a row the candidate for it, or None where it has none; a callable is the only row named.
+
+        Raises:
+          ValueError: a function alone cannot be judged as this row.
+        """
+        if len(names) == 1:
+            return {name: single(self, name) for name in names}
+        return {name: self.for_row(variants.get(name)) for name in names}
+
+    def title(self):
+        """The name of its target, for a report."""
+        return title_of(self.target)
+
     def rows(self):
         """Names of the rows that it has."""
         return tuple(row.name for row in variants.BY_NAME.values() if self.for_row(row) is not None)

@@ -19,7 +19,7 @@ from attnpool_ref.conformance.runner import Runner
 from attnpool_ref.conformance.snippets import reproduce
 from attnpool_ref.conformance.stated import stated_gradients
 from attnpool_ref.conformance.subject import Subject
-from attnpool_ref.conformance.watch import Watch
+from attnpool_ref.conformance.watch import Watch, said
 
 PLAIN = ("smallest", "fullest")
 """The ways to call a row that are worth a program in each dtype."""
@@ -279,7 +279,7 @@ class RowJudge:
         except Untraceable as error:
             self.report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
-            why = f"raises {type(error).__name__}: {error}"
+            why = f"raises {said(error)}"
         if found is None and not why:
             return
         message = why if found is None else found.message
@@ -314,8 +314,9 @@ class RowJudge:
         try:
             subject.outputs(case)
         except Exception as error:  # the candidate's own, in any words
-            if isinstance(error, TypeError) or _REFUSAL.search(str(error)):
-                return f"it refuses {dtype} ({type(error).__name__}: {str(error).partition(chr(10))[0][:120]})"
+            text = said(error)
+            if isinstance(error, TypeError) or _REFUSAL.search(text):
+                return f"it refuses {dtype} ({text.partition(chr(10))[0][:140]})"
         return ""
 
 

@@ -9,6 +9,7 @@ from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.checks import PROMISE_OF, booked
 from attnpool_ref.conformance.promises import ANSWER, explained_by
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
+from attnpool_ref.conformance.watch import said
 
 
 class Runner:
@@ -91,8 +92,7 @@ class Runner:
         except (NotAsked, Untraceable):
             raise
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
-            text = str(error) if type(error).__name__ == "Raised" else f"{type(error).__name__}: {error}"
-            found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {text}")
+            found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {said(error)}")
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
         for finding in found:

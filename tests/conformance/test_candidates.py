@@ -256,7 +256,17 @@ def here(tmp_path, monkeypatch):
 
 def test_the_command_line_says_the_same(here):
     def run(*arguments):
-        words = ["check", "candidates_of_a_test:pool", "--as", "mean_pooling", "--quick", "--dtype", "float32"]
+        words = [
+            "check",
+            "candidates_of_a_test:pool",
+            "--as",
+            "mean_pooling",
+            "--quick",
+            "--dtype",
+            "float32",
+            "--jobs",
+            "0",
+        ]
         return CliRunner().invoke(application, [*words, *arguments])
 
     assert run().exit_code == 3
