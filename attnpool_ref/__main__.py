@@ -1,6 +1,7 @@
 """The command line ``attnpool``: list, find, show, check, demo. Also ``python -m attnpool_ref``."""
 
 import contextlib
+import errno
 import os
 import sys
 import threading
@@ -8,7 +9,6 @@ import threading
 from attnpool_ref.commands import extras
 
 MISUSED, INTERRUPTED = 2, 130  # as commands/exits.py has them, which needs an extra
-UNWRITTEN = 1
 
 
 def main():
@@ -17,18 +17,37 @@ def main():
     if missing:
         print(missing, file=sys.stderr)
         sys.exit(MISUSED)
-    status = 0
+    try:
+        status = _run()
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        status = _unwritten(error)
+    if status == INTERRUPTED or _is_kept_alive():
+        _stop(status)
+    sys.exit(status)
+
+
+def _run():
+    """The exit status of the command."""
     try:
         from attnpool_ref.commands.application import application
 
         application(prog_name="attnpool")
     except KeyboardInterrupt:
-        status = INTERRUPTED
+        return INTERRUPTED
     except SystemExit as end:
-        status = end.code
-        if status != INTERRUPTED and not _is_kept_alive():
-            raise
-    _stop(status)
+        return end.code
+
+
+def _unwritten(error):
+    """Drops the output that nobody reads, or that has no room; returns the exit status."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # else the interpreter tries again at its end
+    if error.errno != errno.EPIPE:
+        print(f"Error: the output cannot be written: {error.strerror}", file=sys.stderr)
+    return MISUSED
 
 
 def _is_kept_alive():

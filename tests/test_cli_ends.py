@@ -1,6 +1,7 @@
 """How the command ends and what it leaves: statuses, reports on standard output, files in a module's place."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,22 @@ def test_a_stopped_command_leaves_at_once():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "Stopped by Ctrl-C.\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize(
+    ("words", "ending", "status", "errors"),
+    [
+        (["list"], "> /dev/full", 2, "Error: the output cannot be written: No space left on device\n"),
+        (["--version"], "> /dev/full", 2, "Error: the output cannot be written: No space left on device\n"),
+        (["list"], "| true; exit ${PIPESTATUS[0]}", (1, 2), ""),
+    ],
+)
+def test_output_that_cannot_be_written_ends_the_command_without_a_traceback(words, ending, status, errors):
+    line = " ".join([shlex.quote(sys.executable), "-m", "attnpool_ref", *words, ending])
+    result = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=300)
+    assert result.stderr == errors
+    assert result.returncode in np.atleast_1d(status)
 
 
 def test_a_report_on_standard_output_stands_there_alone(monkeypatch):

@@ -78,6 +78,10 @@ class RowJudge:
 
     def run(self):
         """Judges everything, and says what came of it."""
+        with np.errstate(all="ignore"):  # the arithmetic of the judge is not what is judged
+            self._run()
+
+    def _run(self):
         self._began = time.perf_counter()
         try:
             self.adapter = self._find_adapter()
