@@ -44,7 +44,9 @@ def _run():
 def _unwritten(error):
     """Drops the output that nobody reads, or that has no room; returns the exit status."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # else the interpreter tries again at its end
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno()
+        )  # else the interpreter tries again at its end
     if error.errno != errno.EPIPE:
         print(f"Error: the output cannot be written: {error.strerror}", file=sys.stderr)
     return MISUSED

@@ -7,6 +7,7 @@ from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.agreement import Finding
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.checks import PROMISE_OF, booked
+from attnpool_ref.conformance.hints import hint
 from attnpool_ref.conformance.promises import ANSWER, explained_by
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
 from attnpool_ref.conformance.watch import said
@@ -92,7 +93,8 @@ class Runner:
         except (NotAsked, Untraceable):
             raise
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
-            found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {said(error)}")
+            message = f"raises {said(error)}{hint(error, self.subject, case)}"
+            found = Finding(self._promise_of(name), case, np.inf, 0, message)
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
         for finding in found:
