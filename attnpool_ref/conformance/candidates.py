@@ -25,7 +25,7 @@ class Calls(TypedDict, total=False):
     fixed: Mapping[str, Any]
     leave: tuple[str, ...]
     arrays: Any
-    parameters: Callable[[Any], Mapping[str, Any]] | None
+    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,8 @@ class Candidate:
       leave: its arguments that stay at their defaults and are not the row's.
       arrays: "numpy", "jax", "torch", "keras", or an adapter; found out if None.
       parameters: from the target to those arguments of the row that the target holds itself, as the row has them
-        (a ``torch.nn.Linear`` holds the transposed kernel).
+        (a ``torch.nn.Linear`` holds the transposed kernel); or the names of its attributes that hold them as they are:
+        ``{"query": "q", "key_kernel": "key.kernel"}``.
     """
 
     target: Any
@@ -64,7 +65,7 @@ class Candidate:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     leave: tuple[str, ...] = ()
     arrays: Any = None
-    parameters: Callable[[Any], Mapping[str, Any]] | None = None
+    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None = None
 
     def __post_init__(self):
         if self.mask_form is not None and self.mask_form not in MASK_FORMS:
@@ -107,6 +108,7 @@ class Candidate:
         said |= {"batched": self.batched, "same_batch": self.same_batch}
         said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
         said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
+        said |= {"parameters": dict(self.parameters) if isinstance(self.parameters, Mapping) else {}}
         return {key: value for key, value in said.items() if value}
 
 

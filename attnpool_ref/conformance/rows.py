@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref.conformance import adapters, causes, hazards, refusals, searching, verdict
+from attnpool_ref.conformance import adapters, causes, hazards, holding, refusals, searching, verdict
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.calling import NotAsked
@@ -131,11 +131,23 @@ class RowJudge:
         else:
             adapter = adapters.find(self.candidate.target, self._first_result)
         self.subject = self._subject(adapter, self.scope.dtypes[0])
-        why = self.subject.calling.why_not()
+        why, own = self.subject.calling.why_not(), self._undescribed()
         if why:
-            raise NotAsked(why)
+            raise NotAsked("; ".join(filter(None, (why, own))))
+        if own:
+            self.report.unasked.append(Unasked("its parameters", own))
         self.report.by_place = self.subject.calling.by_place
         return adapter
+
+    def _undescribed(self):
+        """A sentence about parameters that the candidate holds, where nobody has said what they are."""
+        own = [] if self.candidate.parameters is not None else holding.held(self.candidate.target)
+        if not own:
+            return ""
+        return (
+            f"it holds {holding.listed(own)}: say which argument of the row each is, by its attribute (--parameter "
+            f"ARGUMENT={own[0]}, parameters={{ARGUMENT: {own[0]!r}}})"
+        )
 
     def _in(self, dtype):
         """The candidate in a dtype; that of float64 has its programs from the other dtypes' gradients."""
