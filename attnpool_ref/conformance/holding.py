@@ -3,6 +3,7 @@
 import sys
 import types
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attnpool_ref.nearest import did_you_mean
 
@@ -20,14 +21,13 @@ def held(target):
     >>> held(types.SimpleNamespace(query=np.ones(2), key=types.SimpleNamespace(kernel=np.ones((3, 2)))))
     ['query', 'key.kernel']
     """
-    target = _owner(target)
-    if isinstance(target, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)):
+    owner: Any = _owner(target)
+    if isinstance(owner, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)):
         return []
     try:
-        named = getattr(target, "named_parameters", None)
-        if callable(named):  # of PyTorch, whose modules hold them elsewhere than other attributes
-            return [name for name, _ in named()]
-        return list(_arrays_in(target, DEPTH, set()))
+        if hasattr(owner, "named_parameters"):  # of PyTorch, whose modules hold them elsewhere than other attributes
+            return [name for name, _ in owner.named_parameters()]
+        return list(_arrays_in(owner, DEPTH, set()))
     except Exception:  # the implementation's own: it may do anything where it is looked at
         return []
 

@@ -60,7 +60,9 @@ class Elsewhere:
         """``sent`` is what each process is sent (:class:`~attnpool_ref.conformance.worker.Sent`), ``name`` for messages."""
         self.sent, self.name = sent, name
         self.workers, self.waiting, self.jobs, self.at_once = [], [], 1, 1
-        self.order = self.steps = self._about = None
+        self.order: Any = None
+        self.steps: Any = None
+        self._about: About | None = None
         self._counted = {}
 
     def __enter__(self):

@@ -134,7 +134,9 @@ class _Worker:
 
     def __init__(self, connection):
         self.connection, self.lock = connection, threading.Lock()
-        self.threads = self.order = self.found = None
+        self.threads: Any = None
+        self.order: Any = None
+        self.found: Any = None
         self.beat = 0.0
 
     def say(self, *message):

@@ -25,6 +25,7 @@ to read it back. Of a "framework" whose arrays are lists of lists, which only kn
 import inspect
 import sys
 import types
+from typing import Any
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def _is_of_torch(target):
     """Whether a function's module holds something of PyTorch, and its body names nothing of NumPy or JAX."""
     while hasattr(target, "func"):  # a partial
         target = target.func
-    function = inspect.unwrap(getattr(target, "__func__", target))
+    function: Any = inspect.unwrap(getattr(target, "__func__", target))
     if not hasattr(function, "__code__"):
         function = type(function).__call__
     if not hasattr(function, "__code__"):
