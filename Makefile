@@ -52,26 +52,26 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/all.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[all]'
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[all]'
 	touch $@
 
 $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[dev]'
 	touch $@ $(VENV)/all.stamp
 
 $(VENV)/peers.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[peers]' $(PEERS)
-	$(BIN)/python -m pip install --quiet --no-deps 'timm==1.0.31' # its layers alone, without torchvision
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[peers]' $(PEERS)
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps 'timm==1.0.31' # its layers alone, without torchvision
 	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
 
 $(VENV)/examples.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[examples]'
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[examples]'
 	touch $@ $(VENV)/dev.stamp $(VENV)/all.stamp
 
 $(VENV)/verdicts.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[verdicts]' $(PEERS)
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[verdicts]' $(PEERS)
 	touch $@ $(VENV)/all.stamp
 
 $(VENV)/bench.stamp: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[bench]' $(PEERS)
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[bench]' $(PEERS)
 	touch $@ $(VENV)/all.stamp

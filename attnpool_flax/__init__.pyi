@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
 
 import jax.typing
+from flax.typing import Dtype
 from jax import Array
 from jax.lax import PrecisionLike
 
 from attnpool_flax import linen as linen
-from attnpool_flax.formats import load as load
 from attnpool_flax.formats import save as save
 from attnpool_flax.modules.additive import AdditiveAttentionPool as AdditiveAttentionPool
 from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttention
@@ -42,6 +42,7 @@ from attnpool_flax.modules.scores import ConcatScore as ConcatScore
 from attnpool_flax.modules.scores import LocationScore as LocationScore
 from attnpool_flax.modules.scores import TanhSumScore as TanhSumScore
 from attnpool_flax.modules.scores import TrilinearScore as TrilinearScore
+from attnpool_flax.modules.sentences import SentencePool
 from attnpool_flax.modules.statistics import AttentiveStatisticsPool as AttentiveStatisticsPool
 from attnpool_flax.states import AdditiveAttentionState as AdditiveAttentionState
 from attnpool_flax.states import AttentionState as AttentionState
@@ -2374,6 +2375,107 @@ def finalize_state(
 def pad(
     sequences: Iterable[ArrayLike], *, length: int | None = None, side: Literal["right", "left"] = "right"
 ) -> tuple[Array, Array]: ...
-def pack(sequences: Iterable[ArrayLike]) -> tuple[Array, Array, int]: ...
+def pack(
+    sequences: Iterable[ArrayLike], *, length: int | None = None, num_segments: int | None = None
+) -> tuple[Array, Array, int]: ...
 def unpack(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> list[Array]: ...
 def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...
+@overload
+def load(
+    source: Any,
+    format: Literal["siglip", "siglip_bv", "timm_latent"],
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> MAPHead: ...
+@overload
+def load(
+    source: Any,
+    format: Literal["clip"],
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> AttentionPool2d: ...
+@overload
+def load(
+    source: Any,
+    format: Literal["coca"],
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> AttentionalPooler: ...
+@overload
+def load(
+    source: Any,
+    format: Literal["vjepa", "vjepa2_hf", "aim"],
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> AttentiveProbe: ...
+@overload
+def load(
+    source: Any,
+    format: Literal["torch_mha", "flax_mha", "keras_mha", "equinox_mha", "haiku_mha"],
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> MultiHeadAttention: ...
+@overload
+def load(
+    source: Any,
+    format: Literal["sentence_transformers"],
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> SentencePool: ...
+@overload
+def load(
+    source: Any,
+    format: Literal["clam", "abmil"],
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> AdditiveAttentionPool: ...
+@overload
+def load(
+    source: Any,
+    format: Literal["speechbrain_asp", "wespeaker_astp"],
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> AttentiveStatisticsPool: ...
+@overload
+def load(
+    source: Any,
+    format: str,
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> Any: ...

@@ -51,17 +51,27 @@ def implementation(function=None, *, as_they_come=(), weights_apart=False) -> An
 
     @functools.wraps(function)
     def checked_implementation(*args, **kwargs):
-        return frame(args, kwargs)
+        try:
+            plan, arrays, values = frame.prepare(args, kwargs)
+        except (TypeError, ValueError) as error:
+            raise contract.shortened(error) from None
+        result = plan.programs[0](*arrays)
+        if not frame.row.weights:
+            return told(result, values) if frame.row.state else result
+        if weights_apart:
+            return (result, plan.programs[1](*arrays)[1]) if plan.wants_weights else result
+        return result if plan.wants_weights else result[0]
 
     checked_implementation.__doc__ = composed(function)
     FRAMES[frame.row.name] = frame
-    return checked_implementation
+    return contract.named(checked_implementation, function)
 
 
 FRAMES = {}
 """The frame of each public function, by its name."""
 
 
+@contract.refusing
 def chosen_implementation(name, *args, **kwargs):
     """The implementation that a call would take, without computing anything.
 
@@ -131,7 +141,13 @@ class _Frame:
         self.has_rules = "implementation" in self.statics and "x" in as_they_come
         self.plans, self.programs = {}, {}
 
-    def __call__(self, args, kwargs):
+    def prepare(self, args, kwargs):
+        """(plan, the arrays that its programs take, the arguments by name) of a call.
+
+        Raises:
+          TypeError: an argument is no array of numbers, or there is no such argument.
+          ValueError: the call is refused for any other reason.
+        """
         values = self.defaults | kwargs
         if len(values) > len(self.defaults) or len(args) > len(self.positional):
             contract.bind(self.row, self.signature, args, kwargs)  # raises
@@ -139,11 +155,16 @@ class _Frame:
             if kwargs and not kwargs.keys().isdisjoint(self.positional[: len(args)]):
                 contract.bind(self.row, self.signature, args, kwargs)  # raises
             values.update(zip(self.positional, args, strict=False))
-        try:
-            plan, on_host = self._plan(values)
-        except _Unknown:
+        key, on_host = self._key(values)
+        plan = self._known_plan(key)
+        if plan is None:
             values = contract.bind(self.row, self.signature, args, kwargs)
-            plan, on_host = self._plan(values, new=True)
+            key, on_host = self._key(values)
+            plan = self._new_plan(values)
+            if len(self.plans) >= KEPT:
+                self.plans.clear()
+                self.programs.clear()
+            self.plans[key] = plan
         if on_host:
             contract.check_values(self.row, values, plan.call)
             self._check_positions(values)
@@ -152,15 +173,10 @@ class _Frame:
             _place_defaults(arrays, plan)
         if on_host:
             self._settle(arrays, plan)
-        result = plan.programs[0](*arrays)
-        if not self.row.weights:
-            return told(result, values) if self.row.state else result
-        if self.weights_apart:
-            return (result, plan.programs[1](*arrays)[1]) if plan.wants_weights else result
-        return result if plan.wants_weights else result[0]
+        return plan, arrays, values
 
-    def _plan(self, values, new=False):
-        """(plan, whether an array lies on the host) of a call; host arrays among the values are made NumPy's own."""
+    def _key(self, values):
+        """(the key of a call's specialization, whether an array lies on the host); host arrays become NumPy's own."""
         key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
         on_host = traced = False
         for name, is_number in self.arrays:
@@ -174,7 +190,7 @@ class _Frame:
             else:
                 if type(value) not in _JAX_TYPES:
                     if value is _MISSING:
-                        raise _Unknown
+                        return None, False
                     value: Any = as_array(self.row.name, name, value)
                     values[name] = value
                     if type(value) is np.ndarray:
@@ -194,18 +210,14 @@ class _Frame:
         for name, default in self.statics.items():
             value = values[name]
             key.append(_DEFAULT if value is default else (type(value), value))
+        return tuple(key), on_host
+
+    def _known_plan(self, key):
+        """The plan that was made for a key, or None."""
         try:
-            plan = self.plans.get(tuple(key))
+            return self.plans.get(key)
         except TypeError:  # a static array, which has no hash
-            plan = None
-        if plan is None:
-            if not new:
-                raise _Unknown
-            if len(self.plans) >= KEPT:
-                self.plans.clear()
-                self.programs.clear()
-            plan = self.plans[tuple(key)] = self._new_plan(values)
-        return plan, on_host
+            return None
 
     def _new_plan(self, values):
         values = dict(values)
@@ -324,10 +336,6 @@ class _Frame:
                 arrays[i] = _for_jax(arrays[i], self.row.arguments[name], plan.dtype)
             elif self._is_number(name) and type(arrays[i]) in _PYTHON_NUMBERS:
                 arrays[i] = np.asarray(arrays[i], plan.dtype)
-
-
-class _Unknown(Exception):
-    """A call whose signature was not met before."""
 
 
 _JAX_TYPES, _TRACERS = set(), set()

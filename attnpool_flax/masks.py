@@ -5,6 +5,7 @@ import numpy as np
 
 from attnpool_flax.implementation import as_array, implementation, result_dtype
 from attnpool_flax.lengths import prefix
+from attnpool_ref import contract
 from attnpool_ref.sequences import checked_sequences, padded_length, sequence_arrays
 
 
@@ -43,6 +44,7 @@ def token_positions(mask):
     return jnp.where(mask, jnp.cumsum(mask, -1) - 1, -1)
 
 
+@contract.refusing
 def pad(sequences, *, length=None, side="right"):
     """Twin of :func:`attnpool_ref.pad`.
 

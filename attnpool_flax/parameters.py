@@ -3,6 +3,7 @@
 What there is stands in :mod:`attnpool_flax.owners`.
 """
 
+import inspect
 import math
 import operator
 import re
@@ -19,13 +20,34 @@ from flax.typing import Dtype, Initializer
 from attnpool_flax.owners import FIXED, OWNERS, Parameter
 from attnpool_ref import contract, variants
 
-KERNEL_INIT = nnx.initializers.lecun_normal()
+
+@dataclass(frozen=True)
+class NamedInitializer:
+    """An initializer that shows its name: signatures in ``help`` hold no addresses.
+
+    Attributes:
+      function: an initializer of Flax.
+      name: the text to show.
+    """
+
+    function: Callable[..., Any]
+    name: str
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = jnp.float32, **kwargs: Any) -> Any:
+        """The first value of a parameter, as Flax's initializers give it."""
+        return self.function(key, shape, dtype, **kwargs)
+
+    def __repr__(self):
+        return self.name
+
+
+KERNEL_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()")
 """Kernels, by default: normal with variance 1 / fan-in, Flax's own choice."""
 
-QUERY_INIT = nnx.initializers.lecun_normal()
+QUERY_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()")
 """Learned queries, by default: of length 1 in expectation, whatever their width. So are latents and centres."""
 
-BIAS_INIT = nnx.initializers.zeros
+BIAS_INIT = NamedInitializer(nnx.initializers.zeros, "zeros")
 """Biases, by default."""
 
 Normalizer = str | Callable[[Any, Any], Any]
@@ -136,6 +158,20 @@ def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
 def name_of(module: Any) -> str:
     """The module's name in the table, a subclass has its parent's; its own where the table does not have it."""
     return next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
+
+
+def show_signature(kind: type):
+    """Gives a module's class the signature of its constructor for ``help``: without annotations and Linen's ``parent``."""
+    parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
+    parameters = [each for each in parameters if each.name not in ("self", "parent")]
+    kind.__signature__ = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters])
+
+
+def refuse_in_own_name(kind: type, *methods: str):
+    """Shortens the tracebacks of a module's refusals; a subclass of a caller keeps the frames of its own methods."""
+    if kind.__module__.partition(".")[0] == "attnpool_flax":
+        for name in vars(kind).keys() & set(methods):
+            setattr(kind, name, contract.refusing(getattr(kind, name)))
 
 
 def head_features(module: str, num_heads: int, qkv_features: int) -> int:

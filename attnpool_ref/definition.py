@@ -25,8 +25,8 @@ def definition(function=None, *, as_they_come=()) -> Any:  # the public types st
     signature = contract.signature_of(function)
     resolved = {}
 
-    @functools.wraps(function)
-    def checked_definition(*args, **kwargs):
+    def checked(args, kwargs):
+        """(the arguments as the body takes them, the :class:`~attnpool_ref.contract.Call`)."""
         values = contract.bind(row, signature, args, kwargs)
         for key in arguments:
             values[key] = as_array(row.name, key, values[key])
@@ -48,12 +48,20 @@ def definition(function=None, *, as_they_come=()) -> Any:  # the public types st
                 value = value if key in as_they_come else value.astype(np.float64)
                 values[key] = _stretched(value, call.targets.get(key, value.shape))
         values |= {key: None for key, argument in arguments.items() if argument.kind == "lengths"}  # the masks say it
+        return values, call
+
+    @functools.wraps(function)
+    def checked_definition(*args, **kwargs):
+        try:
+            values, call = checked(args, kwargs)
+        except (TypeError, ValueError) as error:
+            raise contract.shortened(error) from None
         result = function(**values)
         if row.state:
             return result._replace(dtype=call.dtype)
         return cast(result, call.dtype or np.dtype(np.float64))
 
-    return checked_definition
+    return contract.named(checked_definition, function)
 
 
 KEPT = 256

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attnpool_ref import contract
 from attnpool_ref.definition import as_array, definition
 from attnpool_ref.sequences import checked_sequences, padded_length, sequence_arrays
 
@@ -94,6 +95,7 @@ def token_positions(mask):
     return np.where(mask, np.cumsum(mask, -1) - 1, -1)
 
 
+@contract.refusing
 def pad(sequences, *, length=None, side="right"):
     """Brings sequences of any lengths to one length, with a mask of what is real.
 

@@ -5,10 +5,10 @@ Each function is the dense one, segment by segment, and is made from it.
 
 import numpy as np
 
-from attnpool_ref import additive, means, pairs, pooling, readouts, statistics
+from attnpool_ref import additive, contract, means, pairs, pooling, readouts, statistics
 from attnpool_ref.definition import as_array, definition
 from attnpool_ref.packing import each_segment
-from attnpool_ref.sequences import checked_packed, checked_sequences, sequence_arrays
+from attnpool_ref.sequences import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 
 segment_mean_pooling = each_segment(
     pooling.mean_pooling,
@@ -299,18 +299,26 @@ def segment_cross_attention_pooling(
     return (pooled, weights) if return_weights else pooled
 
 
-def pack(sequences):
-    """Puts sequences of any lengths after each other, with the number of the segment of each token.
+@contract.refusing
+def pack(sequences, *, length=None, num_segments=None):
+    """Concatenates sequences of any lengths, with the segment number of each token.
+
+    A jitted program needs the same shapes at each call: ``length`` and ``num_segments`` fix them. The row is filled up
+    with zeros whose segment number is ``num_segments``. That number is out of range, so these tokens are padding, and
+    the numbers stay sorted. Functions refuse it in a NumPy array outside of ``jit``, where they check the numbers.
 
     Args:
       sequences: a list of [L_i, d]; an empty sequence is an empty segment.
+      length: N, the number of tokens to fill up to; None is the number of tokens that there are.
+      num_segments: the number of segments, the last ones empty; None is the number of sequences.
 
     Returns:
       (x [N, d], segment_ids int [N], num_segments), the numbers sorted. The dtypes of the sequences decide that of x as
       those of two arguments of one call do.
 
     Raises:
-      ValueError: the list is empty, or two sequences disagree on the width.
+      ValueError: the list is empty, two sequences disagree on the width, there are more tokens than ``length`` or more
+        sequences than ``num_segments``.
       TypeError: something that is no array of numbers.
 
     >>> pack([[[1.0], [2.0]], [[3.0]]])
@@ -320,11 +328,14 @@ def pack(sequences):
     """
     arrays = sequence_arrays("pack", sequences, as_array)
     dtype = checked_sequences("pack", arrays) or np.dtype(np.float64)
-    lengths = [len(array) for array in arrays]
+    length, num_segments = packed_sizes("pack", arrays, length, num_segments)
     x = np.concatenate([array.astype(dtype) for array in arrays])
-    return x, np.repeat(np.arange(len(arrays)), lengths), len(arrays)
+    numbers = np.repeat(np.arange(len(arrays)), [len(array) for array in arrays])
+    filling = length - len(x)
+    return np.pad(x, ((0, filling), (0, 0))), np.pad(numbers, (0, filling), constant_values=num_segments), num_segments
 
 
+@contract.refusing
 def unpack(x, segment_ids, num_segments):
     """Takes packed tokens apart: the tokens of each segment, in their order; what :func:`pack` put together.
 

@@ -49,6 +49,24 @@ def checked_sequences(name, arrays):
     return contract.common_dtype(array.dtype for array in arrays if contract.kind_of(array.dtype) == "f")
 
 
+def packed_sizes(name, arrays, length, num_segments):
+    """(the number of packed tokens, the number of segments) of arrays [L_i, d]: as given, else as many as there are.
+
+    Raises:
+      ValueError: there are more tokens than ``length``, or more sequences than ``num_segments``.
+    """
+    tokens = sum(len(array) for array in arrays)
+    length = tokens if length is None else contract.checked_static(name, "length", length, "size")
+    if tokens > length:
+        raise ValueError(f"{name}: `length` is {length}, but the sequences have {tokens} tokens together")
+    if num_segments is None:
+        return length, len(arrays)
+    num_segments = contract.checked_static(name, "num_segments", num_segments, "size")
+    if len(arrays) > num_segments:
+        raise ValueError(f"{name}: `num_segments` is {num_segments}, but there are {len(arrays)} sequences")
+    return length, num_segments
+
+
 def checked_packed(x, segment_ids, num_segments):
     """``num_segments`` as an integer, where ``x`` [N, d] and the numbers of its segments go with it.
 

@@ -30,7 +30,13 @@ BAD = [  # name, arguments, options, type, the whole message as a pattern
     ("attention_pooling", (X, "text"), {}, TypeError, "`mask` is a str, needs an array of numbers"),
     ("cross_attention_pooling", (X, X), {"scale": None}, TypeError, "`scale` is None, needs an array"),
     # no such argument, or too few
-    ("mean_pooling", (X,), {"masks": MASK}, TypeError, "got an unexpected keyword argument 'masks'"),
+    (
+        "mean_pooling",
+        (X,),
+        {"masks": MASK},
+        TypeError,
+        "got an unexpected keyword argument 'masks'; did you mean `mask`?",
+    ),
     ("mean_pooling", (X, MASK, MASK), {}, TypeError, "too many positional arguments"),
     ("mean_pooling", (X, MASK), {"mask": MASK}, TypeError, "multiple values for argument 'mask'"),
     ("dot_score", (X,), {}, TypeError, "missing a required argument: 'key'"),

@@ -1,6 +1,7 @@
 """``help(attnpool_flax.NAME)`` holds all that the definition's docstring says, what JAX does differently, and an example."""
 
 import inspect
+import pydoc
 import re
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.documentation import NOTES
+from attnpool_flax.owners import OWNERS
 from attnpool_ref import variants
 
 ORDER = ("Args", "Returns", "Raises", "Source", "In JAX")
@@ -89,3 +91,15 @@ def test_a_note_stands_where_the_argument_does_and_nowhere_else(name):
         described = re.search(rf"^  {name}: (.*(?:\n    .*)*)", sections_of(help_of(row))["Args"], re.MULTILINE)
         assert bool(described) == (name in inspect.signature(getattr(attnpool_flax, row.name)).parameters), row.name
         assert not described or " ".join(described[1].split()) == NOTES[name], row.name
+
+
+@pytest.mark.parametrize("name", sorted(OWNERS))
+@pytest.mark.parametrize("package", [attnpool_flax, attnpool_flax.linen], ids=["NNX", "Linen"])
+def test_help_of_a_module_begins_with_the_signature_of_its_constructor(package, name):
+    kind = getattr(package, name)
+    shown = inspect.signature(kind)
+    lines = pydoc.render_doc(kind, renderer=pydoc.plaintext).splitlines()[3:]  # Python 3.13 wraps them
+    assert re.sub(r"[\s|]", "", "".join(lines)).startswith(re.sub(r"\s", "", f"{name}{shown}"))
+    assert " at 0x" not in str(shown)
+    documented = re.findall(r"^  (\w+): ", inspect.getdoc(kind), re.MULTILINE)
+    assert [each for each in shown.parameters if each not in (*documented, "name")] == []

@@ -89,6 +89,17 @@ def test_an_entry_is_found_by_each_of_its_names(entry):
         (["bahdanau2015"], "Bahdanau attention"),
         (["peters"], "ScalarMix"),
         (["masked_softmax"], "masked softmax"),  # which stands below calls of it
+        (["attention_pooling"], "attention pooling"),
+        (["additive_attention_pooling"], "Lin's self-attentive embedding"),  # no name of an entry
+        (["heatmap"], "attention weights"),
+        (["Attn"], "attention pooling"),
+        (["权重"], "attention weights"),
+        (["注意力池化"], "attention pooling"),
+        (["whole", "slide"], "ABMIL"),
+        (["speaker", "embedding"], "x-vector"),
+        (["left", "padding"], "last token"),
+        (["weighted", "average"], "IDF-weighted mean"),
+        (["cls", "pooler"], "BERT pooler"),
         (["...", "-"], None),
     ],
 )

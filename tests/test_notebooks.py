@@ -4,6 +4,7 @@ import re
 
 import bugs
 import make_notebooks
+import nbformat
 import pytest
 
 REPAIR = "run `make docs` and commit what it writes"
@@ -46,3 +47,29 @@ def test_a_page_has_every_mistake_of_its_notebook(run):
 def test_what_prints_twice_is_refused(tmp_path):
     with pytest.raises(ValueError, match="1 lines with print"):
         make_notebooks.executed("```python\nfor i in range(2):\n    print(i)\n```", tmp_path)
+
+
+def test_a_page_is_a_valid_notebook_with_the_same_code_and_outputs(run):
+    path, _, _ = run
+    stored = (path.parent / "ipynb" / f"{path.stem}.ipynb").read_text()
+    assert stored == make_notebooks.notebook(path), REPAIR
+    notebook = nbformat.reads(stored, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"][1:]
+    blocks = make_notebooks.BLOCK.findall(path.read_text())
+    assert len(code) == len(blocks)
+    for cell, block in zip(code, blocks, strict=True):
+        lines = [line for line in cell.source.splitlines() if not line.startswith("display(SVG")]
+        assert lines == [line.split("  # ")[0] if "print(" in line else line for line in block.splitlines()]
+        printed = "".join(output.text for output in cell.outputs if output.output_type == "stream").splitlines()
+        assert printed == [line.split("  # ", 1)[1] for line in block.splitlines() if "print(" in line]
+        drawn = [output for output in cell.outputs if output.output_type == "display_data"]
+        assert len(drawn) == block.count("savefig(")
+    for link in re.findall(r"\]\(((?!https?:|#)[^)#]*)", "".join(cell.source for cell in notebook.cells)):
+        assert (path.parent / "ipynb" / link).exists(), link
+
+
+def test_ids_in_pictures_are_numbered():
+    assert make_notebooks._numbered('<g clip-path="url(#pab)"/><clipPath id="pab"/>') == (
+        '<g clip-path="url(#clip0)"/><clipPath id="clip0"/>'
+    )

@@ -199,6 +199,27 @@ def test_lists_go_into_one_array_and_come_back(package):
             assert not np.any(padded[~real])
 
 
+def test_packed_tokens_fill_up_to_the_shapes_of_a_jitted_program():
+    sequences = [np.full((2, 3), 2.0, np.float32), np.ones((0, 3), np.float32), np.full((1, 3), 5.0, np.float32)]
+
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def pooled(x, segment_ids):
+        return attnpool_flax.segment_mean_pooling(x, segment_ids, 4, indices_are_sorted=True)
+
+    for package in (attnpool_ref, attnpool_flax):
+        for count in (1, 3):
+            x, segment_ids, num_segments = package.pack(sequences[:count], length=5, num_segments=4)
+            assert (x.shape, x.dtype, num_segments) == ((5, 3), np.float32, 4)
+            assert np.asarray(segment_ids).tolist() == ([0, 0, 4, 4, 4] if count == 1 else [0, 0, 2, 4, 4])
+            want = [2.0, 0.0, 0.0 if count == 1 else 5.0, 0.0]
+            chex.assert_trees_all_equal(np.asarray(pooled(x, segment_ids.astype(np.int32)))[:, 0].tolist(), want)
+        with pytest.raises(ValueError, match="pack: `length` is 2, but the sequences have 3 tokens together"):
+            package.pack(sequences, length=2)
+        with pytest.raises(ValueError, match="pack: `num_segments` is 2, but there are 3 sequences"):
+            package.pack(sequences, num_segments=2)
+
+
 @every_package
 def test_the_dtypes_of_sequences_are_those_of_arguments_of_one_call(package):
     half, brain = np.ones((1, 2), np.float16), np.asarray(jnp.ones((1, 2), jnp.bfloat16))

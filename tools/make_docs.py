@@ -13,7 +13,7 @@ from bugs.table import ERROR, NOTE, WRONG
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref import formats, names, variants
+from attnpool_ref import formats, names, plot, variants
 from attnpool_ref.commands.heads import given, load_of
 from attnpool_ref.language import OrFunction
 
@@ -21,6 +21,19 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
 TRAPS_PATH, HEADS_PATH = DOCS / "traps.md", DOCS / "heads.md"
 STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
+UNLISTED = (
+    (
+        "Lists of sequences",
+        "Arrays from lists of sequences that differ in length, and back. The same names are in both packages.",
+        (attnpool_ref.pad, attnpool_ref.pack, attnpool_ref.unpack),
+    ),
+    (
+        "Pictures",
+        "Heat maps of attention weights. `import attnpool_ref.plot` needs matplotlib: `pip install 'attnpool[plot]'`.",
+        (plot.show_weights, plot.show_heatmaps),
+    ),
+)
+"""Sections of functions that have no row: title, introduction, functions."""
 """Functions without a row of their own."""
 
 SECTIONS = ("Args", "Returns", "Raises", "Source")
@@ -128,6 +141,8 @@ def page():
         module = importlib.import_module(f"attnpool_ref.{family}")
         parts += [f"## {family}", inspect.getdoc(module), *map(_variant, rows)]
         parts += [_of_states(function) for function in STATES if function.__module__ == module.__name__]
+    for title, introduction, functions in UNLISTED:
+        parts += [f"## {title}", introduction, *map(_unlisted, functions)]
     sources = "\n".join(f"* `{key}`: {text}" for key, text in variants.SOURCES.items())
     return "\n\n".join([*parts, f"## Sources\n\n{sources}"]) + "\n"
 
@@ -234,6 +249,26 @@ def _of_states(function):
     return _section(name, [_in_jax(name), f"* source: {_inline(sections['Source'])}"])
 
 
+def _unlisted(function):
+    """The section of a function that has no row."""
+    body, sections, example = _parts(inspect.getdoc(function))
+    package, _, module = function.__module__.partition(".")
+    name = function.__name__ if function.__name__ in attnpool_ref.__all__ else f"{package}.{module}.{function.__name__}"
+    facts = [f"* source: {_inline(sections['Source'])}"] if "Source" in sections else []
+    return "\n\n".join(
+        [
+            f"### {function.__name__}",
+            _blocks(body),
+            f"```python\n{name}{inspect.signature(function)}\n```",
+            *facts,
+            "Arguments:\n\n" + _arguments(sections["Args"]),
+            f"Returns {_inline(sections['Returns'])}",
+            f"Raises {_inline(sections['Raises'])}",
+            *([f"```pycon\n{example}\n```"] if example else []),
+        ]
+    )
+
+
 def _in_jax(name):
     """What the implementation's signature has beyond the definition's."""
     signature = inspect.signature(getattr(attnpool_ref, name))
@@ -274,7 +309,7 @@ def _parts(docstring):
     rest, _, example = ("Args:\n" + rest).partition("\n>>> ")
     pieces = re.split(rf"^({'|'.join(SECTIONS)}):\n", rest, flags=re.MULTILINE)[1:]
     sections = {name: textwrap.dedent(text).strip() for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
-    return head.strip(), sections, ">>> " + example.strip()
+    return head.strip(), sections, ">>> " + example.strip() if example else ""
 
 
 def _blocks(body):

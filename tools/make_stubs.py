@@ -6,6 +6,7 @@ A function's types follow from its row: what kind an argument is, which names an
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from attnpool_flax import formats
 from attnpool_ref import variants
+from attnpool_ref.formats import FORMATS
 from attnpool_ref.language import OrFunction
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,7 +46,8 @@ LANGUAGES = {
     ),
     "attnpool_flax": Language(
         header="from collections.abc import Callable, Iterable\nfrom typing import Any, Final, Literal, Protocol, TypeVar, overload\n\n"
-        "import jax.typing\nfrom jax import Array\nfrom jax.lax import PrecisionLike",
+        "import jax.typing\nfrom flax.typing import Dtype\nfrom jax import Array\nfrom jax.lax import PrecisionLike\n"
+        "from attnpool_flax.modules.sentences import SentencePool",
         result="Array",
         mask_result="Array",
     ),
@@ -57,7 +60,9 @@ ArrayLike = jax.typing.ArrayLike | HoldsArray"""
 
 LISTS = """def pad(sequences: Iterable[{one}], *, length: int | None = None, side: Literal["right", "left"] = "right") -> tuple[{array}, {mask}]: ...
 
-def pack(sequences: Iterable[{one}]) -> tuple[{array}, {array}, int]: ...
+def pack(
+    sequences: Iterable[{one}], *, length: int | None = None, num_segments: int | None = None
+) -> tuple[{array}, {array}, int]: ...
 
 def unpack(x: {one}, segment_ids: {one}, num_segments: int) -> list[{array}]: ..."""
 """What goes from and to lists, which no row describes."""
@@ -78,6 +83,7 @@ def stub(package):
     parts.append(LISTS.format(array=language.result, mask=language.mask_result, one="ArrayLike"))
     if package == "attnpool_flax":
         parts.append("def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...")
+        parts.append(_load())
     return _formatted("\n\n".join(parts) + "\n")
 
 
@@ -89,8 +95,23 @@ def _reexports(namespace):
             yield f"from {value.__module__} import {name} as {name}"
         elif inspect.ismodule(value):
             yield f"from {namespace.__name__} import {name} as {name}"
-        elif value is vars(formats).get(name):  # has its types with it
+        elif name != "load" and value is vars(formats).get(name):  # has its types with it
             yield f"from {formats.__name__} import {name} as {name}"
+
+
+def _load():
+    """``load``, whose result is the class that the row of a format names."""
+    by_module = {}
+    for row in FORMATS.values():
+        by_module.setdefault(row.module, []).append(row.name)
+    keywords = "prefix: str | None = None, num_heads: int | None = None, epsilon: float | None = None, "
+    keywords += "activation: str | None = None, param_dtype: Dtype | None = None"
+    assert re.findall(r"(\w+): ", keywords) == list(inspect.signature(formats.load).parameters)[2:]
+    results = {f"Literal[{', '.join(map(repr, names))}]": module for module, names in by_module.items()}
+    return "\n".join(
+        f"@overload\ndef load(source: Any, format: {names}, *, {keywords}) -> {result}: ..."
+        for names, result in (results | {"str": "Any"}).items()
+    )
 
 
 def _states(package):

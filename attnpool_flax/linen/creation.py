@@ -16,11 +16,22 @@ from attnpool_flax.parameters import (
     initialize,
     multiplier_shape,
     name_of,
+    refuse_in_own_name,
     shaped_parameters,
+    show_signature,
 )
 
 
-class TokenWalker(nn.Module):
+class PoolingModule(nn.Module):
+    """Base of the Linen modules: a refused constructor or call shows one frame of the package, that of the module."""
+
+    def __init_subclass__(cls, **kwargs):
+        refuse_in_own_name(cls, "__post_init__", "__call__")
+        super().__init_subclass__(**kwargs)
+        show_signature(cls)
+
+
+class TokenWalker(PoolingModule):
     """A module whose fields ``implementation`` and ``axis_name``, and its options, are checked when it is made, as in NNX."""
 
     def __post_init__(self):

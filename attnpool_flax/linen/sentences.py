@@ -4,12 +4,13 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, PrecisionLike
 
+from attnpool_flax.linen.creation import PoolingModule
 from attnpool_flax.modules.sentences import shaped
 from attnpool_flax.parameters import cast
 from attnpool_flax.sentences import sentence_pool
 
 
-class SentencePool(nn.Module):
+class SentencePool(PoolingModule):
     """What follows the encoder in a model of sentence-transformers; :func:`attnpool_flax.load` makes one from its folder.
 
     Owns what the stages have, the stage's number behind each name: of a dense layer ``kernel_i`` [d, o], ``bias_i`` [o] and

@@ -6,12 +6,12 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.additive import additive_attention_pooling
 from attnpool_flax.layouts import in_layout
-from attnpool_flax.modules.creation import create, values
+from attnpool_flax.modules.creation import PoolingModule, create, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.segments import segment_additive_attention_pooling
 
 
-class AdditiveAttentionPool(nnx.Module):
+class AdditiveAttentionPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.additive_attention_pooling`.
 
     Owns ``kernel`` [d, h] and ``out_kernel`` [h], or with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h];

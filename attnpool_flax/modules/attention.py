@@ -5,11 +5,11 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
-from attnpool_flax.modules.creation import create, create_dropout, multiplier, values
+from attnpool_flax.modules.creation import PoolingModule, create, create_dropout, multiplier, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features
 
 
-class AdditiveAttention(nnx.Module):
+class AdditiveAttention(PoolingModule):
     """Parameters of :func:`attnpool_flax.additive_attention`.
 
     Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -102,7 +102,7 @@ class AdditiveAttention(nnx.Module):
         )
 
 
-class TanhSumAttention(nnx.Module):
+class TanhSumAttention(PoolingModule):
     """Parameters of :func:`attnpool_flax.tanh_sum_attention`.
 
     Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
@@ -181,7 +181,7 @@ class TanhSumAttention(nnx.Module):
         )
 
 
-class LocationAttention(nnx.Module):
+class LocationAttention(PoolingModule):
     """Parameters of :func:`attnpool_flax.location_attention`.
 
     Owns ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless ``use_bias`` is False, ``bias`` [m] and ``out_bias``
@@ -263,7 +263,7 @@ class LocationAttention(nnx.Module):
         )
 
 
-class MultiHeadAttention(nnx.Module):
+class MultiHeadAttention(PoolingModule):
     """Parameters of :func:`attnpool_flax.multi_head_attention`.
 
     Owns ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c], ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o]

@@ -13,8 +13,20 @@ from attnpool_flax.parameters import (
     check_sizes,
     initialize,
     multiplier_shape,
+    refuse_in_own_name,
     shaped_parameters,
+    show_signature,
 )
+
+
+class PoolingModule(nnx.Module):
+    """Base of the NNX modules: a refused constructor or call shows one frame of the package, that of the module."""
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            show_signature(cls)
+        refuse_in_own_name(cls, "__init__", "__call__")
 
 
 def create(module, name, rngs, **initializers):

@@ -5,12 +5,12 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.heads import attention_pool_2d, attentional_pooler, map_head
-from attnpool_flax.modules.creation import create, values
+from attnpool_flax.modules.creation import PoolingModule, create, values
 from attnpool_flax.multi_head import of_queries
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features
 
 
-class MAPHead(nnx.Module):
+class MAPHead(PoolingModule):
     """The head of big_vision and SigLIP: a pooling by one learned query, and a perceptron beside it.
 
     Owns ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
@@ -112,7 +112,7 @@ class MAPHead(nnx.Module):
         )
 
 
-class AttentionalPooler(nnx.Module):
+class AttentionalPooler(PoolingModule):
     """The head of CoCa and CONCH: a pooling by learned queries of normalised tokens, without a perceptron.
 
     Owns ``query`` [n, q], ``query_kernel`` [q, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
@@ -217,7 +217,7 @@ class AttentionalPooler(nnx.Module):
         return of_queries(found, self.num_queries)
 
 
-class AttentionPool2d(nnx.Module):
+class AttentionPool2d(PoolingModule):
     """The head of CLIP's ResNets: the mean of the real tokens stands before them, and asks.
 
     Owns ``position`` [num_slots + 1, d], which is added to the mean and the tokens, ``query_kernel`` [d, H, c],

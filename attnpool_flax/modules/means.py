@@ -6,12 +6,12 @@ from flax.typing import Dtype
 
 from attnpool_flax.layouts import in_layout
 from attnpool_flax.means import logsumexp_pooling, power_mean_pooling, softmax_pooling
-from attnpool_flax.modules.creation import create, values
+from attnpool_flax.modules.creation import PoolingModule, create, values
 from attnpool_flax.parameters import cast
 from attnpool_flax.segments import segment_logsumexp_pooling, segment_power_mean_pooling, segment_softmax_pooling
 
 
-class PowerMeanPool(nnx.Module):
+class PowerMeanPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.power_mean_pooling`.
 
     Owns ``p`` [], or ``p`` [d] with ``num_features``: a number, which decides no dtype, or one for each feature.
@@ -80,7 +80,7 @@ class PowerMeanPool(nnx.Module):
         )
 
 
-class LogSumExpPool(nnx.Module):
+class LogSumExpPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.logsumexp_pooling`.
 
     Owns ``scale`` [], or ``scale`` [d] with ``num_features``: a number, which decides no dtype, or one for each feature.
@@ -149,7 +149,7 @@ class LogSumExpPool(nnx.Module):
         )
 
 
-class SoftmaxPool(nnx.Module):
+class SoftmaxPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.softmax_pooling`.
 
     Owns ``scale`` [], or ``scale`` [d] with ``num_features``: a number, which decides no dtype, or one for each feature.

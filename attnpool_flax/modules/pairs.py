@@ -5,13 +5,13 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.layouts import in_layout
-from attnpool_flax.modules.creation import create, values
+from attnpool_flax.modules.creation import PoolingModule, create, values
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.parameters import KERNEL_INIT, cast
 from attnpool_flax.segments import segment_cross_attention_pooling
 
 
-class CrossAttentionPool(nnx.Module):
+class CrossAttentionPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.cross_attention_pooling`.
 
     Owns nothing and needs no ``rngs``, unless ``qk_features`` adds ``x_kernel`` [d, c], ``y_kernel`` [e, c] or both.
@@ -125,7 +125,7 @@ class CrossAttentionPool(nnx.Module):
         )
 
 
-class CodeWiseAttention(nnx.Module):
+class CodeWiseAttention(PoolingModule):
     """Parameters of :func:`attnpool_flax.code_wise_attention`.
 
     Owns nothing: it holds the configuration alone.
@@ -197,7 +197,7 @@ class CodeWiseAttention(nnx.Module):
         )
 
 
-class MaskAttention(nnx.Module):
+class MaskAttention(PoolingModule):
     """Parameters of :func:`attnpool_flax.mask_attention`.
 
     Owns nothing: it holds the configuration alone.
@@ -269,7 +269,7 @@ class MaskAttention(nnx.Module):
         )
 
 
-class BiDAFAttention(nnx.Module):
+class BiDAFAttention(PoolingModule):
     """Parameters of :func:`attnpool_flax.bidaf_attention`.
 
     Owns ``kernel`` [3d], over the context, the query and their product.

@@ -8,14 +8,14 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.layouts import in_layout
-from attnpool_flax.modules.creation import create, create_dropout, multiplier, values
+from attnpool_flax.modules.creation import PoolingModule, create, create_dropout, multiplier, values
 from attnpool_flax.multi_head import of_queries
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast, head_features
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
 
-class WeightedPool(nnx.Module):
+class WeightedPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.weighted_pooling`.
 
     Owns ``weights`` [L], one for each slot, which start at ones.
@@ -73,7 +73,7 @@ class WeightedPool(nnx.Module):
         )
 
 
-class AttentionPool(nnx.Module):
+class AttentionPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.attention_pooling`.
 
     Owns ``query`` [d]; with ``qk_features`` also ``query_kernel`` [d, c] and ``key_kernel`` [d, c]; with
@@ -194,7 +194,7 @@ class AttentionPool(nnx.Module):
         )
 
 
-class MultiHeadAttentionPool(nnx.Module):
+class MultiHeadAttentionPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.multi_head_attention_pooling`.
 
     Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],

@@ -5,12 +5,12 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.heads import attentive_probe, pma
-from attnpool_flax.modules.creation import create, values
+from attnpool_flax.modules.creation import PoolingModule, create, values
 from attnpool_flax.multi_head import of_queries
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_variant, head_features
 
 
-class PMA(nnx.Module):
+class PMA(PoolingModule):
     """Pooling by multi-head attention, of the Set Transformer, as its authors have it or as PyG has.
 
     Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as
@@ -116,7 +116,7 @@ class PMA(nnx.Module):
         return of_queries(found, self.num_queries)
 
 
-class AttentiveProbe(nnx.Module):
+class AttentiveProbe(PoolingModule):
     """The probe of a frozen encoder, V-JEPA's or AIM's; neither has an output map.
 
     Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as

@@ -5,7 +5,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.layouts import in_layout
-from attnpool_flax.modules.creation import create, values
+from attnpool_flax.modules.creation import PoolingModule, create, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features
 from attnpool_flax.readouts import latent_attention_pooling, set2set_pooling, vlad_pooling
 from attnpool_flax.segments import (
@@ -15,7 +15,7 @@ from attnpool_flax.segments import (
 )
 
 
-class LatentAttentionPool(nnx.Module):
+class LatentAttentionPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.latent_attention_pooling`.
 
     Owns ``latents`` [r, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel``
@@ -122,7 +122,7 @@ class LatentAttentionPool(nnx.Module):
         )
 
 
-class Set2SetPool(nnx.Module):
+class Set2SetPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.set2set_pooling`.
 
     Owns ``input_kernel`` [2d, 4d], ``recurrent_kernel`` [d, 4d] and ``bias`` [4d] of an LSTM, whose gates are i, f, g, o.
@@ -205,7 +205,7 @@ class Set2SetPool(nnx.Module):
         )
 
 
-class VLADPool(nnx.Module):
+class VLADPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.vlad_pooling`.
 
     Owns ``assign_kernel`` [d, K+G], ``assign_bias`` [K+G] and ``centers`` [K, d].

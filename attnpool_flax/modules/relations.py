@@ -4,12 +4,12 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import create, values
+from attnpool_flax.modules.creation import PoolingModule, create, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.relations import field_attention_pooling, label_attention, relation_vector
 
 
-class RelationVector(nnx.Module):
+class RelationVector(PoolingModule):
     """Parameters of :func:`attnpool_flax.relation_vector`.
 
     Owns ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel`` [h, o] and, unless ``use_bias`` is False, ``bias``
@@ -79,7 +79,7 @@ class RelationVector(nnx.Module):
         )
 
 
-class FieldAttentionPool(nnx.Module):
+class FieldAttentionPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.field_attention_pooling`.
 
     Owns ``kernel`` [J, d+e] and, unless ``use_bias`` is False, ``bias`` [J], one for each field; without
@@ -151,7 +151,7 @@ class FieldAttentionPool(nnx.Module):
         )
 
 
-class LabelAttention(nnx.Module):
+class LabelAttention(PoolingModule):
     """Parameters of :func:`attnpool_flax.label_attention`.
 
     Owns ``query_kernel`` [d, c], ``key_kernel`` [d, c] and ``value_kernel`` [d, v].

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import create, values
+from attnpool_flax.modules.creation import PoolingModule, create, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.scores import (
     additive_score,
@@ -16,7 +16,7 @@ from attnpool_flax.scores import (
 )
 
 
-class BilinearScore(nnx.Module):
+class BilinearScore(PoolingModule):
     """Parameters of :func:`attnpool_flax.bilinear_score`.
 
     Owns ``kernel`` [d, e].
@@ -74,7 +74,7 @@ class BilinearScore(nnx.Module):
         )
 
 
-class AdditiveScore(nnx.Module):
+class AdditiveScore(PoolingModule):
     """Parameters of :func:`attnpool_flax.additive_score`.
 
     Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -147,7 +147,7 @@ class AdditiveScore(nnx.Module):
         )
 
 
-class ConcatScore(nnx.Module):
+class ConcatScore(PoolingModule):
     """Parameters of :func:`attnpool_flax.concat_score`.
 
     Owns ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
@@ -219,7 +219,7 @@ class ConcatScore(nnx.Module):
         )
 
 
-class TanhSumScore(nnx.Module):
+class TanhSumScore(PoolingModule):
     """Parameters of :func:`attnpool_flax.tanh_sum_score`.
 
     Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
@@ -290,7 +290,7 @@ class TanhSumScore(nnx.Module):
         )
 
 
-class LocationScore(nnx.Module):
+class LocationScore(PoolingModule):
     """Parameters of :func:`attnpool_flax.location_score`.
 
     Owns ``kernel`` [d+e, m] and, unless ``use_bias`` is False, ``bias`` [m].
@@ -357,7 +357,7 @@ class LocationScore(nnx.Module):
         )
 
 
-class TrilinearScore(nnx.Module):
+class TrilinearScore(PoolingModule):
     """Parameters of :func:`attnpool_flax.trilinear_score`.
 
     Owns ``kernel`` [3d], over the query, the key and their product.

@@ -5,13 +5,13 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.layouts import in_layout
-from attnpool_flax.modules.creation import create, values
+from attnpool_flax.modules.creation import PoolingModule, create, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.segments import segment_attentive_statistics_pooling
 from attnpool_flax.statistics import attentive_statistics_pooling
 
 
-class AttentiveStatisticsPool(nnx.Module):
+class AttentiveStatisticsPool(PoolingModule):
     """Parameters of :func:`attnpool_flax.attentive_statistics_pooling`.
 
     Owns ``kernel`` [d, h], or [3d, h] with ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``;

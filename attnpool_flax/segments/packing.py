@@ -5,10 +5,12 @@ import numpy as np
 from jax.core import Tracer
 
 from attnpool_flax.implementation import as_array, result_dtype
-from attnpool_ref.sequences import checked_packed, checked_sequences, sequence_arrays
+from attnpool_ref import contract
+from attnpool_ref.sequences import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 
 
-def pack(sequences):
+@contract.refusing
+def pack(sequences, *, length=None, num_segments=None):
     """Twin of :func:`attnpool_ref.pack`.
 
     >>> pack([np.array([[1.0], [2.0]]), np.array([[3.0]])])
@@ -18,11 +20,17 @@ def pack(sequences):
     """
     arrays = sequence_arrays("pack", sequences, as_array)
     dtype = result_dtype(checked_sequences("pack", arrays))
+    length, num_segments = packed_sizes("pack", arrays, length, num_segments)
     numbers = np.repeat(np.arange(len(arrays), dtype=np.int32), [len(array) for array in arrays])
-    x = jnp.concatenate([jnp.asarray(array, dtype) for array in arrays])
-    return x, jnp.asarray(numbers), len(arrays)
+    filling = length - len(numbers)
+    numbers = np.pad(numbers, (0, filling), constant_values=num_segments)
+    tokens = [jnp.asarray(array, dtype) for array in arrays]
+    if filling:
+        tokens.append(jnp.zeros((filling, arrays[0].shape[1]), dtype))
+    return jnp.concatenate(tokens), jnp.asarray(numbers), num_segments
 
 
+@contract.refusing
 def unpack(x, segment_ids, num_segments):
     """Twin of :func:`attnpool_ref.unpack`; the numbers are read wherever they lie, so that no ``jit`` can hold it.
 

@@ -37,13 +37,15 @@ def run(words):
 
 
 def search(words, entries):
-    """The entries that have all of the words in their names, call or source; those with such a name first."""
+    """Searches names, calls and sources for all of the words; an exact name or function comes first, then other names."""
+    sought = "".join(matching.pieces("".join(words)))
 
     def distance(entry):
-        sought = "".join(matching.pieces("".join(words)))
         if any("".join(matching.pieces(name)) == sought for name in entry.names):
             return 0
-        return 1 if any(matching.has_all(name, words) for name in entry.names) else 2
+        if entry.call.startswith(f"{''.join(words)}("):
+            return 1
+        return 2 if any(matching.has_all(name, words) for name in entry.names) else 3
 
     def text(entry):
         return " ; ".join([*entry.names, entry.call, entry.module, entry.source])

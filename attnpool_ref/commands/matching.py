@@ -5,7 +5,8 @@ import functools
 import re
 import unicodedata
 
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[\u4e00-\u9fff]")
+"""A part of a name: a run of capitals, a word, a number, one Chinese character."""
 
 ENOUGH = 3
 """Letters of a further part that make it meant: "hopfield pool" is HopfieldPooling, "berts" is not BERT; sentence."""
@@ -20,7 +21,8 @@ def pieces(text):
     >>> pieces("Radenović")
     ('radenovic',)
     """
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()  # Radenovic finds Radenović
+    plain = unicodedata.normalize("NFKD", text)  # Radenovic finds Radenović
+    plain = "".join(character for character in plain if not unicodedata.combining(character))
     return tuple(piece.lower() for piece in _PIECE.findall(plain))
 
 

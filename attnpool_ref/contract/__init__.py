@@ -10,6 +10,7 @@ from attnpool_ref.contract.options import check_weights, checked_static
 from attnpool_ref.contract.resolving import Call, bind, resolve, signature_of
 from attnpool_ref.contract.rounding import roundings
 from attnpool_ref.contract.shapes import COUNTS, FEATURES, axes_text, full_shape, size_of, unions, with_all_axes
+from attnpool_ref.contract.tracebacks import named, refusing, shortened
 from attnpool_ref.contract.values import check_values
 
 __all__ = [
@@ -25,9 +26,12 @@ __all__ = [
     "common_dtype",
     "full_shape",
     "kind_of",
+    "named",
     "refuse_non_numeric",
+    "refusing",
     "resolve",
     "roundings",
+    "shortened",
     "signature_of",
     "size_of",
     "unions",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attnpool_ref.contract.dtypes import POLARITY, check_dtype, common_dtype, kind_of, refuse_non_numeric
+from attnpool_ref.contract.keywords import with_suggestion
 from attnpool_ref.contract.options import checked_static
 from attnpool_ref.contract.shapes import (
     alternative,
@@ -65,7 +66,9 @@ def bind(row, signature, args, kwargs):
         try:  # what signature.bind alone would do, in a fifth of its time
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{row.name}: {error}") from None
+            shown = {*row.arguments, *row.options, "return_weights"}  # what both packages take
+            message = with_suggestion(str(error), kwargs, list(parameters), shown)
+            raise TypeError(f"{row.name}: {message}") from None
     for key, allowed in row.options.items():
         values[key] = checked_static(row.name, key, values[key], allowed, row.refused)
     if row.weights:

@@ -125,6 +125,20 @@ ATTENTION = (
         "Lengths [B] or [B, n], as there; a length of 0 gives 0, not the mean.",
     ),
     Entry(
+        ("attention pooling", "attn", "attn pooling", "attention with a learned query", "注意力池化"),
+        "attention_pooling(x, mask, q)",
+        "Raffel, Ellis 2016, with a dot product as the score",
+        "Scores are divided by sqrt(d) unless `scale` is given; an empty row is 0.",
+        "AttentionPool",
+    ),
+    Entry(
+        ("attention weights", "attn weights", "heat map", "attention map", "注意力权重", "权重"),
+        "pooled, weights = attention_pooling(x, mask, q, return_weights=True)",
+        "`attnpool_ref.plot`; d2l's show_heatmaps (d2l)",
+        "`attnpool_ref.plot.show_weights` draws them over tokens, and `show_heatmaps` draws matrices.",
+        "AttentionPool",
+    ),
+    Entry(
         ("Hopfield pooling", "HopfieldPooling", "modern Hopfield network"),
         "attention_pooling(x, mask, q, scale=beta)",
         "Ramsauer et al. 2021",

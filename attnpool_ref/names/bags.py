@@ -4,7 +4,7 @@ from attnpool_ref.names.entry import Entry
 
 INSTANCES = (
     Entry(
-        ("ABMIL", "attention-based MIL", "attention MIL"),
+        ("ABMIL", "attention-based MIL", "attention MIL", "whole-slide images (WSI)"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w)",
         "Ilse, Tomczak, Welling 2018; AttentionDeepMIL",
         "Bags may be padded and masked, where its code takes one bag at a time; the outer bias cancels.",
@@ -18,7 +18,7 @@ INSTANCES = (
         "AdditiveAttentionPool",
     ),
     Entry(
-        ("CLAM", "CLAM-SB", "CLAM-MB", "Attn_Net_Gated"),
+        ("CLAM", "CLAM-SB", "CLAM-MB", "Attn_Net_Gated", "whole-slide images"),
         "additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)",
         "Lu et al. 2021; mahmoodlab/CLAM",
         "w [h] is SB, [h, classes] is MB; CLAM's A_raw are scores, these weights are after the softmax.",
@@ -73,7 +73,7 @@ INSTANCES = (
 
 SPEECH = (
     Entry(
-        ("x-vector", "statistics pooling", "StatsPool", "TSTP", "StatisticsPooling"),
+        ("x-vector", "statistics pooling", "StatsPool", "TSTP", "StatisticsPooling", "speaker embedding"),
         "statistics_pooling(x, mask, ddof=1)",
         "Snyder et al. 2018; SpeechBrain, WeSpeaker, pyannote",
         "ddof=1 is torch's std, ddof=0 Kaldi's; one frame has std 0, where torch's is NaN.",
@@ -85,7 +85,7 @@ SPEECH = (
         "Two passes over shifted tokens: equal tokens have std 0 with gradient 0.",
     ),
     Entry(
-        ("ASP", "attentive statistics pooling", "attentive statistics"),
+        ("ASP", "attentive statistics pooling", "attentive statistics", "speaker embedding"),
         "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=w)",
         "Okabe, Koshinaka, Shinoda 2018",
         "w [h] gives one weight for each frame; the variance is taken around the mean, never as E[x^2] - mean^2.",

@@ -22,7 +22,7 @@ SENTENCES = (
         "An empty row is 0, not minus infinity; tied tokens share the gradient.",
     ),
     Entry(
-        ("last token", "last-token pooling", "lasttoken", "EOS pooling of decoders"),
+        ("last token", "last-token pooling", "lasttoken", "EOS pooling of decoders", "left padding"),
         "last_pooling(x, mask)",
         "sentence-transformers' mode lasttoken",
         "Each row finds its last real token by itself, on whichever side the padding is.",
@@ -64,7 +64,7 @@ SENTENCES = (
         "The mask selects: a text without the token is 0, not its first slot.",
     ),
     Entry(
-        ("BERT pooler", "ALBERT pooler", "pooler_output"),
+        ("BERT pooler", "ALBERT pooler", "CLS pooler", "pooler_output"),
         "tanh(first_pooling(x, mask) @ W + b)",
         "Devlin et al. 2019; transformers' BertPooler",
         "The dense layer and the tanh are yours; the first token is the first real one.",
@@ -114,7 +114,7 @@ SENTENCES = (
         "LatentAttentionPool",
     ),
     Entry(
-        ("IDF-weighted mean", "SIF", "weights for each token"),
+        ("IDF-weighted mean", "SIF", "weighted average", "weights for each token"),
         "weighted_pooling(x, weights, mask)",
         "Arora et al. 2017",
         "Weights are normalised over the real tokens; removing the first principal component (SIF) is yours.",

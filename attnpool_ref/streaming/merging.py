@@ -10,6 +10,7 @@ from attnpool_ref.states import MultiHeadAttentionState
 from attnpool_ref.streaming import checks
 
 
+@contract.refusing
 def merge_states(a, b):
     r"""Merges the states of two chunks, or of what was merged before: associative and commutative.
 
@@ -40,6 +41,7 @@ def merge_states(a, b):
     return a.merged(b)._replace(dtype=dtype)
 
 
+@contract.refusing
 def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None):
     r"""Gives the pooled vector of all that was merged.
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attnpool_ref import language
+from attnpool_ref.nearest import did_you_mean
+from attnpool_ref.variants.sources import SOURCES
 
 ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
 """Of the hidden layer that scores are made of."""
@@ -74,6 +76,11 @@ class Variant:
     sizes: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self):
+        if self.source not in SOURCES:
+            raise ValueError(
+                f"{self.name}: the source {self.source!r} has no entry in attnpool_ref/variants/sources.py"
+                f"{did_you_mean(self.source, SOURCES)}"
+            )
         arguments, results = language.parse_shapes(self.shapes)
         relations = (*map(language.parse_rule, self.rules), *language.exclusions(arguments))
         language.check_names(relations, arguments, self.options)

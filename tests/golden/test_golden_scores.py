@@ -50,6 +50,14 @@ def test_bilinear_score_by_loops(package):
 
 
 @PACKAGES
+def test_products_of_small_integers(package):
+    query, key = np.array([[1.0, -2, 3, 0]]), np.array([[4.0, 5, 6, 9], [0, 1, -1, 2]])
+    assert_exact(package, package.dot_score(query, key), [[12, -5]])
+    assert_exact(package, package.scaled_dot_score(query, key), [[6, Fraction(-5, 2)]])  # by sqrt(4)
+    assert_exact(package, package.scaled_dot_score(query, key, scale=0.25), [[3, Fraction(-5, 4)]])
+
+
+@PACKAGES
 def test_cosine_matrix_of_the_lexical_decomposition(package):
     assert_printed(package.cosine_score(LINES, OTHERS), [[1, 0, 0.447214], [0.707107, 0.707107, 0.948683]])
 

@@ -27,6 +27,8 @@ assert_type(
     tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]],
 )
 assert_type(ap.__version__, str)
+assert_type(ap.load("head.safetensors", "siglip"), ap.MAPHead)
+assert_type(ap.load("head.npz", "torch_mha", num_heads=2), ap.MultiHeadAttention)
 
 ap.mean_pooling([[1.0]])  # pyright: ignore[reportArgumentType]
 ap.cross_attention_pooling(x, y, reduction="median")  # pyright: ignore[reportArgumentType]

@@ -1,5 +1,6 @@
 """Mappings from names to arrays: a state dict, an archive that is open, a tree of parameters."""
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 
@@ -48,7 +49,6 @@ def _array(name, value):
 def _of_torch(tensor):
     tensor = tensor.detach().cpu().resolve_neg().contiguous()
     if str(tensor.dtype) == "torch.bfloat16":
-        import torch
-
+        torch = sys.modules["torch"]  # has made the tensor
         return safetensors.bfloat16(tensor.view(torch.int16).numpy().view(np.uint16))
     return tensor.numpy()

@@ -1,0 +1,63 @@
+"""Suggestions for a keyword that a function does not have: misspellings, and the names that other libraries use."""
+
+ELSEWHERE = {
+    "attention_mask": ("mask", ""),  # transformers
+    "padding_mask": ("mask", "{}=~{}"),  # fairseq, Keras
+    "key_padding_mask": ("mask", "{}=~{}"),  # PyTorch
+    "attn_mask": ("mask", ""),
+    "masks": ("mask", ""),
+    "dim": ("axis", ""),  # PyTorch
+    "keepdim": ("keepdims", ""),
+    "axes": ("axis", ""),
+    "q": ("query", ""),
+    "k": ("key", ""),
+    "v": ("value", ""),
+    "queries": ("query", ""),
+    "keys": ("key", ""),
+    "values": ("value", ""),
+    "input": ("x", ""),
+    "inputs": ("x", ""),
+    "tokens": ("x", ""),
+    "hidden_states": ("x", ""),  # transformers
+    "valid_lens": ("lengths", ""),  # d2l
+    "seq_lens": ("lengths", ""),
+    "segments": ("segment_ids", ""),
+    "eps": ("epsilon", ""),
+    "sm_scale": ("scale", ""),
+}
+"""For a keyword of another library: the argument here, and the text to write where it is not just another name."""
+
+
+def with_suggestion(message, given, known, shown=None):
+    """The message of Python about a keyword that a function does not have, with what the caller may have meant.
+
+    Args:
+      message: the message, such as "got an unexpected keyword argument 'maks'"; any other one comes back as it is.
+      given: the keywords of the call.
+      known: the names of the function's arguments.
+      shown: those to list where none is near; None lists all.
+
+    >>> with_suggestion("got an unexpected keyword argument 'maks'", ["maks"], ["x", "mask"])
+    "got an unexpected keyword argument 'maks'; did you mean `mask`?"
+    """
+    unknown = [key for key in given if key not in known and message.endswith(f"unexpected keyword argument '{key}'")]
+    return message + suggestion(unknown[0], known, shown) if unknown else message
+
+
+def suggestion(keyword, known, shown=None):
+    """The argument that an unknown keyword may stand for, as "; did you mean ...?", or the arguments that there are.
+
+    >>> suggestion("key_padding_mask", ["x", "mask"])
+    '; did you mean `mask=~key_padding_mask`, as True is a real token here?'
+    >>> suggestion("dim", ["x", "mask"])
+    '; it takes `x`, `mask`'
+    """
+    from difflib import get_close_matches  # 10 ms, which no right call needs
+
+    name, written = ELSEWHERE.get(keyword, (None, ""))
+    if name in known and written:
+        return f"; did you mean `{written.format(name, keyword)}`, as True is a real token here?"
+    near = [name] if name in known else get_close_matches(keyword, known, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean `{near[0]}`?"
+    return f"; it takes {', '.join(f'`{name}`' for name in known if shown is None or name in shown)}"

@@ -1,0 +1,57 @@
+"""Tracebacks of refused calls: the message first, and one frame of the package."""
+
+import functools
+import inspect
+import os
+
+from attnpool_ref.contract.keywords import with_suggestion
+
+_PACKAGES = ("attnpool_ref", "attnpool_flax")
+
+
+def shortened(error):
+    """Removes the frames of the checks and the chained exceptions from the error of a refused call.
+
+    The environment variable ``ATTNPOOL_TRACEBACK=full`` keeps the frames.
+
+    Args:
+      error: the exception, which is raised again by the caller.
+    """
+    error.__cause__ = error.__context__ = None
+    return error if os.environ.get("ATTNPOOL_TRACEBACK") == "full" else error.with_traceback(None)
+
+
+def refusing(function):
+    """Decorates a public function or method: its refusals show one frame of the package, that of this function.
+
+    Only a TypeError or a ValueError that the package itself raises is a refusal; an error from another library, or from
+    a caller's function, keeps its whole traceback.
+    """
+
+    @functools.wraps(function)
+    def refusing_function(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, ValueError) as error:
+            if not _raised_here(error):
+                raise
+            if error.__traceback__.tb_next is None:  # Python refused the arguments
+                known = [name for name in inspect.signature(function).parameters if name != "self"]
+                error.args = (with_suggestion(str(error), kwargs, known),)
+            raise shortened(error) from None
+
+    return named(refusing_function, function)
+
+
+def named(wrapper, function):
+    """Gives the wrapper's frame the name that tracebacks shall show."""
+    wrapper.__code__ = wrapper.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return wrapper
+
+
+def _raised_here(error):
+    """Whether the innermost frame of an exception, which stands in its ``raise``, is one of the packages."""
+    traceback = error.__traceback__
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES

@@ -1,0 +1,114 @@
+"""A refused call ends in its message: one frame of the package, that of what was called, and no chained exception."""
+
+import traceback
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+import attnpool_flax
+import attnpool_ref
+
+X = np.ones((2, 3, 4), np.float32)
+FLOATS = np.ones((2, 3), np.float32)
+POOL = attnpool_flax.AttentionPool(4, rngs=nnx.Rngs(0))
+LINEN = attnpool_flax.linen.AttentionPool()
+PARAMS = {"params": {"query": jnp.ones(4)}}
+
+REFUSED = {  # (the call, the function of the frame)
+    **{
+        f"{package.__name__}, {what}": (call, name)
+        for package in (attnpool_ref, attnpool_flax)
+        for what, call, name in (
+            ("a mask of floats", lambda p=package: p.mean_pooling(X, FLOATS), "mean_pooling"),
+            ("an unknown keyword", lambda p=package: p.mean_pooling(X, maks=1), "mean_pooling"),
+            ("a missing argument", lambda p=package: p.mean_pooling(), "mean_pooling"),
+            ("text", lambda p=package: p.mean_pooling("x"), "mean_pooling"),
+            ("an option", lambda p=package: p.masked_softmax(X, axis=7), "masked_softmax"),
+            ("a ragged list", lambda p=package: p.mean_pooling([[1], [2, 3]]), "mean_pooling"),
+            ("a list of nothing", lambda p=package: p.pack([]), "pack"),
+            ("no state", lambda p=package: p.merge_states(1, 2), "merge_states"),
+        )
+    },
+    "under jit": (lambda: jax.jit(attnpool_flax.mean_pooling)(X, FLOATS), "mean_pooling"),
+    "a kernel that there is not": (
+        lambda: attnpool_flax.mean_pooling(X, implementation="fast"),
+        "mean_pooling",
+    ),
+    "a module's width": (lambda: POOL(X[..., :3]), "__call__"),
+    "a module's mask": (lambda: POOL(X, FLOATS), "__call__"),
+    "a module's keyword": (lambda: POOL(X, maks=1), "__call__"),
+    "a module's constructor": (lambda: attnpool_flax.AttentionPool(0, rngs=nnx.Rngs(0)), "__init__"),
+    "a Linen module's mask": (lambda: LINEN.apply(PARAMS, X, FLOATS), "__call__"),
+    "a Linen module's field": (lambda: attnpool_flax.linen.AttentionPool(implementation="fast"), "__post_init__"),
+}
+
+
+def frames(error):
+    """The frames of the packages in a traceback, as (file, function)."""
+    found = traceback.extract_tb(error.__traceback__)
+    return [frame.name for frame in found if "attnpool_ref/" in frame.filename or "attnpool_flax/" in frame.filename]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_shows_one_frame_of_the_package_and_chains_nothing(name):
+    call, function = REFUSED[name]
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert frames(caught.value) == [function]
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_all_frames_are_there_where_they_are_asked_for(monkeypatch):
+    monkeypatch.setenv("ATTNPOOL_TRACEBACK", "full")
+    for call, _ in REFUSED.values():
+        with pytest.raises((TypeError, ValueError)) as caught:
+            call()
+        assert caught.value.__context__ is None
+    with pytest.raises(ValueError, match="mean_pooling: `mask` has dtype float32") as caught:
+        attnpool_flax.mean_pooling(X, FLOATS)
+    assert len(frames(caught.value)) > 3
+
+
+@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax])
+def test_an_error_of_a_callers_function_keeps_its_frames(package):
+    def normalizer(scores, mask):
+        raise ValueError("mine")
+
+    module = attnpool_flax.AttentionPool(4, normalizer=normalizer, rngs=nnx.Rngs(0))
+    for call in (lambda: package.attend(X, X.mT, normalizer=normalizer), lambda: module(X)):
+        with pytest.raises(ValueError, match="mine") as caught:
+            call()
+        assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "normalizer"
+
+
+@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax])
+@pytest.mark.parametrize(
+    ("function", "keyword", "meant"),
+    [
+        ("mean_pooling", "maks", "; did you mean `mask`?"),
+        ("mean_pooling", "attention_mask", "; did you mean `mask`?"),
+        (
+            "mean_pooling",
+            "key_padding_mask",
+            "; did you mean `mask=~key_padding_mask`, as True is a real token here?",
+        ),
+        ("mean_pooling", "other", "; it takes `x`, `mask`, `lengths`"),
+        ("l2_normalize", "dim", "; did you mean `axis`?"),
+        ("layer_norm", "eps", "; did you mean `epsilon`?"),
+    ],
+)
+def test_an_unknown_keyword_suggests_what_was_meant(package, function, keyword, meant):
+    with pytest.raises(TypeError) as caught:
+        getattr(package, function)(X, **{keyword: 1})
+    assert str(caught.value) == f"{function}: got an unexpected keyword argument '{keyword}'{meant}"
+
+
+def test_an_unknown_keyword_of_a_module_suggests_what_was_meant():
+    with pytest.raises(TypeError, match="'key_padding_mask'; did you mean `mask=~key_padding_mask`, as"):
+        POOL(X, key_padding_mask=FLOATS)
+    with pytest.raises(TypeError, match="'in_feature'; did you mean `in_features`"):
+        attnpool_flax.AttentionPool(in_feature=4, rngs=nnx.Rngs(0))
