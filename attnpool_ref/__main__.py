@@ -30,7 +30,7 @@ def main():
 
 
 def _run():
-    """The exit status of the command."""
+    """Runs the command; returns its exit status."""
     try:
         from attnpool_ref.commands.application import application
 
@@ -53,7 +53,7 @@ def _unwritten(error):
 
 
 def _is_kept_alive():
-    """Whether something that an implementation has started here would keep the process alive."""
+    """Returns whether something that an implementation has started here would keep the process alive."""
     multiprocessing = sys.modules.get("multiprocessing")
     own = threading.main_thread(), threading.current_thread()
     threads = [thread for thread in threading.enumerate() if thread not in own and not thread.daemon]

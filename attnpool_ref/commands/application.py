@@ -202,6 +202,7 @@ def check(
 
     CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
+    A child process imports and calls it.
 
     Exit status: 0 passed, 1 failed (or a waiver waived nothing), 2 wrong use, 3 partial (a mask or an argument of it was never judged), 130 stopped by Ctrl-C.
     """

@@ -21,6 +21,8 @@ NONE = "the candidate has none of the rows; name the one that it is"
 def each_promise(candidate, *rows, **asked: Any):
     """One :class:`Claim` for each promise of each row, for ``pytest.mark.parametrize`` or a loop over ``subTest``.
 
+    The candidate is called in this process, which it can end or block; ``pytest --attnpool`` calls it in a child process.
+
     Args:
       candidate: as in :func:`~attnpool_ref.conformance.judge`.
       *rows: names of rows; those that the candidate has if none is given.

@@ -33,7 +33,7 @@ def held(target):
 
 
 def _owner(target):
-    """The object of a bound method, or the target itself."""
+    """Returns the object of a bound method, or the target itself."""
     return target.__self__ if isinstance(target, types.MethodType) else target
 
 
@@ -49,7 +49,7 @@ def _arrays_in(target, depth, seen):
 
 
 def _parts(target):
-    """(name, value) of what stands in a module, a mapping or a list."""
+    """Returns (name, value) pairs of a module, a mapping or a list."""
     if isinstance(target, Mapping):
         return [(str(key), value) for key, value in target.items()]
     if isinstance(target, (list, tuple)):
@@ -64,7 +64,7 @@ def _is_array(value):
 
 
 def at(target, path):
-    """Returns what stands under a dotted name of attributes, keys and places.
+    """Returns the value under a dotted name of attributes, keys and places.
 
     Raises:
       ValueError: there is nothing of that name.
@@ -89,7 +89,7 @@ def _part(found, part):
 
 
 def listed(names):
-    """The names, in backticks; the first few of many."""
+    """Returns the names in backticks; the first few of many."""
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
     return ", ".join(f"`{name}`" for name in names[:MOST]) + more
 
@@ -119,5 +119,5 @@ def _as_it_lies(target, argument, path):
 
 
 def in_python(argument, path="NAME"):
-    """The clause that says how to give a kernel that lies transposed."""
+    """Returns the clause that says how to give a kernel that lies transposed."""
     return f"what lies transposed needs Python: parameters=lambda m: {{{argument!r}: m.{path}.T}}"

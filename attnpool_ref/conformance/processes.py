@@ -238,7 +238,7 @@ class Elsewhere:
 
 
 def _ways(judged):
-    """Number of ways to call a row."""
+    """Returns the number of ways to call a row."""
     return len(list(drawing.configurations(judged.row)))
 
 
@@ -310,7 +310,7 @@ class _Worker:
 
 @dataclass(frozen=True)
 class _Computed:
-    """What the adapter of another process says."""
+    """The adapter of another process, as far as a report needs it."""
 
     where: str
     found: dict[str, str]
@@ -325,7 +325,7 @@ class _Computed:
 
 
 def _started(sent):
-    """(process, connection): a process that never hears Ctrl-C, since a terminal sends it to all."""
+    """Starts a process; returns (process, connection). It never hears Ctrl-C, since a terminal sends it to all."""
     spawning = multiprocessing.get_context("spawn")  # a fork of a process with threads, as JAX has, may hang
     ours, theirs = spawning.Pipe()
     process = spawning.Process(target=work, args=(theirs, sent), name="attnpool judges")
@@ -344,7 +344,7 @@ def _started(sent):
 
 
 def _cause(code):
-    """What an exit status says."""
+    """Returns the end of a process in words, from its exit status."""
     if code is None:
         return "closed its connection to the judge"
     if code >= 0:

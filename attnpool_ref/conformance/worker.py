@@ -109,16 +109,19 @@ def work(connection, sent):
     _leave_the_terminal()
     try:
         _Worker(connection).judge_all(sent)
-    except (EOFError, OSError):
-        pass  # nobody asks any more
+    except (EOFError, BrokenPipeError):  # nobody asks any more, nor ends what the implementation has started
+        if hasattr(os, "killpg"):
+            os.killpg(0, signal.SIGKILL)
+    except OSError:
+        pass  # the implementation has closed the connection
     finally:
         os._exit(0)  # a call may run on for which nobody waits
 
 
 def _leave_the_terminal():
-    """Makes this process the first of a session, which hears no Ctrl-C, reads nothing and writes to standard error alone.
+    """Makes this process the first of a session, which hears no Ctrl-C, reads nothing and writes only to standard error.
 
-    Who asks hears Ctrl-C, and says when to stop; it also ends all processes of the session.
+    The asking process hears Ctrl-C, and says when to stop; it also ends all processes of the session.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setsid"):
@@ -213,7 +216,7 @@ def _output_of_import(shown):
 
 
 def _on_accelerator():
-    """Whether JAX is imported and computes on an accelerator, which has one owner."""
+    """Returns whether JAX is imported and computes on an accelerator, which has one owner."""
     jax = sys.modules.get("jax")
     with contextlib.suppress(RuntimeError):  # there is none that works, as each call will say
         return jax is not None and jax.default_backend() != "cpu"
@@ -236,6 +239,6 @@ class _Telling(Watch):
 
 
 def _sendable(error):
-    """The exception, or one that says the same where the other process would have to import its class."""
+    """Returns the exception, or one that says the same where the other process would have to import its class."""
     package = type(error).__module__.partition(".")[0]
     return error if package in ("builtins", "attnpool_ref") else RuntimeError(said(error))

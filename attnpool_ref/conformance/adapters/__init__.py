@@ -117,7 +117,7 @@ def find(target, attempt):
 
 
 def _is_of_torch(target):
-    """Whether a function's module holds something of PyTorch, and its body names nothing of NumPy or JAX."""
+    """Returns whether a function's module holds something of PyTorch, and its body names nothing of NumPy or JAX."""
     while hasattr(target, "func"):  # a partial
         target = target.func
     function: Any = inspect.unwrap(getattr(target, "__func__", target))
@@ -131,12 +131,12 @@ def _is_of_torch(target):
 
 
 def _names_in(code):
-    """The global names in a function's body, and in the functions within it."""
+    """Returns the global names in a function's body, and in the functions within it."""
     inner = [name for part in code.co_consts if isinstance(part, types.CodeType) for name in _names_in(part)]
     return [*code.co_names, *inner]
 
 
 def _package(value):
-    """The package of a module, a class or a function."""
+    """Returns the package of a module, a class or a function."""
     name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     return name.partition(".")[0] if isinstance(name, str) else ""
