@@ -433,7 +433,7 @@ def test_numbers_take_few_characters(value, text):
 
 
 def test_a_wrong_function_of_ones_own_is_judged_for_real(here):
-    result = run("check", "candidate_of_a_test:pool", "--as", "mean_pooling", "--dtype", "float64")
+    result = run("check", "candidate_of_a_test:pool", "--as", "mean_pooling", "--dtype", "float64", "--jobs", "0")
     assert result.exit_code == 1
     assert "\nmean_pooling\n  broken: " in result.stdout
     code = result.stdout.partition("At a Python prompt:\n")[2]
@@ -444,6 +444,6 @@ def test_a_wrong_function_of_ones_own_is_judged_for_real(here):
 
 
 def test_the_oracle_passes_its_own_judge():
-    result = run("check", "attnpool_ref", "--only", "mean_pooling", "--dtype", "float64")
+    result = run("check", "attnpool_ref", "--only", "mean_pooling", "--dtype", "float64", "--jobs", "0")
     assert result.exit_code == 0, result.output
     assert "1 row: 1 passed. On cpu (NumPy)" in result.stdout

@@ -231,12 +231,12 @@ def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(tmp_path,
 
 def test_a_process_that_kept_pythons_lock_or_was_stopped_ends_its_row(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(processes, "SILENT", 1.0)
+    monkeypatch.setattr(processes, "SILENT", 0.5)
     code = "import os, signal\ndef mean_pooling(x, mask=None):\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
     (tmp_path / "stopped_of_a_test.py").write_text(code)
-    words = ["check", "stopped_of_a_test:mean_pooling", "--time-limit", "2"]
+    words = ["check", "stopped_of_a_test:mean_pooling", "--time-limit", "1"]
     result = CliRunner().invoke(application, words)
-    assert result.exit_code == 1 and "smallest: the process gave no answer within 2 s" in result.output
+    assert result.exit_code == 1 and "smallest: the process gave no answer within 1 s" in result.output
 
 
 def test_a_debugger_works_in_the_asking_process(tmp_path):

@@ -103,7 +103,7 @@ def test_what_the_settings_name_is_judged_where_it_is_asked_for(run, pytester):
     ("words", "text"),
     [
         ("no_such_module", "there is no module 'no_such_module'"),
-        ("pools_of_a_test:padded", "'padded' is no row of the table; say which one it is: --as NAME"),
+        ("pools_of_a_test:padded --jobs 0", "'padded' is no row of the table; say which one it is: --as NAME"),
         ("pools_of_a_test --colour red", "No such option: --colour"),
         ("pools_of_a_test --only mean_poolin", "did you mean mean_pooling"),
         (
