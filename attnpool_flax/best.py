@@ -4,13 +4,13 @@ import functools
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax import blocks
 from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
+from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.rounding import largest_product, norm, tied
 
 
@@ -66,8 +66,7 @@ def _aside(mask, axis):
     return None if mask is None else jnp.expand_dims(mask, axis)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
-def _of_blocks(x, y, x_mask, y_mask, rows, precision):
+def _best(x, y, x_mask, y_mask, rows, precision):
     def trip(y_best, start):
         scores = _products(_cut(x, start, rows, -2), y, precision)
         y_best = jnp.maximum(y_best, jnp.max(_only(scores, _cut(x_mask, start, rows), -1), -2))
@@ -103,7 +102,7 @@ def _joined(of_blocks, length, axis):
 
 
 def _keep(x, y, x_mask, y_mask, rows, precision):
-    found = tuple(map(small, _of_blocks(x, y, x_mask, y_mask, rows, precision)))
+    found = tuple(map(small, _best(x, y, x_mask, y_mask, rows, precision)))
     return found, (x, y, x_mask, y_mask, *found)
 
 
@@ -140,4 +139,7 @@ def _backward(rows, precision, kept, cotangents):
     return _joined(of_x, x.shape[-2], -2), of_y, None, None
 
 
-_of_blocks.defvjp(_keep, _backward)
+@reverse_rule(_keep, _backward, nondiff_argnums=(4, 5))
+def _of_blocks(x, y, x_mask, y_mask, rows, precision):
+    """As :func:`of_all`, some rows of products at a time."""
+    return _best(x, y, x_mask, y_mask, rows, precision)

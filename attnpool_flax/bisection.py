@@ -9,6 +9,9 @@ from jax import lax
 GENTLE = 0.125
 """A power below which the sum that a logarithm is taken of is written as its distance from 1."""
 
+STEPS = 20
+"""More of Newton's steps to the smallest weight than any sum takes."""
+
 TERMS = 16
 """Terms of a series in an argument of at most 1/2 that float64 does not tell from the whole."""
 
@@ -38,10 +41,65 @@ def alpha_entmax(scores, alpha, axis):
 
     trips = jnp.finfo(scores.dtype).nmant + 8
     low, _ = lax.fori_loop(0, trips, halved, (jnp.zeros_like(high), high))
+
+    def refined(weights):
+        return _by_smallest(-below, power * low, power, some, axis).astype(weights.dtype)
+
     weights = heights(low)
+    weights = lax.cond((power > 1) & (power < jnp.inf), refined, lambda weights: weights, weights)
     total = jnp.sum(weights, axis, keepdims=True)
     weights = weights / jnp.where(total == 0, 1, total)
-    return jnp.where(jnp.isnan(top) | (top == jnp.inf), jnp.nan, weights)
+    lost = jnp.isnan(top) | (top == jnp.inf) | (jnp.isinf(power) & (top > -jnp.inf))
+    return jnp.where(lost, jnp.nan, weights)
+
+
+def _by_smallest(gaps, height, power, some, axis):
+    """The weights for a power above 1, by the smallest weight v that is not 0, which the threshold tells badly there.
+
+    They are (v^p + p (that one's gap - the gap))^(1/p). The sum is convex in v, and Newton's steps are few.
+
+    Args:
+      gaps: distances from the largest score.
+      height: minus the logarithm of what p times a gap must be below for a weight, but for rounding.
+      power: p.
+      some: which scores are not -inf.
+      axis: the axis of the scores.
+    """
+    rounding = 4 * jnp.finfo(gaps.dtype).eps * (4 + height)
+    near = some & (power * gaps <= jnp.exp(-height) * (1 + rounding))
+
+    def of_smallest(v, least):
+        apart = power * jnp.maximum(least - gaps, 0)
+        heights = jnp.exp(jnp.logaddexp(power * jnp.log(v), jnp.log(apart)) / power)
+        return jnp.where(near & (gaps <= least), heights, 0), apart
+
+    def sums(v, least):
+        found, apart = of_smallest(v, least)
+        slopes = jnp.where(apart == 0, 1, (v / jnp.where(found > 0, found, 1)) ** (power - 1))
+        slopes = jnp.where(near & (gaps <= least), slopes, 0)
+        return [jnp.sum(part, axis, keepdims=True) for part in (found, slopes)]
+
+    def largest(taken):
+        return jnp.max(jnp.where(taken, gaps, 0), axis, keepdims=True, initial=0)
+
+    def unfit(least):
+        return sums(jnp.zeros_like(least), least)[0] >= 1  # the others leave nothing to it
+
+    def lowered(least):
+        return jnp.where(unfit(least), largest(near & (gaps < least)), least)
+
+    def falls(found):
+        before, v, steps = found
+        return jnp.any(v < before) & (steps < STEPS)
+
+    def step(found):
+        _, v, steps = found
+        total, slope = sums(v, least)
+        return v, jnp.clip(v - (total - 1) / jnp.maximum(slope, 1), 0, 1), steps + 1
+
+    least = lax.while_loop(lambda least: jnp.any(unfit(least)), lowered, largest(near))
+    one = jnp.ones_like(least)  # from above no step passes the root
+    return of_smallest(lax.while_loop(falls, step, (2 * one, one, 0))[1], least)[0]
 
 
 def _powers(below, c, power):

@@ -18,6 +18,7 @@ from attnpool_flax.documentation import composed
 from attnpool_flax.lengths import prefix
 from attnpool_flax.meshes import check_split, over_explicit_axes
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
+from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.states import settled, told
 from attnpool_ref import arrays, contract, variants
 
@@ -55,7 +56,12 @@ def implementation(function=None, *, as_they_come=(), weights_apart=False) -> An
             plan, arrays, values = frame.prepare(args, kwargs)
         except (TypeError, ValueError) as error:
             raise contract.shortened(error) from None
-        result = plan.programs[0](*arrays)
+        try:
+            result = plan.programs[0](*arrays)
+        except TypeError as error:
+            if frame.has_rules and is_forward_refusal(error):
+                raise TypeError(f"{frame.row.name}: {REFUSAL}") from error
+            raise
         if not frame.row.weights:
             return told(result, values) if frame.row.state else result
         if weights_apart:
@@ -166,8 +172,8 @@ class _Frame:
                 self.programs.clear()
             self.plans[key] = plan
         if on_host:
-            contract.check_values(self.row, values, plan.call)
-            self._check_positions(values)
+            integers = np.int64 if _SETTINGS.jax_enable_x64 else np.int32
+            contract.check_values(self.row, values, plan.call, np.iinfo(integers).max)
         arrays = [values[name] for name in plan.names]
         if plan.numbers:
             _place_defaults(arrays, plan)
@@ -318,16 +324,6 @@ class _Frame:
             missing = len(call.targets[argument.name]) - value.ndim
             return jnp.reshape(value, (1,) * missing + value.shape)
         return value
-
-    def _check_positions(self, values):
-        """Refuses a position on the host that JAX's integers here do not hold."""
-        most = np.iinfo(np.int64 if _SETTINGS.jax_enable_x64 else np.int32).max
-        for name, argument in self.row.arguments.items():
-            value = values[name]
-            if argument.kind == "position" and type(value) is np.ndarray and int(value) > most:
-                raise ValueError(
-                    f"{self.row.name}: `{name}` has the value {int(value)}, needs at most {most} without x64"
-                )
 
     def _settle(self, arrays, plan):
         """Host arrays and Python's numbers as JAX can take them."""

@@ -1,14 +1,26 @@
 """Sums, order statistics and generalised means. Twin of :mod:`attnpool_ref.means`: one text for tokens in every layout."""
 
+import math
+
 import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.implementation import implementation
 from attnpool_flax.ranks import ranked
 from attnpool_flax.reductions import Dense, DenseChannels
-from attnpool_flax.reductions.exponents import clamped, depths, exponents_of, logarithm, scaled
+from attnpool_flax.reductions.exponents import (
+    average,
+    clamped,
+    depths,
+    exponential_times,
+    exponents_of,
+    half,
+    logarithm,
+    lowered,
+    scaled,
+)
 from attnpool_flax.reductions.mesh import over_mesh
-from attnpool_flax.reductions.sums import summed
+from attnpool_flax.reductions.sums import part_of, summed
 from attnpool_flax.rounding import largest
 
 
@@ -49,7 +61,18 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last) for end in (jnp.floor, jnp.ceil))
     low, high = (jnp.squeeze(ranked(heights, end.astype(jnp.int32)), -2) for end in ends)
     between = jnp.squeeze(place - jnp.floor(lax.stop_gradient(place)), -2)
-    return _known(tokens, low + between * jnp.where(low == high, 0, high - low))  # inf - inf is no difference
+    return _known(tokens, _between(low, high, between))
+
+
+def _between(low, high, share):
+    """The number at a share of the way; where the difference overflows, the sum of two shares."""
+    apart = jnp.where(low == high, 0, high - low)  # inf - inf is no difference
+    wide = jnp.isinf(apart)
+    near, (low_end, high_end) = (
+        low + share * jnp.where(wide, 0, apart),
+        (jnp.where(wide, end, 0) for end in (low, high)),
+    )
+    return jnp.where(wide, (1 - share) * low_end + share * high_end, near)
 
 
 @implementation
@@ -62,9 +85,10 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     tokens, length = DenseChannels(x, mask), x.shape[-2]
     if not length:
         return jnp.sum(x, -2)
+    k = min(k, length)
     taken = jnp.minimum(k, jnp.maximum(_number(tokens)[..., None], 1))
     heights = tokens.kept(x, -jnp.inf)
-    ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), min(k, length))[0], -1, -2)
+    ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), k)[0], -1, -2)
     least = jnp.expand_dims(_at(ordered, taken.astype(jnp.int32) - 1), -2)
     above, tied = (tokens.kept(found, False) for found in (heights > least, heights == least))
     share = 1 - jnp.sum(above, -2).astype(x.dtype) / jnp.squeeze(taken, -2)
@@ -110,8 +134,10 @@ def noisy_or(tokens):
 
 
 def either(a, b):
-    """The probability that one of two independent events happens."""
-    return a + b * (1 - a)
+    """The probability that at least one of two independent events happens; of infinite numbers 1 - (1 - a) (1 - b)."""
+    infinite = jnp.isinf(a) | jnp.isinf(b)
+    some, other = (jnp.where(infinite, 0, number) for number in (a, b))
+    return jnp.where(infinite, 1 - (1 - a) * (1 - b), some + other * (1 - some))
 
 
 @implementation(as_they_come=("x",))
@@ -148,14 +174,17 @@ def power_mean_sums(tokens, p, epsilon):
     # the same number's logarithm may be rounded otherwise in an array of another shape
     top = jnp.where(values == here, lax.stop_gradient(measured), turned(jnp.log(here), p))
     zeros = tokens.kept(jnp.where(zero & (p == 1), values, 0))
-    sums, (zeros,) = exponents_of(tokens, tokens.kept(depths(measured, top)), turned(p, p), zeros)
+    sums, (zeros,) = exponents_of(tokens, tokens.kept(depths(measured, top, p)), turned(p, p), zeros)
     return extreme, sums, zeros
 
 
 def finished_power_mean(extreme, sums, zeros, p):
     """The power mean [..., d]; 0 where nothing is real."""
     nothing = sums.count == 0
-    mean = jnp.where(nothing, 1, extreme) * jnp.exp(turned(logarithm(sums, turned(p, p), True), p))
+    below, extreme = turned(logarithm(sums, turned(p, p), True), p), jnp.where(nothing, 1, extreme)
+    # the factor alone may under- or overflow where the mean does not
+    far = jnp.abs(below) > 0.9 * math.log(jnp.finfo(below.dtype).max)
+    mean = jnp.where(far, 1, extreme) * jnp.exp(jnp.where(far, jnp.log(extreme), 0) + below)
     return jnp.where(nothing, 0, mean + zeros / jnp.maximum(sums.count, 1))
 
 
@@ -181,12 +210,13 @@ def logsumexp_sums(tokens, scale):
     """(the largest value, where the scale is negative the smallest; :class:`Exponents` of the values)."""
     of_example, scale = tokens.across(scale)
     top, below = tops(tokens, scale)
-    return turned(top, of_example), exponents_of(tokens, below, turned(scale, scale))[0]
+    return turned(top, of_example), exponents_of(tokens, below, doubled(scale))[0]
 
 
 def finished_logsumexp(extreme, sums, scale, mean):
     """ln(mean exp(scale x)) / scale, of the sum without ``mean``, [..., d]; 0 where nothing is real."""
-    return jnp.where(sums.count == 0, 0, extreme + turned(logarithm(sums, turned(scale, scale), mean), scale))
+    below = turned(logarithm(sums, doubled(scale), mean), scale)
+    return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
 
 @implementation(as_they_come=("x",))
@@ -212,26 +242,35 @@ def softmax_sums(tokens, scale):
     """(the largest value, where the scale is negative the smallest; total; excess; shares).
 
     The shares [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess that of shares times
-    depths.
+    half the depth, over :func:`~attnpool_flax.reductions.sums.part_of` the total, so that it does not overflow.
     """
     of_example, scale = tokens.across(scale)
     top, below = tops(tokens, scale)
-    shares = tokens.kept(jnp.exp(scaled(below, turned(scale, scale))))
-    total, excess = tokens.total(shares, shares * jnp.where(jnp.isinf(below), 0, below))
-    return turned(top, of_example), total, excess, shares
+    exponent, infinite = scaled(below, doubled(scale)), jnp.isinf(below)
+    shares, parts = tokens.kept(jnp.exp(exponent)), below / tokens.part
+    excess = tokens.kept(exponential_times(exponent, jnp.where(infinite, 0, parts)))
+    excess = jnp.where(infinite & (scale == 0), parts, excess)  # elsewhere its share is 0
+    total, excess = tokens.total(shares, excess)
+    return turned(top, of_example), total, excess * (tokens.part / part_of(total)), shares
 
 
 def finished_softmax(extreme, total, excess, scale):
     """The average [..., d]; 0 where nothing is real."""
     nothing = total == 0
-    return jnp.where(nothing, 0, extreme + turned(excess / jnp.where(nothing, 1, total), scale))
+    total = jnp.where(nothing, 1, total)
+    return jnp.where(nothing, 0, lowered(extreme, turned(average(excess, total), scale)))
 
 
 def tops(tokens, scale):
-    """The largest of values that have the sign of the scale, and how far each token lies below it; 0 at padding."""
+    """The largest of values that have the sign of the scale, and half of each token's distance from it; 0 at padding."""
     measured = turned(tokens.x, scale)
     (top,) = tokens.largest(tokens.kept(measured, -jnp.inf))
-    return top, tokens.kept(depths(measured, tokens.each(top)))
+    return top, tokens.kept(depths(measured / 2, tokens.each(half(top)), scale))
+
+
+def doubled(scale):
+    """The magnitude of a scale that multiplies halves."""
+    return 2 * turned(scale, scale)
 
 
 def turned(values, scale):

@@ -18,7 +18,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer
 
 from attnpool_flax.owners import FIXED, OWNERS, Parameter
-from attnpool_ref import contract, variants
+from attnpool_ref import contract, language, variants
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,9 @@ BIAS_INIT = NamedInitializer(nnx.initializers.zeros, "zeros")
 
 Normalizer = str | Callable[[Any, Any], Any]
 """A name, or a function of scores and mask."""
+
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+"""The dtypes that modules compute in and parameters have."""
 
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 
@@ -203,10 +206,49 @@ def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
 
 
 def check_options(module: str, given: Mapping[str, Any]):
-    """Refuses what an option of the module's function does not take, when the module is made."""
+    """Refuses what no call of the module could take, when the module is made.
+
+    Args:
+      module: a key of :data:`OWNERS`.
+      given: the constructor's arguments by name, or those of them that are known.
+
+    Raises:
+      ValueError: an option that the module's function does not take, a number that is none, a dtype that is not
+        floating, a rate that is no probability.
+    """
     row = variants.get(OWNERS[module].function)
     for key in row.options.keys() & given.keys():
         contract.checked_static(module, key, given[key], row.options[key], row.refused)
+    for key in sorted(row.arguments.keys() & given.keys()):
+        if row.arguments[key].numeric and given[key] is not None:
+            _check_number(module, key, given[key])
+    check_dtypes(module, given)
+    if "dropout_rate" in given:
+        check_rate(module, given["dropout_rate"])
+    if all(rule.argument in given for rule in row.relations if isinstance(rule, language.NotZero)):
+        contract.check_not_zero(module, row, given)
+
+
+def _check_number(module, key, value):
+    """Refuses what is no real number, nor an array of them."""
+    if isinstance(value, (nnx.Variable, jax.Array)):  # a parameter of that name, or a traced number
+        return
+    if isinstance(value, (bool, np.bool_)) or contract.kind_of(np.asarray(value).dtype) not in ("f", "i", "u"):
+        raise ValueError(f"{module}: `{key}` is {value!r}, needs a number")
+
+
+def check_dtypes(module: str, given: Mapping[str, Any]):
+    """Refuses a ``dtype`` or a ``param_dtype`` that is no floating dtype of the functions; ``dtype`` may be None."""
+    for key, optional in (("dtype", True), ("param_dtype", False)):
+        value = given.get(key, jnp.float32)
+        if value is None and optional:
+            continue
+        try:
+            name = "None" if value is None else jnp.dtype(value).name
+        except TypeError:
+            name = repr(value)
+        if name not in FLOATING:
+            raise ValueError(f"{module}: `{key}` is {name}, needs one of {', '.join(FLOATING)}")
 
 
 def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[int, ...]:
@@ -260,7 +302,8 @@ def checked_variant(module: str, variant: str) -> str:
 
 def check_rate(module: str, rate: float):
     """Refuses a dropout rate that is no probability."""
-    if not 0 <= rate <= 1:
+    number = isinstance(rate, (int, float, np.integer, np.floating)) and not isinstance(rate, bool)
+    if not number or not 0 <= rate <= 1:
         raise ValueError(f"{module}: `dropout_rate` is {rate!r}, needs a number from 0 to 1")
 
 

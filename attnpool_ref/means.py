@@ -4,6 +4,7 @@ import numpy as np
 
 from attnpool_ref.definition import definition
 from attnpool_ref.pooling import max_pooling
+from attnpool_ref.rounding import LARGE, SMALLER
 
 
 @definition
@@ -97,11 +98,14 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     shape = (*x.shape[:-2], 1, x.shape[-1])
     low, high = (
         np.take_along_axis(ordered, np.broadcast_to(index.astype(np.int64), shape), -2)[..., 0, :]
-        for index in (below, above)
+        for index in (np.where(np.isnan(end), 0, end) for end in (below, above))
     )
-    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
-        result = np.where(low == high, low, low + (place - below)[..., 0, :] * (high - low))
-    result = np.where(np.any(np.isnan(x) & real, -2), np.nan, result)
+    share = (place - below)[..., 0, :]
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf, 0 inf and a difference that overflows, not taken
+        between = low + share * (high - low)
+        result = np.where(np.isinf(high - low), (1 - share) * low + share * high, between)
+        result = np.where(low == high, low, result)
+    result = np.where(np.any(np.isnan(x) & real, -2) | np.isnan(share), np.nan, result)
     return np.where(np.any(real, -2), result, 0)
 
 
@@ -136,7 +140,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     real = mask[..., None]
     if x.shape[-2] == 0:
         return np.sum(x, -2)
-    taken = np.minimum(k, np.maximum(np.sum(real, -2, keepdims=True), 1))
+    taken = np.minimum(min(k, x.shape[-2]), np.maximum(np.sum(real, -2, keepdims=True), 1))
     ordered = -np.sort(np.where(real, -x, np.inf), -2)
     shape = (*x.shape[:-2], 1, x.shape[-1])
     least = np.take_along_axis(ordered, np.broadcast_to(taken - 1, shape), -2)
@@ -172,6 +176,12 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
     array([0.75])
     """
     return 1 - np.prod(np.where(mask[..., None], 1 - x, 1), -2)
+
+
+def either(a, b):
+    """The probability that at least one of two independent events happens."""
+    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
+        return np.where(np.isinf(a) | np.isinf(b), 1 - (1 - a) * (1 - b), a + b * (1 - a))
 
 
 @definition
@@ -273,35 +283,54 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
     array([2.])
     """
     real = mask[..., None]
+    x, scale, unit = in_range(x, real, scale)
     unnormalized = np.where(real, np.exp(_below_the_top(x, real, scale)[1]), 0)
     total = np.sum(unnormalized, -2, keepdims=True)
     weights = np.where(real, unnormalized / np.where(total == 0, 1, total), 0)
     with np.errstate(invalid="ignore"):  # 0 times an infinite token
-        pooled = np.sum(np.where(weights == 0, 0, weights * x), -2)
+        pooled = unit * np.sum(np.where(weights == 0, 0, weights * x), -2)
     return (pooled, weights) if return_weights else pooled
 
 
+def in_range(x, real, scale):
+    """(x, scale, unit): tokens in a unit [..., d], 1 unless they are so large that a sum of differences overflows."""
+    most = np.max(np.where(real & np.isfinite(x), np.abs(x), 0), -2, keepdims=True, initial=0)
+    unit = np.where(most > LARGE, SMALLER, 1.0)
+    with np.errstate(over="ignore"):  # an infinite scale leaves the largest token, as one of that size does
+        return x / unit, scale * unit, unit[..., 0, :]
+
+
+def depths(heights, top, scale):
+    """Distances of heights from the largest, at most 0; beside an infinite one 0 for what the mean has at a scale of 0."""
+    level = (heights == top) | ((top == np.inf) & (scale == 0) & (heights > -np.inf))
+    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
+        return np.where(level, 0, heights - top)
+
+
 def _below_the_top(x, real, scale):
-    """How far x, and scale x, lie below their largest real value, both as scale x goes; 0 at padding; and that x."""
+    """Distances of x, and of scale x, from their largest real value, as scale x goes; 0 at padding; and that x."""
     heights = np.where(scale < 0, -x, x)
     top = np.max(np.where(real, heights, -np.inf), -2, keepdims=True, initial=-np.inf)
-    with np.errstate(invalid="ignore"):  # inf - inf and 0 inf, which are not taken
-        depths = np.where(real & (heights != top), heights - top, 0)
-        scaled = np.where((depths == 0) | (scale == 0), 0, np.abs(scale) * depths)
-    return depths, scaled, np.where(scale < 0, -top, top)[..., 0, :]
+    below = np.where(real, depths(np.where(real, heights, top), top, scale), 0)
+    with np.errstate(invalid="ignore"):  # 0 inf, which is not taken
+        scaled = np.where((below == 0) | (scale == 0), 0, np.abs(scale) * below)
+    return below, scaled, np.where(scale < 0, -top, top)[..., 0, :]
 
 
 def _mean_of_exponentials(x, real, scale, mean):
     """ln(mean exp(scale x)) / scale, of the sum without ``mean``, for any scale; anything where nothing is real."""
-    depths, scaled, top = _below_the_top(x, real, scale)
+    x, scale, unit = in_range(x, real, scale)
+    scale = np.broadcast_to(scale, (*x.shape[:-2], 1, x.shape[-1]))
+    below_top, scaled, top = _below_the_top(x, real, scale)
+    scale = scale[..., 0, :]
     count = np.maximum(np.sum(real, -2), 1)
     with np.errstate(invalid="ignore", divide="ignore"):  # an empty row, scales of 0, and all tokens infinite
         logarithm = np.log(np.sum(np.where(real, np.exp(scaled), 0), -2) / (count if mean else 1))
         if mean:  # near 1 the logarithm would lose what is left
             rest = np.sum(np.where(real, np.expm1(scaled), 0), -2) / count
             logarithm = np.where(rest > -0.5, np.log1p(np.maximum(rest, -0.5)), logarithm)
-            limit = np.sum(depths, -2) / count
+            limit = np.sum(below_top, -2) / count
         else:
             limit = np.where(logarithm == 0, 0, np.inf)
         below = np.where(scale == 0, limit, logarithm / scale)
-    return top + below
+        return unit * (top + below)

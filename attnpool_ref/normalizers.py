@@ -3,6 +3,7 @@
 import numpy as np
 
 from attnpool_ref import contract
+from attnpool_ref.bisection import steep_entmax
 from attnpool_ref.definition import definition
 from attnpool_ref.masks import lengths_to_mask
 from attnpool_ref.rounding import power_of_two
@@ -158,12 +159,13 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     .. math:: w_j = \big[(\alpha - 1) s_j - \tau\big]_+^{1 / (\alpha - 1)}, \qquad \sum_{j : k_j} w_j = 1
 
     Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
-    gives NaN in its own row. The gradient at a score on the edge of the support is that of weight 0.
+    gives NaN in its own row, and so does an infinite :math:`\alpha`. The gradient at a score on the edge of the support is
+    that of weight 0.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
-      alpha: :math:`\alpha`, a number of at least 1, which is not checked.
+      alpha: :math:`\alpha`, a finite number of at least 1, which is not checked.
       axis: the axis that is normalised.
 
     Returns:
@@ -185,6 +187,8 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     count = np.sum(scores > -np.inf, -1, keepdims=True)
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
         below = scores - np.where(top == -np.inf, 0, top)
+    if power > 1:
+        return np.moveaxis(np.where(mask, steep_entmax(below, count, power), 0), -1, axis)
     logarithm = np.log(np.maximum(count, 1))
     # the threshold lies at (alpha - 1) max s - 1 + (alpha - 1) r, r from 0 to what a uniform row needs
     low, high = np.zeros(top.shape), logarithm if power == 0 else -np.expm1(-power * logarithm) / power

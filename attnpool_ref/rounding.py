@@ -6,6 +6,9 @@ from attnpool_ref.contract import roundings
 
 EPSILON = float(np.finfo(np.float64).eps)
 
+LARGE, SMALLER = 2.0**900, 2.0**200
+"""What is larger is measured in this unit: so many differences of it do not overflow as there are tokens in a memory."""
+
 
 def within_rounding(terms):
     """How far, relative to their size, two sums of so many products may be apart and still count as equal."""

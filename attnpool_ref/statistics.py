@@ -162,7 +162,7 @@ def _moments(x, mask, weights, ddof, epsilon):
     total, squares = np.sum(weights, -2), np.sum(weights**2, -2)
     origin = first_used(x, weights)  # a constant is met exactly: what is left of it is 0
     with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
-        shifted = np.where(mask, x, origin) - origin
+        shifted = np.where(mask & counting(x, weights), x, origin) - origin
         size = power_of_two(np.max(np.abs(shifted), -2, keepdims=True, initial=0))  # no square over- or underflows
         shifted = shifted / size
         mean = np.sum(weights * shifted, -2, keepdims=True) / np.where(total == 0, 1, total)[..., None, :]
@@ -177,6 +177,11 @@ def deviation_of(total, squares, second, ddof, epsilon, size=1):
     variance = np.where(whole <= 0, 0, second) / np.where(whole <= 0, 1, whole)
     deviation, floor = size * np.sqrt(np.where(variance < 0, 0, variance)), np.sqrt(epsilon)
     return np.where(total == 0, 0, np.where(deviation <= floor, floor, deviation))
+
+
+def counting(x, weights):
+    """Which tokens have a weight, or are not finite; the others decide nothing, however large they are."""
+    return (weights != 0) | ~np.isfinite(x)
 
 
 def first_used(x, weights):

@@ -107,7 +107,7 @@ def judged(end, tiny):
         if time.monotonic() > end:
             found["not judged"].append(row.name)
             continue
-        (report,) = conformance.judge(attnpool_flax, only=(row.name,), dtypes=JUDGED, strict=True).rows
+        (report,) = conformance.judge(attnpool_flax, only=(row.name,), dtypes=JUDGED, strict=True, contract=True).rows
         found["passed" if report.status == "pass" else "failed"].append(row.name)
         print(f"check {row.name}: {report.status}", flush=True)
     return found

@@ -62,18 +62,24 @@ def few_programs(monkeypatch):
 @every_row
 def test_results_gradients_and_hazards_in_float32(row, few_programs):
     function = getattr(attnpool_flax, row)
-    conformance.check(function, row, dtypes=("float32",), shapes=(), laws=False, partial=False, long=False)
+    conformance.check(
+        function, row, dtypes=("float32",), shapes=(), laws=False, partial=False, long=False, contract=True
+    )
 
 
 @pytest.mark.thorough
 @every_row
 def test_laws_all_gradients_and_sequences_of_length_0_in_float32(row):
     function = getattr(attnpool_flax, row)
-    conformance.check(function, row, dtypes=("float32",), shapes=("length 0",), partial=False, long=False)
+    conformance.check(
+        function, row, dtypes=("float32",), shapes=("length 0",), partial=False, long=False, contract=True
+    )
 
 
 @pytest.mark.thorough
 @every_state
 def test_chunks_merge_to_the_dense_results_and_gradients_in_float32(row):
     """Random chunks, one of them empty, in random order and bracketing; ``attnpool check`` judges all that dense rows have."""
-    conformance.check(attnpool_flax, row, dtypes=("float32",), shapes=(), laws=False, partial=False, long=False)
+    conformance.check(
+        attnpool_flax, row, dtypes=("float32",), shapes=(), laws=False, partial=False, long=False, contract=True
+    )

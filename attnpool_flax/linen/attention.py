@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
-from attnpool_flax.linen.creation import PoolingModule, TokenWalker, multiplier, values
+from attnpool_flax.linen.creation import TokenWalker, multiplier, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features, read_sizes
 
 
@@ -142,7 +142,7 @@ class TanhSumAttention(TokenWalker, kw_only=True):
         )
 
 
-class LocationAttention(PoolingModule, kw_only=True):
+class LocationAttention(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.location_attention`.
 
     Owns ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless ``use_bias`` is False, ``bias`` [m] and ``out_bias``

@@ -4,12 +4,12 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.linen.creation import PoolingModule, TokenWalker, values
+from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
 from attnpool_flax.relations import field_attention_pooling, label_attention, relation_vector
 
 
-class RelationVector(PoolingModule, kw_only=True):
+class RelationVector(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.relation_vector`.
 
     Owns ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel`` [h, o] and, unless ``use_bias`` is False, ``bias``
@@ -59,7 +59,7 @@ class RelationVector(PoolingModule, kw_only=True):
         return relation_vector(cast(x, self.dtype), cast(y, self.dtype), precision=self.precision, **parameters)
 
 
-class FieldAttentionPool(PoolingModule, kw_only=True):
+class FieldAttentionPool(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.field_attention_pooling`.
 
     Owns ``kernel`` [J, d+e] and, unless ``use_bias`` is False, ``bias`` [J], one for each field; without

@@ -4,7 +4,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.linen.creation import PoolingModule, TokenWalker, values
+from attnpool_flax.linen.creation import TokenWalker, values
 from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
 from attnpool_flax.scores import (
     additive_score,
@@ -16,7 +16,7 @@ from attnpool_flax.scores import (
 )
 
 
-class BilinearScore(PoolingModule, kw_only=True):
+class BilinearScore(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.bilinear_score`.
 
     Owns ``kernel`` [d, e].
@@ -218,7 +218,7 @@ class TanhSumScore(TokenWalker, kw_only=True):
         )
 
 
-class LocationScore(PoolingModule, kw_only=True):
+class LocationScore(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.location_score`.
 
     Owns ``kernel`` [d+e, m] and, unless ``use_bias`` is False, ``bias`` [m].
@@ -264,7 +264,7 @@ class LocationScore(PoolingModule, kw_only=True):
         return location_score(cast(query, self.dtype), cast(state, self.dtype), precision=self.precision, **parameters)
 
 
-class TrilinearScore(PoolingModule, kw_only=True):
+class TrilinearScore(TokenWalker, kw_only=True):
     """Parameters of :func:`attnpool_flax.trilinear_score`.
 
     Owns ``kernel`` [3d], over the query, the key and their product.

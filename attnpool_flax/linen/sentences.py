@@ -6,7 +6,7 @@ from flax.typing import Dtype, PrecisionLike
 
 from attnpool_flax.linen.creation import PoolingModule
 from attnpool_flax.modules.sentences import shaped
-from attnpool_flax.parameters import cast
+from attnpool_flax.parameters import cast, check_dtypes
 from attnpool_flax.sentences import sentence_pool
 
 
@@ -34,6 +34,10 @@ class SentencePool(PoolingModule):
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
     precision: PrecisionLike = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_dtypes("SentencePool", {"dtype": self.dtype, "param_dtype": self.param_dtype})
 
     @nn.compact
     def __call__(self, x, mask=None, prompt_length=0, *, lengths=None):

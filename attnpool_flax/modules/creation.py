@@ -29,20 +29,21 @@ class PoolingModule(nnx.Module):
         refuse_in_own_name(cls, "__init__", "__call__")
 
 
-def create(module, name, rngs, **initializers):
+def create(module, name, rngs, given=None, **initializers):
     """Gives a module its parameters; those that it does not have are None.
 
     Args:
       module: the module, whose sizes and options are attributes.
       name: its key in the table; a subclass has its parent's.
       rngs: where keys come from; may be None if no parameter is drawn.
+      given: arguments of the constructor that are no attributes, by name.
       **initializers: by the kinds that the table names.
     """
     if rngs is not None and not isinstance(rngs, nnx.Rngs):  # a seed or a key
         raise TypeError(f"{name}: `rngs` is a {type(rngs).__name__}, needs an nnx.Rngs, such as `nnx.Rngs(0)`")
     check_implementation(name, vars(module).get("implementation"))
     check_axis_name(name, vars(module).get("axis_name"))
-    check_options(name, vars(module))
+    check_options(name, vars(module) | (given or {}))
     for key, shaped in shaped_parameters(name, vars(module)).items():
         setattr(module, key, nnx.data(None))
         if shaped is None or not shaped.owned:

@@ -48,7 +48,7 @@ class PowerMeanPool(PoolingModule):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.axis_name = axis_name
-        create(self, "PowerMeanPool", rngs, start=nnx.initializers.constant(p))
+        create(self, "PowerMeanPool", rngs, {"p": p}, start=nnx.initializers.constant(p))
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Takes the power mean of tokens.
@@ -117,7 +117,7 @@ class LogSumExpPool(PoolingModule):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.axis_name = axis_name
-        create(self, "LogSumExpPool", rngs, start=nnx.initializers.constant(scale))
+        create(self, "LogSumExpPool", rngs, {"scale": scale}, start=nnx.initializers.constant(scale))
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Takes the logarithm of the mean of exponentials.
@@ -183,7 +183,7 @@ class SoftmaxPool(PoolingModule):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.axis_name = axis_name
-        create(self, "SoftmaxPool", rngs, start=nnx.initializers.constant(scale))
+        create(self, "SoftmaxPool", rngs, {"scale": scale}, start=nnx.initializers.constant(scale))
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Averages tokens under their own softmax.

@@ -5,7 +5,7 @@ from flax import nnx
 from flax.typing import Dtype, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule
-from attnpool_flax.parameters import KERNEL_INIT, cast
+from attnpool_flax.parameters import KERNEL_INIT, cast, check_dtypes
 from attnpool_flax.sentences import sentence_pool
 
 
@@ -42,6 +42,7 @@ class SentencePool(PoolingModule):
         self.dtype = dtype
         self.param_dtype = param_dtype
         self.precision = precision
+        check_dtypes("SentencePool", vars(self))
         for name, shape, init in shaped(stages):
             setattr(self, name, nnx.Param(init(rngs.params(), shape, param_dtype)))
 

@@ -36,6 +36,12 @@ class DenseChannels:
         values = jnp.reshape(values, (1,) * (self.x.ndim - 2) + (-1,))
         return values, values[..., None, :]
 
+    @property
+    def part(self):
+        """A power of two above the number of tokens: a sum of numbers over it does not overflow."""
+        shards = 1 if self.axis_name is None else lax.axis_size(names_of(self.axis_name))
+        return 2.0 ** (self.x.shape[-2] * shards).bit_length()
+
     def each(self, values):
         """What the example has, at each of its tokens."""
         return values[..., None, :]
@@ -98,6 +104,11 @@ class PackedChannels:
         """A number [], or one for each feature [d], beside what a segment has and beside what a token has."""
         values = jnp.reshape(values, (1, -1))
         return values, values
+
+    @property
+    def part(self):
+        """A power of two above the number of tokens: a sum of numbers over it does not overflow."""
+        return 2.0 ** self.x.shape[0].bit_length()
 
     def each(self, values):
         """What the segment has, at each of its tokens."""

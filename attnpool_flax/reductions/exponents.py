@@ -2,9 +2,9 @@
 
 Exponents are measured from the largest one. Where the scale is small the exponentials are all nearly 1, and what tells
 them apart is kept by itself, as the slack. Scales are at least 0 here, infinite ones too: who has a negative one turns
-the sign of x.
+the sign of x. Data are measured in halves, under twice the scale: the distance of two numbers may be larger than any number.
 
-No reduction has a rule for gradients. What plain differentiation would lose are three functions of single numbers.
+No reduction has a rule for gradients. What plain differentiation would lose are five functions of single numbers.
 """
 
 import functools
@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.custom_derivatives import SymbolicZero
+
+from attnpool_flax.reductions.sums import part_of
 
 NEAR, CLOSE = 0.25, 0.125
 """Where power series are taken: exponents below NEAR, for the derivative by the scale, and means within CLOSE of 1.
@@ -27,7 +30,8 @@ class Exponents(NamedTuple):
 
     Attributes:
       total: the sum of exp(scale depth), the depth of a token being what it lies below the largest one, at most 0.
-      slack: the sum of (exp(scale depth) - 1) / scale, or of the depths where the scale is 0.
+      slack: the sum of (exp(scale depth) - 1) / scale, or of the depths where the scale is 0, over
+        :func:`~attnpool_flax.reductions.sums.part_of` the count, so that it does not overflow.
       count: the number of real tokens.
     """
 
@@ -36,16 +40,31 @@ class Exponents(NamedTuple):
     count: Any
 
 
-def depths(values, top):
-    """How far values lie below the largest one; infinite ones that are it lie 0 below."""
-    return jnp.where((values == top) & jnp.isinf(top), 0, values - top)
+def depths(values, top, scale):
+    """Distances of values from the largest one, at most 0.
+
+    Beside an infinite one infinite values that equal it have 0; so have finite ones at a scale of 0, where the mean of all
+    is infinite as well.
+    """
+    level = (values == top) | ((scale == 0) & (values > -jnp.inf))
+    return jnp.where(level & jnp.isinf(top), 0, values - top)
+
+
+def half(top):
+    """Half of a largest value; XLA would make one product of its difference from other halves, which overflows."""
+    return lax.optimization_barrier(top / 2)
+
+
+def lowered(top, half):
+    """The largest value, less twice ``half``, at most 0: what lies between finite values is finite."""
+    return (top + half) + half
 
 
 def exponents_of(channels, below, scale, *others):
     """The :class:`Exponents` of depths of tokens, and the sums of other arrays in a list, which are 0 at padding."""
-    shares, slack = channels.kept(jnp.exp(scaled(below, scale))), channels.kept(slackened(below, scale))
+    shares, slack = channels.kept(jnp.exp(scaled(below, scale))), channels.kept(slackened(below, scale) / channels.part)
     total, slack, count, *others = channels.total(shares, slack, None, *others)
-    return Exponents(total, slack, count), others
+    return Exponents(total, slack * (channels.part / part_of(count)), count), others
 
 
 def scaled(below, scale):
@@ -53,6 +72,35 @@ def scaled(below, scale):
     odd = jnp.isinf(below) | jnp.isinf(scale)
     regular = jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(jnp.isinf(below), 0, below)
     return jnp.where(odd, jnp.where((below < 0) & (scale > 0), -jnp.inf, 0), regular)
+
+
+@jax.custom_jvp
+def exponential_times(exponent, factor):
+    """exp(exponent) times a factor that may be as large as numbers are: no derivative is larger than the product."""
+    return jnp.exp(exponent) * factor
+
+
+@exponential_times.defjvp
+def _exponential_times_jvp(primals, tangents):
+    value = exponential_times(*primals)
+    return value, value * tangents[0] + jnp.exp(primals[0]) * tangents[1]
+
+
+@jax.custom_jvp
+def average(excess, total):
+    """Excess, which is over :func:`~attnpool_flax.reductions.sums.part_of` the total, by the total, not 0."""
+    return excess / _in_parts(total)
+
+
+@average.defjvp
+def _average_jvp(primals, tangents):
+    value, total = average(*primals), primals[1]
+    return value, tangents[0] / _in_parts(total) - (value / total) * tangents[1]
+
+
+def _in_parts(total):
+    """A total over :func:`~attnpool_flax.reductions.sums.part_of` it; XLA would multiply what it divides by that part."""
+    return lax.optimization_barrier(total / part_of(total))
 
 
 @jax.custom_jvp
@@ -83,7 +131,7 @@ slackened.defjvp(_slackened_jvp, symbolic_zeros=True)
 def logarithm(sums, scale, mean):
     """ln(total / count) / scale, without ``mean`` ln(total) / scale; 0 where nothing is real.
 
-    The gradient by the slack is 1 / total: it is all that of the tokens, as total = count + scale slack.
+    The gradient by the slack, as a sum, is 1 / total: it is all that of the tokens, as total = count + scale slack.
     """
     whole, rest, slack = _parts(sums, scale)
     if not mean:
@@ -96,7 +144,7 @@ def logarithm(sums, scale, mean):
 
 def _parts(sums, scale):
     """(total, 1 where nothing is real; total / count - 1; slack / count)."""
-    slack = sums.slack / jnp.maximum(sums.count, 1)
+    slack = sums.slack / _in_parts(jnp.maximum(sums.count, 1))
     rest = jnp.where(scale == 0, 0, jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(scale == 0, 0, slack))
     return jnp.where(sums.count == 0, 1, sums.total), jnp.where(jnp.isinf(scale), -1, rest), slack
 
@@ -106,7 +154,7 @@ def _logarithm_jvp(mean, primals, tangents):
     of_sums, of_scale = tangents
     whole, rest, slack = _parts(sums, scale)
     value = logarithm(sums, scale, mean)
-    slope = _times(1 / whole, of_sums.slack)
+    slope = _times(part_of(sums.count) / whole, of_sums.slack)
     if isinstance(of_scale, SymbolicZero):
         return value, slope
     count = jnp.maximum(sums.count, 1)

@@ -9,6 +9,7 @@ from jax import lax
 
 from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
+from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.rounding import largest
 
 
@@ -69,12 +70,6 @@ def _reached_jvp(axis_name, primals, tangents):
     return extreme, (slopes / jnp.maximum(count, 1)).astype(extreme.dtype)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def tiled(x, mask, least):
-    """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
-    return _state(x, mask, least)
-
-
 def _state(x, mask, least):
     x = tiles.flat(x)
     by_tiles, whole = (functools.partial(function, least=least) for function in (_state_tiles, _state_plain))
@@ -89,9 +84,9 @@ def _state_plain(x, mask, *, least):
 def _of(x, real):
     """The state of tokens [rows, size, d] of which some are real."""
     kept = jnp.where(real[..., None], x, -jnp.inf)
-    top = jnp.max(kept, 1, initial=-jnp.inf)
-    count = jnp.sum(real[..., None] & (kept == top[:, None]), 1, dtype=jnp.int32)
-    return ExtremeState(top, count, jnp.any(real, 1))
+    top = jnp.max(lax.stop_gradient(kept), 1, keepdims=True, initial=-jnp.inf)
+    tied = real[..., None] & (kept == top)
+    return ExtremeState(largest(kept, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
 
 def _state_tiles(x, mask, *, plan, least):
@@ -129,4 +124,7 @@ def _backward(least, kept, cotangents):
     return jnp.reshape(of_x.astype(x.dtype), shape), None
 
 
-tiled.defvjp(_keep, _backward)
+@reverse_rule(_keep, _backward, nondiff_argnums=(2,))
+def tiled(x, mask, least):
+    """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
+    return _state(x, mask, least)

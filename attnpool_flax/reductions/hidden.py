@@ -16,6 +16,7 @@ from attnpool_flax.activations import OF_SCORES
 from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.implementations import varies, varying
 from attnpool_flax.reductions.packed_walks import Strip
+from attnpool_flax.reductions.rules import reverse_rule
 
 TOKENS = 256
 """Tokens of a tile: enough for a fast product, and few enough that most padding lies in tiles of its own."""
@@ -63,17 +64,6 @@ def activated(layer, out_kernel, activation):
     if layer.shape[-1] == units:
         return OF_SCORES[activation](layer)
     return OF_SCORES[activation](layer[..., :units]) * jax.nn.sigmoid(layer[..., units:])
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(5, 6, 7))
-def tiled(x, real, kernel, bias, out_kernel, activation, precision, keep):
-    """(scores as :func:`plain` gives them, x): a tile in the cache at a time; without a real token its scores are 0.
-
-    What goes on with the x that is returned adds its gradient to one array, in place. ``keep`` says whether the layer is
-    kept for the gradient.
-    """
-    del keep
-    return _scores(x, real, kernel, bias, out_kernel, activation, precision, False)[0], x
 
 
 def _scores(x, real, kernel, bias, out_kernel, activation, precision, keep):
@@ -178,4 +168,12 @@ def _slopes_by_tiles(x, real, kernel, bias, out_kernel, kept, of_scores, of_rest
     return jnp.reshape(of_x, shape), of_kernel, of_bias, of_out
 
 
-tiled.defvjp(_keep, _slopes)
+@reverse_rule(_keep, _slopes, nondiff_argnums=(5, 6, 7))
+def tiled(x, real, kernel, bias, out_kernel, activation, precision, keep):
+    """(scores as :func:`plain` gives them, x): a tile in the cache at a time; without a real token its scores are 0.
+
+    What goes on with the x that is returned adds its gradient to one array, in place. ``keep`` says whether the layer is
+    kept for the gradient.
+    """
+    del keep
+    return _scores(x, real, kernel, bias, out_kernel, activation, precision, False)[0], x

@@ -39,29 +39,39 @@ def moments(channels, weights=None):
     """The :class:`Moments` of tokens in any layout under weights that know the mask; None is 1.
 
     Any token with a weight will do as the origin, and makes a constant exactly 0: the largest is what every layout knows.
+    Tokens without weight decide nothing, however large; what is not finite among them is kept, and makes NaN.
     """
-    still = lax.stop_gradient(channels.x)
+    x, still = channels.x, lax.stop_gradient(channels.x)
     if weights is None:
         sizes, weighted, weighted_still = None, channels.kept, channels.kept
         origin, most = channels.largest(channels.kept(still, -jnp.inf), jnp.abs(still))
         unit = jnp.ones_like(most[..., :1])
     else:
         sizes = jnp.abs(lax.stop_gradient(weights))
-        used = jnp.where(sizes == 0, -jnp.inf, still)
-        origin, most, heaviest = channels.largest(used, jnp.abs(still), sizes)
+        idle = (sizes == 0) & jnp.isfinite(still)
+        used, spread = jnp.where(sizes == 0, -jnp.inf, still), jnp.where(idle, 0, jnp.abs(still))
+        origin, most, heaviest = channels.largest(used, spread, sizes)
         unit = _unit(heaviest)
         weights, sizes = (array / channels.each(unit) for array in (weights, sizes))
         weighted, weighted_still = partial(jnp.multiply, weights), partial(jnp.multiply, sizes)
     scale = _unit(most)
+    x, still = (array / channels.each(scale) for array in (x, still))
+    if weights is not None:  # the square of one without weight overflows, and 0 times infinity is NaN
+        x, still = (jnp.where(idle, jnp.clip(array, -_reach(still), _reach(still)), array) for array in (x, still))
     origin = jnp.where(jnp.isfinite(origin), origin, 0) / scale
-    shifted = weighted_still(still / channels.each(scale) - channels.each(origin))
+    shifted = weighted_still(still - channels.each(origin))
     mass, shifted = channels.total(sizes, shifted)
     center = origin + shifted / jnp.where(mass == 0, 1, mass)
-    away = channels.x / channels.each(scale) - channels.each(center)
+    away = x - channels.each(center)
     near = weighted(away)
     if weights is None:
         return Moments(unit, scale, center, mass, mass, mass, *channels.total(near, near * away))
     return Moments(unit, scale, center, mass, *channels.total(weights, weights * weights, near, near * away))
+
+
+def _reach(x):
+    """A power of two whose square is finite."""
+    return 2.0 ** (jnp.finfo(x.dtype).maxexp // 2 - 2)
 
 
 def _unit(most):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.reductions import tiles
+from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import computing, in_slices
 
@@ -41,23 +42,6 @@ def fits(x, y):
     batch = x.shape[0]
     large = not isinstance(batch, int) or batch * max(rows) > tiles.WHOLE
     return large and min(rows) > 0 and max(rows) <= tiles.TILE
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(5, 6))
-def tiled(x, y, x_mask, y_mask, scale, mean, precision):
-    """((pooled [B, d], weights [B, L]) of x, the same of y).
-
-    Args:
-      x: [B, L, d] tokens, in any floating dtype.
-      y: [B, T, d] tokens.
-      x_mask: bool [B, L], or None.
-      y_mask: bool [B, T], or None.
-      scale: of the scores, in the computing dtype.
-      mean: whether a token meets the mean of the other side, not its sum.
-      precision: of the products.
-    """
-    sides = _forward(x, y, x_mask, y_mask, scale, mean, precision)
-    return tuple((side.pooled, side.weights) for side in sides)
 
 
 def _forward(x, y, x_mask, y_mask, scale, mean, precision):
@@ -188,4 +172,18 @@ def _written(x, mask, weights, of_pooled, slope, query, of_summary, mean):
     return (of_x if mask is None else jnp.where(mask[..., None], of_x, 0)).astype(x.dtype)
 
 
-tiled.defvjp(_keep, _backward)
+@reverse_rule(_keep, _backward, nondiff_argnums=(5, 6))
+def tiled(x, y, x_mask, y_mask, scale, mean, precision):
+    """((pooled [B, d], weights [B, L]) of x, the same of y).
+
+    Args:
+      x: [B, L, d] tokens, in any floating dtype.
+      y: [B, T, d] tokens.
+      x_mask: bool [B, L], or None.
+      y_mask: bool [B, T], or None.
+      scale: of the scores, in the computing dtype.
+      mean: whether a token meets the mean of the other side, not its sum.
+      precision: of the products.
+    """
+    sides = _forward(x, y, x_mask, y_mask, scale, mean, precision)
+    return tuple((side.pooled, side.weights) for side in sides)

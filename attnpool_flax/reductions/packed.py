@@ -1,7 +1,6 @@
 """Tokens of many sequences that stand in one array, with the number of the segment of each."""
 
 import copy
-import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -199,8 +198,9 @@ class Packed:
     def _totals(self, weights, learned):
         """[count, h, d]: the sums of the tokens under weights [N, h]."""
         x, weights = alike(self.x, weights)
-        tiled = functools.partial(walks.tiled_sums, learned=learned)
-        return (tiled if self._tiles() else walks.plain_sums)(x, self.segments, weights)
+        if self._tiles():
+            return walks.tiled_sums(x, self.segments, weights, learned)
+        return walks.plain_sums(x, self.segments, weights)
 
     def _tiles(self):
         return chosen(self.asked, self.x) == "tiles"

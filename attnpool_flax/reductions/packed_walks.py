@@ -13,6 +13,7 @@ from jax import lax
 
 from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.extreme import signed
+from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.segments import at
 from attnpool_flax.reductions.softmax import SoftmaxState, exponential
 from attnpool_flax.reductions.sums import computing
@@ -48,6 +49,10 @@ class Strip(NamedTuple):
         """The tile [size, ...] of an array [N, ...] as it came."""
         array, trip = tiles.of_trip(array, trip)
         return lax.dynamic_slice_in_dim(array, self.first(trip), self.size)
+
+    def clean(self, x, segments, trip):
+        """The tile [size, d] of tokens [N, d], padding as 0."""
+        return jnp.where(self.cut(segments.real, trip)[:, None], self.cut(x, trip), 0)
 
     def new(self, trip):
         """[size]: tokens that no tile before it held."""
@@ -100,20 +105,19 @@ def _sums_by_tiles(x, segments, weights, *, plan):
 
 def _added(sums, segments, plan, trip, tokens, weights, keep):
     """The sums [sizes[0], h, d] with a tile's tokens under weights [size, h]."""
-    terms = jnp.where(keep[:, None, None], weights[:, :, None] * tokens[:, None].astype(weights.dtype), 0)
+    weights, tokens = (jnp.where(keep[:, None], array, 0) for array in (weights, tokens.astype(weights.dtype)))
+    terms = weights[:, :, None] * tokens[:, None]
     index = plan.cut(segments.chain[0], trip)
     return sums.at[index].add(terms, indices_are_sorted=segments.ordered, mode="promise_in_bounds")
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
-def tiled_sums(x, segments, weights, learned):
-    """As :func:`plain_sums` of weights [N, 1]; ``learned`` says whether they have a gradient."""
-    del learned
+def _sums(x, segments, weights):
     return tiles.walk(_sums_by_tiles, plain_sums, strip_for(x, weights.shape[1]), x, segments, weights)
 
 
 def _keep_sums(x, segments, weights, learned):
-    return tiled_sums(x, segments, weights, learned), (x, segments, weights)
+    del learned
+    return _sums(x, segments, weights), (x, segments, weights)
 
 
 def _slopes_of_sums(learned, kept, of_sums):
@@ -122,21 +126,25 @@ def _slopes_of_sums(learned, kept, of_sums):
     if not learned:
         return of_x, None, jnp.zeros_like(weights)
     reached = tiles.walk(_reached_by_tiles, _reached_plain, strip_for(x), x, segments, of_sums)
-    return of_x, None, jnp.where(segments.real[:, None], reached, 0)
+    return of_x, None, reached
 
 
-tiled_sums.defvjp(_keep_sums, _slopes_of_sums)
+@reverse_rule(_keep_sums, _slopes_of_sums, nondiff_argnums=(3,))
+def tiled_sums(x, segments, weights, learned):
+    """As :func:`plain_sums` of weights [N, 1]; ``learned`` says whether they have a gradient."""
+    del learned
+    return _sums(x, segments, weights)
 
 
 def _reached_plain(x, segments, rows):
-    """[N, h]: the product of each token with the rows [count, h, d] of its segment."""
+    """[N, h]: the product of each token with the rows [count, h, d] of its segment; 0 at padding."""
     x = jnp.where(segments.real[:, None], x.astype(rows.dtype), 0)
     return jnp.stack([jnp.sum(x * segments.each(rows[:, i]), 1) for i in range(rows.shape[1])], 1)
 
 
 def _reached_by_tiles(x, segments, rows, *, plan):
     def part(trip):
-        return _reached(plan.cut(x, trip), at(rows, plan.cut(segments.ids, trip)))
+        return _reached(plan.clean(x, segments, trip), at(rows, plan.cut(segments.ids, trip)))
 
     return plan.joined(lax.map(part, jnp.arange(plan.trips)))
 
@@ -218,12 +226,6 @@ def _taken(heights, segments, multiplier):
     return heights if multiplier is None else heights * jnp.where(segments.real[:, None], multiplier, 0)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(6,))
-def tiled_softmax(x, segments, scored, queries, multiplier, bias, precision):
-    """As :func:`plain_softmax`, with a gradient that reads x once more and writes it once."""
-    return _softmax(x, segments, scored, queries, multiplier, bias, precision)
-
-
 def _softmax(x, segments, scored, queries, multiplier, bias, precision):
     by_tiles, whole = (functools.partial(f, precision=precision) for f in (_softmax_by_tiles, plain_softmax))
     plan = strip_for(x, queries.shape[1])
@@ -244,12 +246,28 @@ def _scores(x, segments, queries, plan, precision):
     if queries.shape[0] != 1:
         return _reached_by_tiles(x, segments, queries, plan=plan)
     if x.dtype == queries.dtype:
-        return _products(x, queries[0], precision)
+        return _products_of_all(x, segments.real, queries[0], precision)
 
     def part(trip):
-        return _products(plan.cut(x, trip).astype(queries.dtype), queries[0], precision)
+        return _products(plan.clean(x, segments, trip).astype(queries.dtype), queries[0], precision)
 
     return plan.joined(lax.map(part, jnp.arange(plan.trips)))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _products_of_all(x, real, queries, precision):
+    """[N, h], whatever padding gives: no copy of x is made to zero it, but where the product itself is differentiated."""
+    del real
+    return _products(x, queries, precision)
+
+
+@_products_of_all.defjvp
+def _products_of_all_jvp(precision, primals, tangents):
+    x, real, queries = primals
+    of_x, _, of_queries = tangents
+    x, of_x = (jnp.where(real[:, None], tokens, 0) for tokens in (x, of_x))
+    slope = _products(of_x, queries, precision) + _products(x, of_queries, precision)
+    return _products_of_all(*primals, precision), slope
 
 
 def _products(tokens, queries, precision):
@@ -277,10 +295,10 @@ def _slopes_of_softmax(precision, kept, cotangents):
 
 def _slope(reached, segments, scored, multiplier, heights, in_scores, in_total):
     """(gradient of the scores, that of the multiplier or None), both [N, h]."""
-    taken = reached if multiplier is None else reached * multiplier
+    taken = _taken(reached, segments, multiplier)
     keep = segments.real if scored is None else segments.real & segments.each(scored)
     slope = jnp.where(keep[:, None], heights * (taken + segments.each(in_total)) + in_scores, 0)
-    return slope, None if multiplier is None else jnp.where(segments.real[:, None], heights * reached, 0)
+    return slope, None if multiplier is None else heights * reached
 
 
 def _slopes_plain(x, segments, scored, queries, multiplier, heights, in_scores, in_total, in_sum, *, precision):
@@ -300,20 +318,20 @@ def _slopes_by_tiles(
     in_total = segments.each(in_total)
 
     def part(of_queries, trip):
-        tokens, ids = plan.cut(x, trip).astype(queries.dtype), plan.cut(segments.ids, trip)
+        tokens, ids = plan.clean(x, segments, trip).astype(queries.dtype), plan.cut(segments.ids, trip)
         real = plan.cut(segments.real, trip)
         keep = real if scored is None else real & at(scored, ids)
         reached, height = _reached(tokens, at(in_sum, ids)), plan.cut(heights, trip)
-        taken = reached if multiplier is None else reached * plan.cut(multiplier, trip)
+        taken = reached if multiplier is None else reached * plan.clean(multiplier, segments, trip)
         slope = height * (taken + plan.cut(in_total, trip)) + plan.cut(in_scores, trip)
         slope = jnp.where(keep[:, None], slope, 0)
         counted = plan.new(trip) & real
         if own:
             of_queries = _added(of_queries, segments, plan, trip, tokens, slope, counted)
         else:
-            clean = jnp.where(counted[:, None], tokens, 0)
-            of_queries = of_queries + jnp.dot(slope.T, clean, precision=precision)
-        kept = () if multiplier is None else (jnp.where(real[:, None], height * reached, 0),)
+            once = jnp.where(counted[:, None], slope, 0)
+            of_queries = of_queries + jnp.dot(once.T, tokens, precision=precision)
+        kept = () if multiplier is None else (height * reached,)
         return of_queries, (slope, *kept)
 
     shape = (segments.sizes[0], *queries.shape[1:]) if own else queries.shape[1:]
@@ -345,9 +363,7 @@ def _plain_largest_jvp(least, primals, tangents):
     return top, (segments.total(moved) / count).astype(top.dtype)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def tiled_largest(x, segments, least):
-    """As :func:`plain_largest`."""
+def _largest(x, segments, least):
     by_tiles, whole = functools.partial(_largest_by_tiles, least=least), functools.partial(plain_largest, least=least)
     return tiles.walk(by_tiles, whole, strip_for(x), x, segments)
 
@@ -363,7 +379,7 @@ def _largest_by_tiles(x, segments, *, plan, least):
 
 
 def _keep_largest(x, segments, least):
-    top = tiled_largest(x, segments, least)
+    top = _largest(x, segments, least)
     return top, (x, segments, top)
 
 
@@ -391,5 +407,13 @@ def _count_by_tiles(x, segments, top, *, plan):
     return lax.scan(part, _zeros(top.shape, jnp.int32, x[:1, :1].astype(bool)), jnp.arange(plan.trips))[0]
 
 
-tiled_softmax.defvjp(_keep_softmax, _slopes_of_softmax)
-tiled_largest.defvjp(_keep_largest, _slopes_of_largest)
+@reverse_rule(_keep_softmax, _slopes_of_softmax, nondiff_argnums=(6,))
+def tiled_softmax(x, segments, scored, queries, multiplier, bias, precision):
+    """As :func:`plain_softmax`, with a gradient that reads x once more and writes it once."""
+    return _softmax(x, segments, scored, queries, multiplier, bias, precision)
+
+
+@reverse_rule(_keep_largest, _slopes_of_largest, nondiff_argnums=(2,))
+def tiled_largest(x, segments, least):
+    """As :func:`plain_largest`."""
+    return _largest(x, segments, least)

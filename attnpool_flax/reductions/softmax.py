@@ -3,12 +3,12 @@
 import functools
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
+from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
 
 
@@ -97,12 +97,6 @@ def _dropped(multiplier, mask):
     return multiplier if mask is None else jnp.where(mask[..., None], multiplier, 0)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(6,))
-def tiled(x, mask, scored, queries, multiplier, bias, precision):
-    """As :func:`plain`: a tile in the cache at a time, and a gradient that reads x once more and writes it once."""
-    return _forward(x, mask, scored, queries, multiplier, bias, precision)
-
-
 def _forward(x, mask, scored, queries, multiplier, bias, precision):
     x = tiles.flat(x)
     by_tiles, whole = (functools.partial(function, precision=precision) for function in (_forward_tiles, plain))
@@ -118,7 +112,7 @@ def _forward_tiles(x, mask, scored, queries, multiplier, bias, *, plan, precisio
         if bias is not None:
             scores = scores + tiles.cut(bias, plan, trip)
         scores = jnp.where(keep[..., None], scores, -jnp.inf)
-        top = jnp.max(scores, 1)
+        top = lax.stop_gradient(jnp.max(scores, 1))
         unnormalized = exponential(scores, top[:, None])
         taken = unnormalized
         if multiplier is not None:
@@ -230,4 +224,7 @@ def _token_slopes(taken, of_scores, in_sum, queries, x, precision):
     return jnp.einsum("blh,bhd->bld", *both, precision=precision)
 
 
-tiled.defvjp(_keep, _backward)
+@reverse_rule(_keep, _backward, nondiff_argnums=(6,))
+def tiled(x, mask, scored, queries, multiplier, bias, precision):
+    """As :func:`plain`: a tile in the cache at a time, and a gradient that reads x once more and writes it once."""
+    return _forward(x, mask, scored, queries, multiplier, bias, precision)

@@ -9,6 +9,7 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.reductions import tiles
+from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.rounding import power_of_two
 
 LONGEST, PART = 512, 128
@@ -136,7 +137,7 @@ def _rounded_to(value, total):
 
 @_rounded_to.defjvp
 def _rounded_to_jvp(primals, tangents):
-    return primals[0], tangents[1]
+    return _rounded_to(*primals), tangents[1]
 
 
 def plain_total(x, mask, weights, part, precision):
@@ -166,12 +167,6 @@ def computing(dtype):
     return jnp.dtype("float64" if dtype == "float64" else "float32")
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
-def tiled_total(x, mask, weights, part, precision):
-    """As :func:`plain_total`, a tile in the cache at a time; the gradient of x does not read x."""
-    return _total(x, mask, weights, part, precision)
-
-
 def _total(x, mask, weights, part, precision):
     x, settled = tiles.flat(x), {"part": part, "precision": precision}
     by_tiles, whole = (functools.partial(function, **settled) for function in (_total_of_tiles, plain_total))
@@ -194,7 +189,7 @@ def _total_of_tiles(x, mask, weights, *, plan, part, precision):
 
 
 def _keep_total(x, mask, weights, part, precision):
-    return _total(x, mask, weights, part, precision), (x, mask, weights)  # not the rule: Hessians pass here
+    return _total(x, mask, weights, part, precision), (x, mask, weights)
 
 
 def _total_slopes(part, precision, kept, of_total):
@@ -220,8 +215,8 @@ def _total_slopes(part, precision, kept, of_total):
 
 
 def _reached_plain(x, mask, of_total, *, precision):
-    reached = products(x.astype(of_total.dtype), of_total, precision)
-    return reached if mask is None else jnp.where(mask[..., None], reached, 0)
+    x = x.astype(of_total.dtype)
+    return products(x if mask is None else jnp.where(mask[..., None], x, 0), of_total, precision)
 
 
 def _reached_by_tiles(x, mask, of_total, *, plan, precision):
@@ -235,4 +230,7 @@ def _reached_by_tiles(x, mask, of_total, *, plan, precision):
     return tiles.joined(lax.map(reached, jnp.arange(plan.trips)), plan)
 
 
-tiled_total.defvjp(_keep_total, _total_slopes)
+@reverse_rule(_keep_total, _total_slopes, nondiff_argnums=(3, 4))
+def tiled_total(x, mask, weights, part, precision):
+    """As :func:`plain_total`, a tile in the cache at a time; the gradient of x does not read x."""
+    return _total(x, mask, weights, part, precision)

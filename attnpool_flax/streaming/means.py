@@ -8,6 +8,8 @@ from jax import lax
 
 from attnpool_flax.implementation import implementation
 from attnpool_flax.means import (
+    doubled,
+    either,
     finished_logsumexp,
     finished_power_mean,
     finished_softmax,
@@ -18,8 +20,8 @@ from attnpool_flax.means import (
     turned,
 )
 from attnpool_flax.reductions import Dense, DenseChannels
-from attnpool_flax.reductions.exponents import Exponents, depths, scaled, slackened
-from attnpool_flax.reductions.sums import added
+from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half, scaled, slackened
+from attnpool_flax.reductions.sums import added, part_of
 from attnpool_flax.states import Decided, MaxState, kind, pytree
 
 
@@ -110,9 +112,13 @@ class NoisyOrState(Decided):
 
     def merged(self, other):
         """The state of both chunks: a + (b - a b)."""
-        left = 1 - self.probability
-        theirs = other.probability * left, other.rest * left - other.probability * self.rest
-        return NoisyOrState(*added((self.probability, self.rest), theirs))
+        infinite = jnp.isinf(self.probability) | jnp.isinf(other.probability)
+        ours, rest = (jnp.where(infinite, 0, part) for part in (self.probability, self.rest))
+        left = 1 - ours
+        theirs = other.probability * left, other.rest * left - other.probability * rest
+        probability, rest = added((ours, rest), theirs)
+        both = either(self.probability, other.probability)
+        return NoisyOrState(jnp.where(infinite, both, probability), jnp.where(infinite, 0, rest))
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
@@ -129,7 +135,7 @@ class PowerMeanState(Decided):
       extreme: [..., d], the largest value, the smallest where p is negative; 0 or inf without any. A constant.
       total: [..., d], the sum of exp(depth), of depths at most 0.
       total_rest: [..., d], what rounding took from it.
-      slack: [..., d], the sum of (exp(depth) - 1) over the magnitude of p.
+      slack: [..., d], the sum of (exp(depth) - 1) over the magnitude of p, over a power of two above the count.
       rest: [..., d], what rounding took from it.
       zeros: [..., d], what tokens that are 0 add: nothing but a gradient, where p is 1.
       count: [...], int32, the number of real tokens.
@@ -161,9 +167,9 @@ class PowerMeanState(Decided):
         logarithms = [turned(jnp.log(state.extreme), self.p) for state in (self, other)]
         first, second = (turned(state.extreme, self.p) for state in (self, other))
         apart = turned(jnp.maximum(first, second), self.p)
-        below = depths(jnp.minimum(*logarithms), jnp.maximum(*logarithms))
+        below = depths(jnp.minimum(*logarithms), jnp.maximum(*logarithms), self.p)
         under = [jnp.where(state.extreme == apart, 0, below) for state in (self, other)]
-        sums = _exponents_merged((self, other), under, self.p)
+        sums = _exponents_merged((self, other), under, turned(self.p, self.p))
         return PowerMeanState(apart, *sums, self.zeros + other.zeros, self.count + other.count, self.p)
 
     def finalized(self):
@@ -181,7 +187,8 @@ class LogsumexpState(Decided):
       extreme: [..., d], the largest value, the smallest where the scale is negative; an infinity without any. A constant.
       total: [..., d], the sum of exp(scale depth), of depths at most 0.
       total_rest: [..., d], what rounding took from it.
-      slack: [..., d], the sum of (exp(scale depth) - 1) over the magnitude of the scale.
+      slack: [..., d], half the sum of (exp(scale depth) - 1) over the magnitude of the scale, over a power of two above the
+        count: it does not overflow.
       rest: [..., d], what rounding took from it.
       count: [...], int32, the number of real tokens.
       scale: [..., d], that of all chunks.
@@ -211,7 +218,7 @@ class LogsumexpState(Decided):
     def merged(self, other):
         """The state of both chunks: both in the measure of the larger exponent."""
         extreme, under = _met(self, other)
-        sums = _exponents_merged((self, other), under, self.scale)
+        sums = _exponents_merged((self, other), under, doubled(self.scale))
         return LogsumexpState(extreme, *sums, self.count + other.count, self.scale, self.mean)
 
     def finalized(self):
@@ -229,7 +236,8 @@ class SoftmaxState(Decided):
       extreme: [..., d], the largest value, the smallest where the scale is negative; an infinity without any. A constant.
       total: [..., d], the sum of exp(scale depth), of depths at most 0.
       total_rest: [..., d], what rounding took from it.
-      excess: [..., d], the sum of exp(scale depth) times the depth.
+      excess: [..., d], half the sum of exp(scale depth) times the depth, over a power of two above the total: it does not
+        overflow.
       rest: [..., d], what rounding took from it.
       scale: [..., d], that of all chunks.
       known: the options as far as the caller gave numbers; static.
@@ -255,35 +263,41 @@ class SoftmaxState(Decided):
     def merged(self, other):
         """The state of both chunks: both in the measure of the larger exponent."""
         extreme, under = _met(self, other)
-        totals, sums = [], []
-        for state, below in zip((self, other), under, strict=True):
-            share = jnp.exp(scaled(below, turned(self.scale, self.scale)))
-            finite = jnp.where(jnp.isinf(below), 0, below)
-            totals.append((state.total * share, state.total_rest * share))
-            sums.append(_moved((state.excess, state.rest), share, state.total * share * finite))
-        return SoftmaxState(extreme, *added(*totals), *added(*sums), self.scale)
+        exponents = [scaled(below, doubled(self.scale)) for below in under]
+        shares = [jnp.exp(exponent) for exponent in exponents]
+        totals = [(s.total * share, s.total_rest * share) for s, share in zip((self, other), shares, strict=True)]
+        total, sums = added(*totals), []
+        part = part_of(total[0])
+        for state, below, exponent, share in zip((self, other), under, exponents, shares, strict=True):
+            infinite = jnp.isinf(below)
+            more = state.total * exponential_times(exponent, jnp.where(infinite, 0, below) / part)
+            more = jnp.where(infinite & (self.scale == 0) & (state.total > 0), below, more)
+            sums.append(_moved((state.excess, state.rest), share * (part_of(state.total) / part), more))
+        return SoftmaxState(extreme, *total, *added(*sums), self.scale)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
-        return finished_softmax(self.extreme, self.total + self.total_rest, self.excess + self.rest, self.scale)
+        excess = (self.excess + self.rest) * (part_of(self.total) / part_of(self.total + self.total_rest))
+        return finished_softmax(self.extreme, self.total + self.total_rest, excess, self.scale)
 
 
 def _met(a, b):
-    """The extreme of two states, and how far each lies below it as scale x goes, at most 0."""
+    """The extreme of two states, and half of each one's distance from it as scale x goes, at most 0."""
     tops = [turned(state.extreme, a.scale) for state in (a, b)]
     top = jnp.maximum(*tops)
-    return turned(top, a.scale), [depths(own, top) for own in tops]
+    return turned(top, a.scale), [depths(own / 2, half(top), a.scale) for own in tops]
 
 
 def _exponents_merged(states, under, scale):
-    """(total, its rest, slack, its rest) of two states that lie so far below the larger one."""
-    scale, totals, slacks = turned(scale, scale), [], []
-    for state, below in zip(states, under, strict=True):
-        count = state.count.astype(state.total.dtype)[..., None]
+    """(total, its rest, slack, its rest) of two states that lie so far below the larger one, under a scale of at least 0."""
+    counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
+    part, totals, slacks = part_of(counts[0] + counts[1]), [], []
+    for state, below, count in zip(states, under, counts, strict=True):
         below = jnp.where(count == 0, 0, below)
         share = jnp.exp(scaled(below, scale))
         totals.append((state.total * share, state.total_rest * share))
-        slacks.append(_moved((state.slack, state.rest), share, count * slackened(below, scale)))
+        more = (count / part) * slackened(below, scale)
+        slacks.append(_moved((state.slack, state.rest), share * (part_of(count) / part), more))
     return *added(*totals), *added(*slacks)
 
 

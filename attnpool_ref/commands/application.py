@@ -143,6 +143,13 @@ def show(name):
 @click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
 @click.option("--refusals", is_flag=True, help="Ask the candidate to refuse bad input as well.")
 @click.option("--integers", is_flag=True, help="Ask the candidate for data of integers alone as well, beside float64.")
+@click.option("--mixed", is_flag=True, help="Arguments of several dtypes must give the dtype that the contract says.")
+@click.option(
+    "--broadcasting", is_flag=True, help="Masks of integers, of a lower rank or with axes of 1 must be taken."
+)
+@click.option(
+    "--contract", is_flag=True, help="Ask for all that attnpool promises itself; attnpool_flax always is asked for it."
+)
 @click.option(
     "--waive",
     multiple=True,
@@ -190,6 +197,9 @@ def check(
     leave,
     refusals,
     integers,
+    mixed,
+    broadcasting,
+    contract,
     waive,
     arrays,
     time_limit,
@@ -221,6 +231,9 @@ def check(
         jobs=jobs,
         refusals=refusals,
         integers=integers,
+        mixed=mixed,
+        broadcasting=broadcasting,
+        contract=contract or candidate == "attnpool_flax",
         waive=_waivers(waive),
         time_limit=time_limit,
         seed=seed,

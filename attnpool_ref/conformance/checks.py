@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import hazards, laws, meshes, promises, transformations
+from attnpool_ref.conformance import hazards, laws, meshes, promises, second, transformations
 from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
 from attnpool_ref.conformance.agreement import Finding, agreement, compare
 from attnpool_ref.conformance.calling import NotAsked
@@ -104,6 +104,11 @@ class Situation:
         return self.kind in ("cancelling", "tied")
 
     @property
+    def differentiated_twice(self):
+        """Whether second derivatives are judged: once in a row, of the fullest call, in float64."""
+        return self.measure and self.differentiated and self.kind == "main" and self.fullest
+
+    @property
     def gradients_with_weights(self):
         """Whether a call is differentiated that asks for the weights."""
         return self.weights and self.fullest and (self.first or self.measure)
@@ -185,6 +190,14 @@ CHECKS = {
         lambda subject, case, s: finite_gradients(subject, case, s.gradients_with_weights),
     ),
     **{f"{name} in padding": _poison(name) for name in POISONS},
+    second.REVERSE: Check(
+        lambda s: s.differentiated_twice,
+        lambda subject, case, s: second.reverse_over_reverse(subject, case, s.gradients_with_weights),
+    ),
+    second.FORWARD: Check(
+        lambda s: s.differentiated_twice,
+        lambda subject, case, s: second.forward_over_reverse(subject, case, s.gradients_with_weights),
+    ),
     "poison in shared arrays": Check(_of_shapes, _plainly(hazards.poison_in_shared_arrays)),
     "padding amount": Check(
         lambda s: _alone(s) and s.masked and s.title in ("smallest", "fullest"), _with_weights(laws.appending)

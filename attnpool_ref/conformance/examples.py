@@ -135,7 +135,7 @@ def _masked(case, choose):
 def _forms(case, dtype):
     """The forms that the numbers of a case may have."""
     data, forms = case.given("data"), [PLAIN]
-    if not data or 0 in case.sizes.values():
+    if not data or 0 in case.sizes.values() or case.row.unit:
         return forms
     forms += (
         ["small integers", "equal tokens", "scores of -inf"] if "scores" in data else ["small integers", "equal tokens"]

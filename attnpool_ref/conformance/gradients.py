@@ -103,7 +103,7 @@ def _overflows(subject, case, return_weights, reference):
 def _along_directions(subject, case, return_weights, found):
     exact = derivatives(subject, case, return_weights)
     finding = Finding("gradient", case)
-    reduced = subject.adapter.reduced_products()
+    reduced = subject.reduced_products()
     for key, direction in exact.directions.items():
         if key not in found:
             continue  # a number whose gradient the framework cannot take
@@ -112,7 +112,7 @@ def _along_directions(subject, case, return_weights, found):
         got = float(np.sum(product))
         size = 2 * (float(np.sum(np.abs(product))) + abs(want))  # each element is rounded by itself
         allowed = doubt + tolerances.allowed_error(
-            size, exact.moved + exact.total, case.terms(), subject.dtype, reduced
+            size, exact.moved + exact.total, subject.terms(case), subject.dtype, reduced
         )
         unit = tolerances.EPSILON[subject.dtype] * (size or 1)
         finding = worse(
@@ -130,9 +130,9 @@ def _element_by_element(subject, case, return_weights, reference, found):
     """Against the same candidate's gradients in float64, on the same numbers."""
     finding = Finding("gradient", case)
     exact, sensitive = _in_float64(subject, case, return_weights, reference)
-    reduced, dtype = subject.adapter.reduced_products(), subject.dtype
+    reduced, dtype = subject.reduced_products(), subject.dtype
     overall = max((float(np.max(np.abs(g), initial=0)) for g in exact.values()), default=0.0)
-    nothing = tolerances.allowed_error(0.0, overall, case.terms(), "float64")
+    nothing = tolerances.allowed_error(0.0, overall, subject.terms(case), "float64")
     for key, g in found.items():
         if key not in exact:
             continue  # a number whose gradient the framework cannot take in float64
@@ -144,7 +144,7 @@ def _element_by_element(subject, case, return_weights, reference, found):
         # What an argument's uses add to its gradient is as large as the gradient's largest element, and may cancel; in
         # a narrow dtype two uses are rounded one by one.
         moved = sensitive[key] + largest
-        allowed = tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, case.terms(), dtype, reduced)
+        allowed = tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, subject.terms(case), dtype, reduced)
         if subject.is_narrow:
             allowed = allowed + tolerances.EPSILON[dtype] * largest
         unit = tolerances.EPSILON[dtype] * (largest or 1)

@@ -1,11 +1,12 @@
 """Judges a candidate row by row: who waits, how long, and what comes of it."""
 
 import threading
+from dataclasses import replace
 from typing import Unpack
 
 from attnpool_ref import variants
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import searching, waivers, worker
+from attnpool_ref.conformance import excuses, searching, waivers, worker
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, as_candidate
 from attnpool_ref.conformance.processes import Elsewhere
@@ -41,6 +42,9 @@ def judge(
     long=True,
     refusals=False,
     integers=False,
+    mixed=False,
+    broadcasting=False,
+    contract=False,
     waive=None,
     examples=0,
     time_limit=TIME_LIMIT,
@@ -71,6 +75,12 @@ def judge(
       long: sums over many tokens as well: a million in float32, thousands in narrower dtypes.
       refusals: bad input as well: it must be refused by a TypeError or a ValueError.
       integers: data of integers alone as well, beside float64: they give the default float.
+      mixed: arguments of several dtypes must give the dtype that the contract says; else a refusal or an answer that is
+        right to the rounding of another dtype is a note.
+      broadcasting: masks of integers, and masks and biases of a lower rank or with axes of 1, must be taken; else an answer
+        that is not right is a note.
+      contract: everything that the contract promises beyond the default, ``mixed`` and ``broadcasting`` among it, but
+        neither ``refusals`` nor ``integers``.
       waive: promises that need not hold, each with the reason: ``{"1e30 in padding": "inputs are finite"}``, or of one
         row: ``{"mean_pooling/1e30 in padding": ...}``. A waiver that waives nothing fails.
       examples: how many more calls hypothesis searches for a wrong answer, for each row, in the first dtype.
@@ -99,6 +109,7 @@ def judge(
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")
     whole = candidate if isinstance(candidate, Elsewhere) else as_candidate(candidate, calls)
     scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, options, partial, long, refusals, integers, examples)
+    scope = replace(scope, demands=excuses.demanded(mixed, broadcasting, contract))
     steps = _Steps(progress, len(rows) * len(dtypes))
     reports, waiting = {}, []
     found = whole.found([row.name for row in rows])
@@ -178,6 +189,9 @@ def check(
     long=True,
     refusals=False,
     integers=False,
+    mixed=False,
+    broadcasting=False,
+    contract=False,
     waive=None,
     examples=0,
     time_limit=TIME_LIMIT,
@@ -200,6 +214,9 @@ def check(
       long: as in :func:`judge`.
       refusals: as in :func:`judge`.
       integers: as in :func:`judge`.
+      mixed: as in :func:`judge`.
+      broadcasting: as in :func:`judge`.
+      contract: as in :func:`judge`.
       waive: as in :func:`judge`.
       examples: as in :func:`judge`.
       time_limit: as in :func:`judge`.
@@ -224,6 +241,9 @@ def check(
         long=long,
         refusals=refusals,
         integers=integers,
+        mixed=mixed,
+        broadcasting=broadcasting,
+        contract=contract,
         waive=waive,
         examples=examples,
         time_limit=time_limit,

@@ -14,6 +14,7 @@ class Promise:
       follows_from: promises whose failure explains a failure of this one, as far as dtypes go.
       judged_by: the check that judges it, a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
         or "agreement", "long sums" or "refusals".
+      asked: the option of the judge that asks for it, or "" for what is asked by default.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Promise:
     line: int
     follows_from: tuple[str, ...] = ()
     judged_by: str = "agreement"
+    asked: str = ""
 
 
 ANSWER = "an answer"
@@ -44,10 +46,26 @@ PROMISES = (
     Promise("ties and edges", "Ties, zeros and edges are decided as the definition says.", 13, (*_WRONG, EMPTY)),
     Promise("one argument alone", "Each argument is read by itself, and has the row's default.", 0, (*_WRONG, EMPTY)),
     Promise(
-        "arguments that broadcast", "Masks may be integers, of a lower rank or with axes of 1.", 1, (*_WRONG, EMPTY)
+        "arguments that broadcast",
+        "Masks may be integers, of a lower rank or with axes of 1.",
+        1,
+        (*_WRONG, EMPTY),
+        asked="broadcasting",
     ),
-    Promise("mixed dtypes", "Data and parameters decide the dtype; numbers and biases do not.", 9, (*_WRONG, EMPTY)),
-    Promise(INTEGERS, "Data of integers alone give the default float, and nothing overflows.", 9, (*_WRONG, EMPTY)),
+    Promise(
+        "mixed dtypes",
+        "Data and parameters decide the dtype; numbers and biases do not.",
+        9,
+        (*_WRONG, EMPTY),
+        asked="mixed",
+    ),
+    Promise(
+        INTEGERS,
+        "Data of integers alone give the default float, and nothing overflows.",
+        9,
+        (*_WRONG, EMPTY),
+        asked="integers",
+    ),
     Promise("far from 0", "Data far from 0 lose no more than their own rounding.", 9, (*_WRONG, EMPTY)),
     Promise(
         "sums that cancel", "Sums that nearly cancel lose no more than the rounding of wide sums.", 9, (*_WRONG, EMPTY)
@@ -68,6 +86,7 @@ PROMISES = (
         14,
         (*_WRONG, GRADIENT, "finite gradients"),
         "stated gradients",
+        "contract",
     ),
     *(
         Promise(
@@ -80,11 +99,26 @@ PROMISES = (
         for poison in ("NaN", "inf", "-inf", "1e30")
     ),
     Promise(
+        "second derivatives",
+        "Differentiated twice in reverse mode, the result has the second derivative, whatever stands in padding.",
+        14,
+        (*_WRONG, EMPTY, GRADIENT, "NaN in padding"),
+        "second derivatives",
+    ),
+    Promise(
+        "forward over reverse",
+        "Forward mode of the gradient gives the same in a direct call; elsewhere a refusal names what to write instead.",
+        14,
+        (*_WRONG, EMPTY, GRADIENT, "NaN in padding", "second derivatives"),
+        "forward over reverse",
+    ),
+    Promise(
         "poison in shared arrays",
         "What stands in a shared array where an example sees padding does not reach that example.",
         4,
         (*_FORM, MASKED, "shapes", "NaN in padding"),
         "poison in shared arrays",
+        "contract",
     ),
     Promise("padding amount", "More padding changes nothing.", 7, (*_FORM, MASKED, EMPTY), "padding amount"),
     Promise("padding side", "Padding on the left is padding on the right.", 7, (*_FORM, MASKED, EMPTY), "padding side"),
@@ -105,11 +139,27 @@ PROMISES = (
         (ANSWER,),
         "purity",
     ),
-    Promise("no warnings", "NumPy warns of no division by 0, overflow or invalid value.", 6, (ANSWER,), "purity"),
+    Promise(
+        "no warnings", "NumPy warns of no division by 0, overflow or invalid value.", 6, (ANSWER,), "purity", "contract"
+    ),
     Promise("jit and vmap", "Under jit and vmap of JAX the results are the same.", 16, _WRONG, "jit and vmap"),
     Promise(SPLIT, "A sequence split over devices by `axis_name` gives what the whole gives.", 16, _WRONG, SPLIT),
-    Promise("one program", "Other values of the same shapes compile nothing more in JAX.", 16, _FORM, "one program"),
-    Promise(REFUSALS, "Bad input is a TypeError or a ValueError before anything is done.", 18, (ANSWER,), "refusals"),
+    Promise(
+        "one program",
+        "Other values of the same shapes compile nothing more in JAX.",
+        16,
+        _FORM,
+        "one program",
+        "contract",
+    ),
+    Promise(
+        REFUSALS,
+        "Bad input is a TypeError or a ValueError before anything is done.",
+        18,
+        (ANSWER,),
+        "refusals",
+        "refusals",
+    ),
 )
 """In the order of the report: what explains stands before what it explains."""
 

@@ -86,6 +86,7 @@ class Kept:
       cases: how many cases spoke of it.
       dtypes: the dtypes in which it was judged.
       failures: the smallest one in each dtype; of bad input, each that was not refused.
+      notes: what was seen and breaks nothing, as nobody has asked for it.
     """
 
     promise: str
@@ -96,6 +97,7 @@ class Kept:
     cases: int = 0
     dtypes: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -123,7 +125,7 @@ class RowReport:
       promises: what became of each promise, by name.
       partial: why a "pass" is only "partial".
       unasked: what was not asked, and why.
-      notes: what it printed, what it warned of.
+      notes: what it printed, what it warned of, and what would break a promise that was not asked for.
       by_place: its arguments that met an argument of the row by their place alone, by the row's name.
       adapter: the family of its arrays.
       cases: how many were judged.

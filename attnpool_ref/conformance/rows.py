@@ -1,14 +1,13 @@
 """One row of one candidate: its cases in each dtype, and the checks on each of them."""
 
 import itertools
-import re
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from attnpool_ref.conformance import adapters, causes, hazards, holding, refusals, searching, verdict
+from attnpool_ref.conformance import adapters, causes, excuses, hazards, holding, refusals, searching, verdict
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.calling import NotAsked
@@ -39,6 +38,7 @@ class Scope:
     refusals: bool = False
     integers: bool = False
     examples: int = 0
+    demands: frozenset[str] = frozenset()
 
     def judges_whole(self, case):
         """Whether a case is judged in every dtype and with gradients."""
@@ -108,6 +108,7 @@ class RowJudge:
         self.report.seconds = time.perf_counter() - self._began
         self.report.notes = [f"prints: {line}" for line in self.watch.printed]
         self.report.notes += [f"warns: {line}" for line in self.watch.warned]
+        self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
         verdict.conclude(self.report, self.subject, self.scope, self._coverage, ended)
 
     def overrun(self, limit):
@@ -154,7 +155,7 @@ class RowJudge:
         return self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
 
     def _subject(self, adapter, dtype):
-        return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch)
+        return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
 
     def _first_result(self, adapter):
         """What the candidate gives back for a small case in float32."""
@@ -225,7 +226,7 @@ class RowJudge:
         if scope.long and dtype != "float64":
             judged = hazards.long_sums if dtype == "float32" else hazards.long_narrow_sums
             self._judge_by_itself(subject, "long sums", judged)
-        if first and scope.laws and self._differentiates(subject):
+        if first and scope.laws and self._differentiates(subject) and excuses.CONTRACT in scope.demands:
             self._judge_by_itself(subject, "stated gradients", stated_gradients)
         if first and scope.examples:
             self._search(dtype, evidence)
@@ -245,7 +246,7 @@ class RowJudge:
 
     def _search(self, dtype, evidence):
         """More calls than those that everybody is judged on."""
-        subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch)
+        subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
         traced = self._differentiates(subject)
         for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
             evidence.cases.append((case, situation.weights))
@@ -331,13 +332,9 @@ class RowJudge:
             subject.outputs(case)
         except Exception as error:  # the candidate's own, in any words
             text = said(error)
-            if isinstance(error, TypeError) or _REFUSAL.search(text):
+            if isinstance(error, TypeError) or excuses.refuses(text):
                 return f"it refuses {dtype} ({text.partition(chr(10))[0][:140]})"
         return ""
-
-
-_REFUSAL = re.compile(r"bfloat16|float16|float64|\bhalf\b|double|d-?type|not (supported|implemented)", re.IGNORECASE)
-"""What an error says that refuses a dtype."""
 
 
 def _structure(case, kind):

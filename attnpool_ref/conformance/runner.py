@@ -2,15 +2,27 @@
 
 import numpy as np
 
-from attnpool_ref.conformance import exhibits, shrinking, snippets
+from attnpool_ref.conformance import excuses, exhibits, shrinking, snippets
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.agreement import Finding
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.checks import PROMISE_OF, booked
 from attnpool_ref.conformance.hints import hint
-from attnpool_ref.conformance.promises import ANSWER, explained_by
+from attnpool_ref.conformance.promises import ANSWER, BY_NAME, explained_by
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
 from attnpool_ref.conformance.watch import said
+
+NOTES = 3
+"""How many notes of a promise are kept."""
+
+LINE = 200
+"""How long a note is at most."""
+
+
+def shortened(text):
+    """A text in one line, without its end where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LINE else f"{line[: LINE - 4]} ..."
 
 
 class Runner:
@@ -40,12 +52,21 @@ class Runner:
         kept.cases += 1
         if dtype not in kept.dtypes:
             kept.dtypes.append(dtype)
+        if finding.note and len(kept.notes) < NOTES and not self._is_noted(kept, finding.note):
+            kept.notes.append(shortened(f"{finding.case.title} ({dtype}): {finding.note}"))
+        if finding.excused:
+            return
         if not finding.message:
             kept.status = kept.status if kept.status == BROKEN else HELD
             return
         kept.status = BROKEN
         if dtype not in [failure.dtype for failure in kept.failures]:
             kept.failures.append(self._smallest(name, run, finding))
+
+    def _is_noted(self, kept, note):
+        """Whether the same was noted, of this promise or, where it is asked by default, of another one."""
+        others = [kept] if BY_NAME[kept.promise].asked else self.report.promises.values()
+        return any(known.endswith(shortened(f": {note}")) for other in others for known in other.notes)
 
     def _smallest(self, name, run, finding):
         small, found = self.case, finding
@@ -87,14 +108,23 @@ class Runner:
           NotAsked: the candidate cannot be asked.
           Untraceable: the check needs a gradient that the framework cannot take.
         """
+        found = self._look(name, run, case)
+        found = excuses.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
+        for finding in found:
+            if finding.message:
+                finding.message, finding.hint = finding.message + finding.hint, ""
+        return found
+
+    def _look(self, name, run, case):
+        """The findings, before anything is excused."""
         self.subject.watch.title = case.title
         try:
             found = run(self.subject, case, self.situation)
         except (NotAsked, Untraceable):
             raise
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
-            message = f"raises {said(error)}{hint(error, self.subject, case)}"
-            found = Finding(self._promise_of(name), case, np.inf, 0, message)
+            found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {said(error)}")
+            found.hint = hint(error, self.subject, case)
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
         for finding in found:

@@ -128,9 +128,7 @@ def stated_gradients(subject):
             stated, got = ~np.isnan(want), found[key].astype(np.float64)
             error = np.where(stated, np.abs(got - want), 0)
             size = np.abs(np.where(stated, want, 0))
-            allowed = tolerances.allowed_error(
-                size, 1.0, case.terms(), subject.dtype, subject.adapter.reduced_products()
-            )
+            allowed = tolerances.allowed_error(size, 1.0, case.terms(), subject.dtype, subject.reduced_products())
             unit = tolerances.EPSILON[subject.dtype]
             name = f"the gradient of `{key}` at {title}"
             finding = worst(finding, np.where(np.isnan(error), np.inf, error), allowed, unit, name, got, want)

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance import fitting, naming, tolerances
+from attnpool_ref.conformance import excuses, fitting, naming, tolerances
 from attnpool_ref.conformance.calling import Calling, NotAsked, arrange, formed
 from attnpool_ref.conformance.candidates import Candidate
 from attnpool_ref.conformance.chunks import oracle_of
@@ -20,10 +20,12 @@ class Subject:
       row: the row, with the sizes that the candidate's own parameters have.
       calling: which argument goes where.
       parameters: the arguments of the row that the candidate holds itself.
+      demands: the options that ask for more than the default, of :data:`~attnpool_ref.conformance.excuses.OPTIONS`.
+      tolerated: what a second look at a broken promise tolerates.
       unasked: what gradients were not asked for, and why.
     """
 
-    def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None):
+    def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=excuses.OPTIONS):
         """``exact`` keeps the oracle's results; subjects of one row may share it."""
         self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
@@ -35,6 +37,7 @@ class Subject:
         self.is_narrow = dtype in ("float16", "bfloat16")
         self.kept = {} if exact is None else exact.setdefault(self.is_narrow, {})
         self.unasked = {}
+        self.demands, self.tolerated = demands, frozenset()
         self._programs, self._answers = {}, []
 
     @functools.cached_property
@@ -49,6 +52,40 @@ class Subject:
     def takes_weights(self):
         """Whether it can be asked for the weights."""
         return bool(self.row.weights) and self.calling.takes("return_weights")
+
+    def reduced_products(self):
+        """Whether narrow results may have been computed in their own dtype."""
+        return excuses.NARROW in self.tolerated or self.adapter.reduced_products()
+
+    def terms(self, case):
+        """How many roundings the longest chain has; sums of what is computed in a narrow dtype keep more bits."""
+        return tolerances.NARROW_STEPS if excuses.NARROW in self.tolerated else case.terms()
+
+    def is_held_to_rounding_alone(self):
+        """Whether the contract is not asked for, under which what is within rounding of 0 is 0."""
+        return excuses.CONTRACT not in self.demands
+
+    def logarithms(self, case):
+        """How many roundings of 1 a rounding of the log-sum-exp of the scores is, where these are tolerated; or 0."""
+        if excuses.LOGARITHMS not in self.tolerated:
+            return 0.0
+        scores = np.abs(case.values["scores"])
+        largest = float(np.max(scores, where=np.isfinite(scores), initial=0))
+        return min(largest, tolerances.LARGEST_LOGARITHM)
+
+    def exact_weights(self):
+        """Whether asking for the weights may change no bit."""
+        return excuses.BITS not in self.tolerated and self.adapter.exact_weights()
+
+    def rounding_of(self, dtype, case):
+        """The dtype to whose rounding a result of ``dtype`` is held, or "" where it needs another dtype."""
+        right = case.result or self.dtype
+        if excuses.ANY_DTYPE in self.tolerated and dtype in tolerances.EPSILON:
+            floats = [name for name in (dtype, *case.dtypes.values()) if name in tolerances.EPSILON]
+            return max(floats, key=lambda name: tolerances.EPSILON[name])
+        if dtype != right and excuses.WIDER in self.tolerated and dtype in ("float32", "float64"):
+            return right
+        return right if dtype == right else ""
 
     def forget(self):
         """Forgets what the oracle and the candidate have answered: another case may have the same name."""
@@ -206,6 +243,40 @@ class Subject:
             return found
 
     def _gradients(self, case, cotangents, return_weights, left_out):
+        return self._differentiated(self.adapter.gradient, case, cotangents, return_weights, left_out)
+
+    def second_derivatives(self, case, cotangents, return_weights, directions, forward):
+        """Products of a Hessian with a direction of all floating arguments, by the arguments.
+
+        The Hessian is that of the sum of the cotangents times o + o² / 2 over the outputs o.
+
+        Args:
+          case: the case.
+          cotangents: one array for each output.
+          return_weights: ask for the weights.
+          directions: for each floating argument an array of its shape.
+          forward: differentiate the gradient in forward mode, else in reverse mode.
+        """
+
+        def second(program, arrays, fixed, cotangents):
+            packed = self._packed(case)
+            parts = directions if packed is None else {k: packed.pack(k, directions[k]) for k in arrays}
+            along = {k: self.traced(case, k, parts[k]) for k in arrays}
+            return self.adapter.second(program, arrays, fixed, cotangents, along, forward)
+
+        return self._differentiated(second, case, cotangents, return_weights, self.unasked)
+
+    def forward_refusal(self, case, return_weights):
+        """What forward mode of a program around the candidate raises, or None."""
+
+        def refusal(program, arrays, fixed, cotangents):
+            del cotangents
+            return {"": self.adapter.refusal(program, arrays, fixed)}
+
+        return self._differentiated(refusal, case, [], return_weights, self.unasked, results=False)[""]
+
+    def _differentiated(self, derive, case, cotangents, return_weights, left_out, results=True):
+        """What ``derive(program, arrays, fixed, cotangents)`` gives for the case, by argument."""
         passed, packed = self.passed(case, return_weights), self._packed(case)
         keys = [k for k in self.floats(case) if k not in left_out]
         program = self.program(passed, keys)
@@ -215,8 +286,8 @@ class Subject:
             arrays = {k: self.traced(case, k, passed[k]) for k in keys}
             fixed = {k: self.convert(v) for k, v in passed.items() if k not in keys and isinstance(v, np.ndarray)}
             cotangents = [self.convert(c) for c in cotangents]
-            found = self.watch.call(self.adapter.gradient, program, arrays, fixed, cotangents)
-        return found if packed is None else {k: packed.unpack(k, v) for k, v in found.items()}
+            found = self.watch.call(derive, program, arrays, fixed, cotangents)
+        return found if packed is None or not results else {k: packed.unpack(k, v) for k, v in found.items()}
 
     def traced(self, case, key, value):
         """An argument that a transformation sees: a number is an array as well, in the computing dtype."""

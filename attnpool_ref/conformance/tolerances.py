@@ -20,6 +20,12 @@ PROBE = 2.0**-26
 
 TRIALS = 3
 
+LARGEST_LOGARITHM = 88.0
+"""Size up to which a log-sum-exp of scores may be rounded by itself: exp of more is infinite in float32."""
+
+NARROW_STEPS = 4
+"""Roundings one after another where all is computed in a narrow dtype, sums aside: products, scores, weights, result."""
+
 
 def computing_epsilon(dtype, reduced_products=False):
     """The epsilon of the dtype that narrow inputs are computed in: float32, or what a device's fast products keep.
@@ -125,3 +131,46 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
     if not first / 8 < second < first / 2:  # a fourth where the function is smooth
         doubt += first + second
     return value, doubt + (abs(2 * bent_fine - bent) if smooth else 0)
+
+
+FINER = (1, 2**-3, 2**-6, 2**-9)
+"""Parts of the step that are tried one after another until no kink lies within it."""
+
+
+def derivative_of_arrays(function, arrays, directions, rounding):
+    """Central differences of arrays along a direction of all arguments, Richardson-extrapolated element by element.
+
+    A kink within the step shows in some element: the differences do not come closer. The step is then made smaller.
+
+    Args:
+      function: from a dict of arrays to a dict of arrays.
+      arrays: the arguments.
+      directions: for each argument where it moves to, of its shape.
+      rounding: how far rounding may put an element of what the function gives.
+
+    Returns:
+      For each array (derivative, doubt), both of its shape: the doubt is what the second extrapolation changed, the rounding
+      of the differences, and with a kink within every step what one there changes.
+    """
+
+    def central(step):
+        ahead, behind = difference(function, arrays, directions, step)
+        return {key: (ahead[key] - behind[key]) / (2 * step) for key in ahead}
+
+    found = {}
+    for part in FINER:
+        step = STEP * part
+        coarse, middle, fine = (central(step / 2**level) for level in range(3))
+        noise, smooth, steps = 8 * rounding / step, True, []
+        for key, near in fine.items():
+            first, second = np.abs(middle[key] - coarse[key]), np.abs(near - middle[key])
+            closer = second <= first / 2 + noise  # a fourth of it where the function is smooth
+            fourth, fourth_fine = middle[key] + (middle[key] - coarse[key]) / 3, near + (near - middle[key]) / 3
+            value = fourth_fine + (fourth_fine - fourth) / 15
+            found[key] = value, np.abs(value - fourth_fine) + noise + np.where(closer, 0, 4 * (first + second))
+            smooth = smooth and bool(np.all(closer))
+            steps.append((np.max(first, initial=0), np.max(second, initial=0)))
+        first, second = np.max(steps, 0, initial=0)
+        if smooth and first <= 8 * second + noise:  # else the widest differences alone have a kink
+            break
+    return found

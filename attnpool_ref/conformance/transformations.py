@@ -21,6 +21,7 @@ def traced(subject, case, return_weights=False):
     program = subject.program(passed, seen)
     axes = {k: 0 if "..." in case.axes.get(k, ()) else None for k in seen}
     mapped = bool(case.batch) and case.row.batched and 0 in axes.values()
+    mapped = mapped and not subject.candidate.batched  # it takes no examples without their batch axis
     transformed = jax.vmap(program, (axes,)) if mapped else program
     floats = subject.floats(case)
     with subject.adapter.context(subject.dtype):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from attnpool_ref.conformance import promises
+from attnpool_ref.conformance import promises, second
 from attnpool_ref.conformance.hazards import POISONS
 from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Failure, Unasked
 from attnpool_ref.conformance.stated import STATED
@@ -38,8 +38,10 @@ def conclude(report, subject, scope, coverage, ended=""):
     for name, kept in report.promises.items():
         if kept.status == BROKEN:
             kept.follows_from = promises.explained_by(name, broken)
+        elif kept.notes and promises.BY_NAME[name].asked not in ("", *scope.demands):
+            kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
         elif kept.status == NOT_APPLICABLE and not kept.why:
-            kept.why = _why(name, report, subject, scope, broken)
+            kept.why = kept.notes[0] if kept.notes else _why(name, report, subject, scope, broken)
     for key in subject.calling.not_taken():
         report.unasked.append(Unasked(f"`{key}`", "it takes none" + _default(subject.calling.default(key))))
     report.partial = list(_partial(subject, scope, coverage, ended))
@@ -128,17 +130,23 @@ def _why(name, report, subject, scope, broken):
         return "integers were not asked for"
     if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
         return "it is judged beside float64 alone"
-    if name in (promises.GRADIENT, "finite gradients", "stated gradients"):
+    if name in (promises.GRADIENT, "finite gradients", "stated gradients", second.REVERSE, second.FORWARD):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
             return "gradients were not asked for"
+        if name in (second.REVERSE, second.FORWARD) and not (
+            "float64" in scope.dtypes and scope.differentiates("float64")
+        ):
+            return "they are judged in float64 alone, where gradients are"
     if name == "long sums" and not scope.long:
         return "long sums were not asked for"
     if name in _OF_LAWS and not scope.laws:
         return "not asked for (laws=False, --quick)"
     if (name == "shapes" and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
         return "not asked for (shapes, partial=False, --quick)"
+    if name == "stated gradients" and "contract" not in scope.demands:
+        return "it was not asked for (contract=True, --contract)"
     if name == "stated gradients" and subject.row.name not in STATED:
         return "the contract states none for the row"
     if broken:

@@ -11,7 +11,7 @@ from attnpool_ref.contract.resolving import Call, bind, resolve, signature_of
 from attnpool_ref.contract.rounding import roundings
 from attnpool_ref.contract.shapes import COUNTS, FEATURES, axes_text, full_shape, size_of, unions, with_all_axes
 from attnpool_ref.contract.tracebacks import named, refusing, shortened
-from attnpool_ref.contract.values import check_values
+from attnpool_ref.contract.values import check_not_zero, check_values
 
 __all__ = [
     "COUNTS",
@@ -20,6 +20,7 @@ __all__ = [
     "axes_text",
     "bind",
     "check_dtype",
+    "check_not_zero",
     "check_values",
     "check_weights",
     "checked_static",

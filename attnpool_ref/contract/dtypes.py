@@ -54,6 +54,8 @@ def refuse_non_numeric(name, argument, value):
         return
     if not hasattr(dtype, "name") or not hasattr(value, "shape"):  # torch has dtypes too, which have no name
         arrays.refuse(name, argument, value)
+    if isinstance(value, np.ndarray) and value.shape == () and isinstance(value.item(), int):
+        raise ValueError(f"{name}: `{argument}` has the value {value.item()}, needs a number of at most 64 bits")
     repair = arrays.repair(name, argument, value) if isinstance(value, np.ndarray) else ""
     raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs an array of numbers{repair}")
 

@@ -9,6 +9,9 @@ from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
 from attnpool_ref.contract.shapes import axes_text
 from attnpool_ref.language import OrFunction
 
+LARGEST_SIZE = 2**31 - 1
+"""The largest size of an axis: places along it are counted in 32 bits."""
+
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
     """A static argument as a Python value, refused if it is not what the row allows, with the reason if there is one."""
@@ -49,6 +52,8 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
     least = {"size": 0, "count": 0, "positive": 1}.get(allowed)
     if isinstance(value, bool) or (least is not None and number < least):
         raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at least {least or 0}")
+    if allowed == "size" and number > LARGEST_SIZE:
+        raise ValueError(f"{name}: `{key}` is {value!r}, needs an integer of at most {LARGEST_SIZE}")
     return number
 
 

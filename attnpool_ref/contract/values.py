@@ -5,9 +5,18 @@ import numpy as np
 from attnpool_ref.contract.dtypes import MEANING, POLARITY
 from attnpool_ref.language import NotZero
 
+LARGEST = np.iinfo(np.int64).max
+"""The largest position that the oracle's integers hold."""
 
-def check_values(row, values, call):
+
+def check_values(row, values, call, largest=LARGEST):
     """Checks what stands in masks, adjacencies, lengths and segment numbers on the host; a device's are never read back.
+
+    Args:
+      row: the :class:`~attnpool_ref.variants.Variant`.
+      values: every argument by name.
+      call: what their shapes and dtypes decide.
+      largest: the largest position that the caller's integers hold.
 
     Raises:
       ValueError: an integer mask with another value than 0 and 1, a length or a segment number out of its range.
@@ -20,8 +29,8 @@ def check_values(row, values, call):
             low, high, limit = int(np.min(value)), int(np.max(value)), call.limits[key]
             if low < 0 or high > limit:
                 raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
-        elif argument.kind == "position" and _on_host(value) and int(value) < 0:
-            raise ValueError(f"{row.name}: `{key}` has the value {int(value)}, needs at least 0")
+        elif argument.kind == "position" and _on_host(value):
+            _check_position(row.name, key, int(value), call.sizes["L"], largest)
         elif argument.kind == "index" and _on_host(value):
             _check_index(row, key, values, call)
         elif argument.kind == "segments" and _on_host(value) and np.size(value):
@@ -31,11 +40,28 @@ def check_values(row, values, call):
                 raise ValueError(
                     f"{row.name}: `{key}` has the value {wrong}, needs 0 to `num_segments` - 1 = {count - 1}"
                 )
+    check_not_zero(row.name, row, values)
+
+
+def check_not_zero(name, row, values):
+    """Refuses, in the name of a function or a module, a number on the host that is 0 where an option does not allow it."""
     for rule in row.relations:
         if isinstance(rule, NotZero) and not values[rule.option]:
             value = values[rule.argument]
             if (_on_host(value) or isinstance(value, (int, float))) and np.any(np.equal(value, 0)):
-                raise ValueError(f"{row.name}: `{rule.argument}` has the value 0, needs `{rule.option}=True` there")
+                raise ValueError(f"{name}: `{rule.argument}` has the value 0, needs `{rule.option}=True` there")
+
+
+def _check_position(name, key, position, length, largest):
+    """Refuses a position below 0, and one from which so many tokens reach beyond the largest."""
+    if position < 0:
+        raise ValueError(f"{name}: `{key}` has the value {position}, needs at least 0")
+    most = largest - max(length - 1, 0)
+    if position > most:
+        x64 = "" if largest == LARGEST else " without x64"
+        raise ValueError(
+            f"{name}: `{key}` has the value {position}, needs at most {most}{x64}, as the chunk has {length} tokens"
+        )
 
 
 def _check_index(row, key, values, call):

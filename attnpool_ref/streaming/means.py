@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnpool_ref.definition import definition
-from attnpool_ref.means import noisy_or_pooling, sum_pooling
+from attnpool_ref.means import depths, either, noisy_or_pooling, sum_pooling
 from attnpool_ref.states import kind
 
 
@@ -66,9 +66,7 @@ class NoisyOrState(NamedTuple):
 
     def merged(self, other):
         """The state of both chunks."""
-        with np.errstate(invalid="ignore"):  # 0 inf, of what is no probability
-            more = np.where(other.probability == 0, 0, other.probability * (1 - self.probability))
-        return NoisyOrState(self.probability + more)
+        return NoisyOrState(either(self.probability, other.probability))
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
@@ -77,12 +75,12 @@ class NoisyOrState(NamedTuple):
 
 @kind
 class PowerMeanState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.power_mean_state`: the sums of :class:`LogsumexpState`, of ln y under the scale p.
+    """Of :func:`~attnpool_ref.streaming.power_mean_state`: what :class:`LogsumexpState` has, of ln y under the scale p.
 
     Attributes:
       extreme: [..., d], the largest ln y where p is not negative, else the smallest; an infinity without any.
       total: [..., d], the sum of exp(p (ln y - extreme)).
-      slack: [..., d], the sum of exp(p (ln y - extreme)) - 1 over the magnitude of p.
+      slack: [..., d], half the mean of exp(p (ln y - extreme)) - 1 over the magnitude of p.
       count: [...], the number of real tokens.
       p: [..., d].
       dtype: that of the result.
@@ -113,12 +111,13 @@ class PowerMeanState(NamedTuple):
 
 @kind
 class LogsumexpState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.logsumexp_state`: sums in the measure of the largest exponent.
+    """Of :func:`~attnpool_ref.streaming.logsumexp_state`: a sum and a mean in the measure of the largest exponent.
 
     Attributes:
       extreme: [..., d], the largest value where the scale is not negative, else the smallest; an infinity without any.
       total: [..., d], the sum of exp(scale (x - extreme)).
-      slack: [..., d], the sum of exp(scale (x - extreme)) - 1 over the magnitude of the scale, which has a limit at 0.
+      slack: [..., d], half the mean of exp(scale (x - extreme)) - 1 over the magnitude of the scale, which has a limit at
+        0 and is finite where the tokens are.
       count: [...], the number of real tokens.
       scale: [..., d].
       mean: whether it ends in a mean.
@@ -156,7 +155,7 @@ class SoftmaxState(NamedTuple):
     Attributes:
       extreme: [..., d], the largest value where the scale is not negative, else the smallest; an infinity without any.
       total: [..., d], the sum of exp(scale (x - extreme)).
-      sum: [..., d], the sum of exp(scale (x - extreme)) times the token.
+      sum: [..., d], the sum of exp(scale (x - extreme)) x over ``total``, so that it does not overflow.
       scale: [..., d].
       dtype: that of the result.
     """
@@ -176,46 +175,53 @@ class SoftmaxState(NamedTuple):
 
     def merged(self, other):
         """The state of both chunks: both in the measure of the larger exponent."""
-        extreme, *depths = _met(self, other, self.scale)
-        mine, theirs = (np.exp(_times(self.scale, depth)) for depth in depths)
-        sums = self.total * mine + other.total * theirs, self.sum * mine + other.sum * theirs
-        return SoftmaxState(extreme, *sums, self.scale)
+        extreme, *halves = _met(self, other, self.scale)
+        totals = [
+            state.total * np.exp(_times(self.scale, half)) for state, half in zip((self, other), halves, strict=True)
+        ]
+        total = totals[0] + totals[1]
+        shares = [own / np.where(total == 0, 1, total) for own in totals]
+        with np.errstate(invalid="ignore"):  # 0 times an infinite mean, and inf - inf
+            parts = [
+                np.where(share == 0, 0, share * state.sum) for state, share in zip((self, other), shares, strict=True)
+            ]
+            mean = parts[0] + parts[1]
+        return SoftmaxState(extreme, total, mean, self.scale)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
-        return self.sum / np.where(self.total == 0, 1, self.total)
+        return self.sum
 
 
 def _met(a, b, scale):
-    """The extreme of two states, and how far each lies below it as scale x goes, at most 0."""
+    """The extreme of two states, and half of each one's distance from it as scale x goes, at most 0."""
     heights = [np.where(scale < 0, -state.extreme, state.extreme) for state in (a, b)]
     top = np.maximum(*heights)
-    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
-        depths = [np.where(height == top, 0, height - top) for height in heights]
-    return np.where(scale < 0, -top, top), *depths
+    return np.where(scale < 0, -top, top), *(depths(height / 2, top / 2, scale) for height in heights)
 
 
-def _times(scale, depth):
-    """The magnitude of the scale times a depth; 0 where either is 0, whatever the other."""
-    with np.errstate(invalid="ignore"):
-        return np.where((depth == 0) | (scale == 0), 0, np.abs(scale) * depth)
+def _times(scale, half):
+    """The magnitude of the scale times twice a half; 0 where either is 0, whatever the other."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where((half == 0) | (scale == 0), 0, 2 * (np.abs(scale) * half))
 
 
-def _slack(scale, depth):
-    """(exp(scale depth) - 1) over the magnitude of the scale, and its limit at 0."""
+def _slack(scale, half):
+    """(exp(2 scale half) - 1) over twice the magnitude of the scale, and its limit at 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(scale == 0, depth, np.expm1(_times(scale, depth)) / np.abs(scale))
+        return np.where(scale == 0, half, np.expm1(_times(scale, half)) / 2 / np.abs(scale))
 
 
 def _merged(a, b, scale):
     """(extreme, total, slack) of two states: both in the measure of the larger exponent."""
-    extreme, *depths = _met(a, b, scale)
+    extreme, *halves = _met(a, b, scale)
+    count = np.maximum(a.count + b.count, 1)
     total, slack = 0, 0
-    for state, depth in zip((a, b), depths, strict=True):
-        share, count = np.exp(_times(scale, depth)), state.count[..., None]
+    for state, half in zip((a, b), halves, strict=True):
+        share, part = np.exp(_times(scale, half)), (state.count / count)[..., None]
         total = total + state.total * share
-        slack = (
-            slack + state.slack * share + np.where(count == 0, 0, count * _slack(scale, np.where(count == 0, 0, depth)))
+        slack = slack + np.where(
+            part == 0, 0, part * (state.slack * share + _slack(scale, np.where(part == 0, 0, half)))
         )
     return extreme, total, slack
 
@@ -226,30 +232,30 @@ def _finalized(state, scale, mean):
     with np.errstate(divide="ignore", invalid="ignore"):  # an empty row, scales of 0, and all tokens infinite
         logarithm = np.log(state.total / (count if mean else 1))
         if mean:
-            rest = np.where(np.isinf(scale), -1, _times(scale, state.slack / count))
+            rest = np.where(np.isinf(scale), -1, _times(scale, state.slack))
             logarithm = np.where(rest > -0.5, np.log1p(np.maximum(rest, -0.5)), logarithm)
-        limit = state.slack / count if mean else np.where(logarithm == 0, 0, np.inf)
-        below = np.where(scale == 0, limit, logarithm / scale)
-    return state.extreme + below
+        limit = state.slack if mean else np.where(logarithm == 0, 0, np.inf)
+        half = np.where(scale == 0, limit, logarithm / 2 / scale)
+        return (state.extreme + half) + half
 
 
 def _sums(x, mask, scale):
     """(extreme, total, slack, count, scale) of clean tokens under a scale."""
-    scale = np.broadcast_to(scale, (*x.shape[:-2], x.shape[-1]))
-    real, each = mask[..., None], scale[..., None, :]
-    top = np.max(np.where(real, np.where(each < 0, -x, x), -np.inf), -2, initial=-np.inf)
-    extreme = np.where(scale < 0, -top, top)
-    depths = _depths(x, mask, extreme, each)
-    total = np.sum(np.where(real, np.exp(_times(each, depths)), 0), -2)
-    slack = np.sum(np.where(real, _slack(each, depths), 0), -2)
+    scale, real = np.broadcast_to(scale, (*x.shape[:-2], x.shape[-1])), mask[..., None]
+    extreme, halves = _measured(x, mask, scale)
+    each, count = scale[..., None, :], np.maximum(np.sum(real, -2, keepdims=True), 1)
+    total = np.sum(np.where(real, np.exp(_times(each, halves)), 0), -2)
+    slack = np.sum(np.where(real, _slack(each, halves) / count, 0), -2)
     return extreme, total, slack, np.sum(mask, -1), scale
 
 
-def _depths(x, mask, extreme, scale):
-    """How far each real token lies below the extreme as scale x goes, at most 0."""
-    extreme = extreme[..., None, :]
-    with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
-        return np.where(mask[..., None] & (x != extreme), np.where(scale < 0, extreme - x, x - extreme), 0)
+def _measured(x, mask, scale):
+    """(extreme [..., d], half of each real token's distance from it as scale x goes) of clean tokens, scale [..., d]."""
+    real, each = mask[..., None], scale[..., None, :]
+    heights = np.where(each < 0, -x, x)
+    top = np.max(np.where(real, heights, -np.inf), -2, keepdims=True, initial=-np.inf)
+    halves = np.where(real, depths(np.where(real, heights, top) / 2, top / 2, each), 0)
+    return np.where(each < 0, -top, top)[..., 0, :], halves
 
 
 @definition
@@ -338,7 +344,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     r"""Keeps what the generalised mean of the whole needs of one chunk; the state remembers p.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{p \ln y_l - t}, \;
-              \frac{1}{|p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
+              \frac{1}{2 N |p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} p \ln y_l, \quad y = \max(x, \epsilon)
 
     States that merge have the same p.
@@ -374,7 +380,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     r"""Keeps what the log-mean-exp of the whole needs of one chunk; the state remembers the scale and ``mean``.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \;
-              \frac{1}{|r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
+              \frac{1}{2 N |r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} r x_l
 
     States that merge have the same scale.
@@ -406,8 +412,8 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     r"""Keeps what softmax pooling of the whole needs of one chunk; the state remembers the scale.
 
-    .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \; \sum_{l : k_l} e^{r x_l - t} x_l \Big), \qquad
-              t = \max_{l : k_l} r x_l
+    .. math:: \Big( t, \; T, \; \frac{1}{T} \sum_{l : k_l} e^{r x_l - t} x_l \Big), \qquad
+              t = \max_{l : k_l} r x_l, \quad T = \sum_{l : k_l} e^{r x_l - t}
 
     States that merge have the same scale.
 
@@ -430,10 +436,11 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     >>> finalize_state(merge_states(softmax_state([[1.0]], scale=0.0), softmax_state([[3.0]], scale=0.0)))
     array([2.])
     """
-    x = np.where(mask[..., None], x, 0)
-    extreme, total, _, _, scale = _sums(x, mask, scale)
-    each = scale[..., None, :]
-    shares = _times(each, _depths(x, mask, extreme, each))
-    weights = np.where(mask[..., None], np.exp(shares), 0)
+    real, scale = mask[..., None], np.broadcast_to(scale, (*x.shape[:-2], x.shape[-1]))
+    x = np.where(real, x, 0)
+    extreme, halves = _measured(x, mask, scale)
+    unnormalized = np.where(real, np.exp(_times(scale[..., None, :], halves)), 0)
+    total = np.sum(unnormalized, -2)
+    weights = unnormalized / np.where(total == 0, 1, total)[..., None, :]
     with np.errstate(invalid="ignore"):  # 0 times an infinite token
         return SoftmaxState(extreme, total, np.sum(np.where(weights == 0, 0, weights * x), -2), scale)

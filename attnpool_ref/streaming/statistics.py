@@ -6,7 +6,7 @@ import numpy as np
 
 from attnpool_ref.definition import definition
 from attnpool_ref.states import kind
-from attnpool_ref.statistics import deviation_of, first_used, scores_of
+from attnpool_ref.statistics import counting, deviation_of, first_used, scores_of
 
 
 @kind
@@ -143,7 +143,7 @@ def _moments(x, mask, weights):
     weights = np.where(mask, weights, 0)
     origin, mass = first_used(x, weights), np.sum(np.abs(weights), -2)
     with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
-        shifted = np.where(mask, x, origin) - origin
+        shifted = np.where(mask & counting(x, weights), x, origin) - origin
         center = np.sum(np.abs(weights) * shifted, -2) / np.where(mass == 0, 1, mass)
         away = shifted - center[..., None, :]
         first, second = np.sum(weights * away, -2), np.sum(weights * away**2, -2)

@@ -14,7 +14,7 @@ from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.checks import CHECKS
 from attnpool_ref.conformance.subject import Subject
 
-FEW = {"shapes": ("no batch",), "long": False}
+FEW = {"shapes": ("no batch",), "long": False, "contract": True}
 
 
 def causes_of(function, name, dtypes=("float32",)):

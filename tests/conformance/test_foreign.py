@@ -5,6 +5,7 @@ import warnings
 from unittest import mock
 
 import pytest
+from conformance.foreign.plain_others import PLAIN
 from conformance.foreign.right import RIGHT
 from conformance.foreign.wrong import KINDS
 
@@ -44,7 +45,9 @@ def failures_of(kind, row):
     with warnings.catch_warnings(), mock.patch.object(shrinking, "shrink", lambda case, fails: case):  # it takes long
         warnings.simplefilter("ignore")  # a mistake may divide by 0 as it likes
         long, integers = kind.dtypes == ("bfloat16",), kind.dtypes == ("float64",)
-        report = conformance.judge(candidate, only=(row,), dtypes=kind.dtypes, long=long, integers=integers)
+        report = conformance.judge(
+            candidate, only=(row,), dtypes=kind.dtypes, long=long, integers=integers, contract=True
+        )
     return report.rows[0].failures
 
 
@@ -57,7 +60,17 @@ def test_a_foreign_mistake_is_rejected(kind, row):
 @pytest.mark.parametrize("route", RIGHT)
 def test_a_right_function_by_another_route_is_accepted(route):
     row, function = RIGHT[route]
-    conformance.check(function, row, dtypes=conformance.DTYPES, long="mean" in row)
+    conformance.check(function, row, dtypes=conformance.DTYPES, long="mean" in row, contract=True)
+
+
+@pytest.mark.parametrize("route", PLAIN)
+def test_a_function_as_its_author_would_write_it_is_accepted(route):
+    """Judged by default, as it is called: many take boolean masks with all axes, one batch axis or one dtype alone."""
+    chosen = PLAIN[route]
+    report = conformance.judge(
+        chosen.function, only=(chosen.row,), dtypes=chosen.dtypes, long=chosen.long, **chosen.calls
+    )
+    assert report.verdict == "pass", report.smallest_failure or report.rows[0].partial
 
 
 def test_a_packed_definition_that_refuses_odd_numbers_is_accepted():
@@ -66,3 +79,4 @@ def test_a_packed_definition_that_refuses_odd_numbers_is_accepted():
 
 def test_there_are_thirty_routes_over_a_dozen_rows():
     assert len(RIGHT) >= 30 and len({row for row, _ in RIGHT.values()}) >= 12
+    assert len(PLAIN) >= 44 and len({route.row for route in PLAIN.values()}) >= 30

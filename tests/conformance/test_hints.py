@@ -40,11 +40,11 @@ def test_a_mask_of_integers_that_is_not_taken_is_told():
             raise TypeError("~ needs booleans")
         return ref.mean_pooling(x, mask)
 
-    (message,) = messages_of(pool, shapes=("broadcasting",))
+    (message,) = messages_of(pool, shapes=("broadcasting",), broadcasting=True)
     assert message.endswith(
         "; its mask was of integers: if it takes booleans only, say so (mask_form='boolean', --mask-form boolean)"
     )
-    assert not messages_of(pool, shapes=("broadcasting",), mask_form="boolean")
+    assert not messages_of(pool, shapes=("broadcasting",), broadcasting=True, mask_form="boolean")
 
 
 def test_a_call_without_an_argument_that_defaults_to_none_is_told():

@@ -232,14 +232,16 @@ def test_a_function_that_jax_cannot_trace_breaks_one_promise_and_its_gradient_is
     def reads_its_input(x, mask=None):
         return jnp.asarray(attnpool_ref.mean_pooling(np.asarray(x), None if mask is None else np.asarray(mask)))
 
-    options = FEWEST | {"laws": True, "long": False}
+    options = FEWEST | {"laws": True, "long": False, "contract": True}
     (row,) = conformance.judge(reads_its_input, only=("mean_pooling",), **options).rows
     (kept,) = row.broken
     assert kept.promise == "jit and vmap" and kept.failures[0].message.startswith("JAX cannot trace it")
     assert row.partial == ["its gradient was never judged: JAX cannot trace it: TracerArrayConversionError"]
     assert all(cell.gradient is None for cell in row.cells.values())
-    (row,) = conformance.judge(reads_its_input, only=("mean_pooling",), **options | {"laws": False}).rows
-    assert row.status == "partial"
+    (row,) = conformance.judge(reads_its_input, only=("mean_pooling",), **options | {"contract": False}).rows
+    assert row.status == "partial" and row.promises["jit and vmap"].why.startswith(
+        "smallest (float32): JAX cannot trace"
+    )
 
 
 def scaled(scale_of):
@@ -257,9 +259,9 @@ def test_a_number_that_is_no_tracer_does_not_end_the_judging_of_other_gradients(
     def stopped(query, key, *, scale=None):
         return scaled(float)(jax.lax.stop_gradient(query), key, scale=scale)
 
-    found = broken_by(scaled(float), "scaled_dot_score", laws=True)
+    found = broken_by(scaled(float), "scaled_dot_score", laws=True, contract=True)
     assert set(found) == {"jit and vmap"}
-    found = broken_by(stopped, "scaled_dot_score", laws=True)
+    found = broken_by(stopped, "scaled_dot_score", laws=True, contract=True)
     assert set(found) == {"jit and vmap", "gradient"} and "the gradient of `query`" in found["gradient"]
 
 
@@ -273,6 +275,7 @@ def test_a_program_for_every_value_of_a_number_is_rejected():
         "scaled_dot_score",
         laws=True,
         gradients=False,
+        contract=True,
     )
     assert "one program" in found
 
@@ -320,7 +323,7 @@ def test_a_gradient_that_is_no_even_share_is_rejected():
         chosen = jnp.take_along_axis(x, first, -2)[..., 0, :]
         return jnp.where(jnp.isfinite(kept.max(-2)), pooled + (chosen - jax.lax.stop_gradient(chosen)), pooled)
 
-    found = broken_by(jax.jit(largest), "max_pooling", laws=True, partial=True)
+    found = broken_by(jax.jit(largest), "max_pooling", laws=True, partial=True, contract=True)
     assert set(found) == {"gradient"}
 
 

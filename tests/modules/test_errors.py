@@ -1,15 +1,18 @@
 """What does not fit a module is refused by name."""
 
 import re
+from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
 from flax import nnx
-from modules.cases import CASES, NNX, both_kinds, walking
+from modules.cases import CASES, NNX, both_kinds, constructor, walking
 
 import attnpool_flax
 from attnpool_flax import linen
+from attnpool_flax.linen import sentences as linen_sentences
+from attnpool_flax.modules import sentences as nnx_sentences
 
 
 def nnx_of(name, **sizes):
@@ -176,3 +179,43 @@ def test_an_unknown_implementation_is_refused_when_a_module_is_made_in_the_funct
 def test_a_seed_in_place_of_rngs_is_refused(case):
     with pytest.raises(TypeError, match=re.escape(f"{case.module}: `rngs` is a int, needs an nnx.Rngs, such as `nnx.")):
         NNX.build(case, rngs=7)
+
+
+FLOATING = "needs one of float16, bfloat16, float32, float64"
+
+WRONG = {
+    "dropout_rate": {"a": "'a', needs a number from 0 to 1", True: "True, needs a number from 0 to 1"},
+    "dtype": {"int8": f"int8, {FLOATING}", "complex64": f"complex64, {FLOATING}", "none": f"'none', {FLOATING}"},
+    "param_dtype": {"int8": f"int8, {FLOATING}", "complex64": f"complex64, {FLOATING}", None: f"None, {FLOATING}"},
+    **{key: {"a": "'a', needs a number", True: "True, needs a number"} for key in ("epsilon", "scale", "p")},
+}
+"""Wrong values of the constructors' arguments, each with the end of its message."""
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.title], ids=str)
+@both_kinds
+def test_rates_dtypes_and_numbers_that_are_none_are_refused_when_a_module_is_made(case, kind):
+    arguments = constructor(getattr(attnpool_flax if kind is NNX else linen, case.module))
+    assert "dtype" in arguments
+    for key in WRONG.keys() & arguments.keys():
+        case = replace(case, options={name: value for name, value in case.options.items() if name != key})
+        for value, message in WRONG[key].items():
+            with pytest.raises(ValueError, match=f"^{case.module}: `{key}` is {re.escape(message)}$"):
+                kind.build(case, **{key: value})
+
+
+@pytest.mark.parametrize("package", [attnpool_flax, linen], ids=["nnx", "linen"])
+def test_a_module_refuses_a_scale_of_0_without_the_mean_in_the_functions_words(package):
+    with pytest.raises(ValueError, match="`scale` has the value 0") as theirs:
+        attnpool_flax.logsumexp_pooling(TOKENS, scale=0.0, mean=False)
+    message = str(theirs.value).replace("logsumexp_pooling", "LogSumExpPool")
+    for zero in (0, 0.0, np.float32(0)):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            package.LogSumExpPool(scale=zero, mean=False)
+        package.LogSumExpPool(scale=zero)
+
+
+def test_a_pool_of_sentences_refuses_a_dtype_that_is_not_floating():
+    for pool, made in ((nnx_sentences.SentencePool, {"rngs": nnx.Rngs(0)}), (linen_sentences.SentencePool, {})):
+        with pytest.raises(ValueError, match=f"^SentencePool: `param_dtype` is int8, {FLOATING}$"):
+            pool((), param_dtype="int8", **made)

@@ -157,3 +157,45 @@ def test_a_module_of_tensors_is_asked_to_refuse_bad_input():
     messages = [failure.message for failure in row.promises["bad input refused"].failures]
     assert "`mask` has the value 2: returned an array of shape (3, 2), needs a ValueError" in messages
     assert any(message.startswith("`mask` does not broadcast: raised RuntimeError: ") for message in messages)
+
+
+class Detached(torch.autograd.Function):
+    """The same array, whose gradient comes back without its own."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.detach()
+
+
+class Once(torch.autograd.Function):
+    """The same array, which says that it is differentiated once."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return g
+
+
+def test_second_derivatives_of_tensors_are_judged_where_there_are_any():
+    def found(rule):
+        pool = mean if rule is None else lambda x, mask=None: rule.apply(mean(x, mask))
+        row = conformance.judge(pool, dtypes=("float64",), **ONE).rows[0]
+        kept = row.promises["second derivatives"]
+        assert row.promises["gradient"].status == "held"
+        assert row.promises["forward over reverse"].why == "forward mode of torch arrays is not judged"
+        return kept.status, kept.why
+
+    assert found(None) == ("held", "")
+    assert found(Detached)[0] == "broken"
+    assert found(Once) == (
+        "n/a",
+        "it cannot be differentiated twice (RuntimeError: trying to differentiate twice what was marked with @once_differentiable)",
+    )

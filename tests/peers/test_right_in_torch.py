@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from routes_in_torch import ROUTES
 
 from attnpool_ref import conformance
 
@@ -40,6 +41,14 @@ def wide(array):
 
 @pytest.mark.parametrize("function", [mean_pooling, attend], ids=lambda function: function.__name__)
 def test_a_right_implementation_in_torch_is_accepted(function):
-    (row,) = conformance.judge(function, only=(function.__name__,)).rows
+    (row,) = conformance.judge(function, only=(function.__name__,), contract=True).rows
     assert row.status == "pass"
     assert set(row.promises["gradient"].dtypes) == set(conformance.DTYPES)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_function_as_its_author_would_write_it_is_accepted(route):
+    chosen = ROUTES[route]
+    dtypes = tuple(dtype for dtype in ("float32", "bfloat16") if dtype in chosen.dtypes)
+    report = conformance.judge(chosen.function, only=(chosen.row,), dtypes=dtypes, **chosen.calls)
+    assert report.verdict == "pass", report.smallest_failure or report.rows[0].partial

@@ -25,7 +25,13 @@ GROUPS = {
     "weights": (promises.WEIGHTS, "return_weights"),
     "poison": ("NaN in padding", "inf in padding", "-inf in padding", "1e30 in padding", "poison in shared arrays"),
     "nothing real": (promises.EMPTY,),
-    "gradients": (promises.GRADIENT, "finite gradients", "stated gradients"),
+    "gradients": (
+        promises.GRADIENT,
+        "finite gradients",
+        "stated gradients",
+        "second derivatives",
+        "forward over reverse",
+    ),
     "numbers": ("extreme scores", "far from 0", "sums that cancel", "mixed dtypes", "long sums"),
     "order, batch": ("permuting", "shifting the scores", "batch mates", "NaN at a real token"),
     "purity": (
@@ -89,7 +95,7 @@ def _elsewhere(candidate, entry, dtype):
 
 
 def _row(candidate, entry, dtype, **scope):
-    (row,) = conformance.judge(candidate, only=(entry.row,), dtypes=(dtype,), **scope).rows
+    (row,) = conformance.judge(candidate, only=(entry.row,), dtypes=(dtype,), contract=True, **scope).rows
     return row
 
 

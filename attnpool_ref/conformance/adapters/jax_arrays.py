@@ -74,6 +74,7 @@ class JaxArrays(NumpyArrays):
         import jax
 
         _vjp.cache_clear()
+        _second.cache_clear()
         jax.clear_caches()
         gc.collect()
 
@@ -96,6 +97,26 @@ class JaxArrays(NumpyArrays):
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
             raise Untraceable(f"JAX cannot trace it: {type(error).__name__}") from error
         return {key: np.asarray(value) for key, value in gradients.items()}
+
+    def second(self, function, arrays, fixed, cotangents, directions, forward):
+        """Products of the Hessian with a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
+        found = _second(function, forward)(arrays, fixed, cotangents, directions)
+        return {key: np.asarray(value) for key, value in found.items()}
+
+    def refusal(self, function, arrays, fixed):
+        """What forward mode of a jit around a function raises, or None; nothing is compiled."""
+        import jax
+
+        inner = jax.jit(function)
+
+        def forward(arrays):
+            return jax.jvp(lambda moved: inner(moved | fixed), (arrays,), (arrays,))
+
+        try:
+            jax.jit(forward).lower(arrays)
+        except Exception as error:  # the candidate's own, in any words
+            return error
+        return None
 
 
 def _quickly():
@@ -123,3 +144,22 @@ def _vjp(function):
         return pull(cotangents)[0]
 
     return gradients
+
+
+@functools.lru_cache(maxsize=64)
+def _second(function, forward):
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.jit, compiler_options=_quickly())
+    def products(arrays, fixed, cotangents, directions):
+        def gradient(arrays):
+            outputs, pull = jax.vjp(lambda differentiated: function(differentiated | fixed), arrays)
+            return pull([c * (1 + output) for c, output in zip(cotangents, outputs, strict=True)])[0]
+
+        def along(arrays):
+            return sum(jnp.sum(gradient * directions[key]) for key, gradient in gradient(arrays).items())
+
+        return jax.jvp(gradient, (arrays,), (directions,))[1] if forward else jax.grad(along)(arrays)
+
+    return products

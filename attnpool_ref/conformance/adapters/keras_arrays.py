@@ -28,6 +28,7 @@ class KerasArrays(NumpyArrays):
         else:
             self._arrays = NumpyArrays()
         self.gradient, self.promotes = self._arrays.gradient, self._arrays.promotes
+        self.second, self.refusal = self._arrays.second, self._arrays.refusal
 
     def device(self):
         """What computes."""

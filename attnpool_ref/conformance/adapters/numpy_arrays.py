@@ -29,6 +29,12 @@ class NumpyArrays:
 
     name = "numpy"
     gradient = None
+    second = None
+    """Products of the Hessian with a direction; None where nothing is differentiated twice."""
+
+    refusal = None
+    """What forward mode of a program around a function raises; None where forward mode is not judged."""
+
     promotes = True
     """Whether arrays of several dtypes may meet in an operation."""
 

@@ -72,6 +72,33 @@ class TorchArrays(NumpyArrays):
         Raises:
           Untraceable: no result remembers what it was computed from.
         """
+        leaves, traced = self._traced(function, arrays, fixed, cotangents)
+        found = self._torch.autograd.grad(
+            [output for output, _ in traced], list(leaves.values()), [c for _, c in traced], allow_unused=True
+        )
+        return self._by_argument(leaves, found)
+
+    def second(self, function, arrays, fixed, cotangents, directions, forward):
+        """The gradient of the gradient along a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
+        if forward:
+            raise NotImplementedError("forward mode of PyTorch is not judged")
+        torch = self._torch
+        leaves, traced = self._traced(function, arrays, fixed, cotangents)
+        total = sum(torch.sum(cotangent * (output + output * output / 2)) for output, cotangent in traced)
+        own = list(leaves.values())
+        first = torch.autograd.grad(total, own, create_graph=True, allow_unused=True)
+        along = [
+            torch.sum(gradient * directions[key])
+            for key, gradient in zip(leaves, first, strict=True)
+            if gradient is not None and gradient.requires_grad
+        ]
+        if any(map(_refuses, along)):
+            raise RuntimeError("trying to differentiate twice what was marked with @once_differentiable")
+        found = torch.autograd.grad(sum(along), own, allow_unused=True) if along else [None] * len(own)
+        return self._by_argument(leaves, found)
+
+    def _traced(self, function, arrays, fixed, cotangents):
+        """(the arrays as leaves, pairs of the outputs that remember them and their cotangents)."""
         leaves = {key: value.detach().requires_grad_() for key, value in arrays.items()}
         outputs = function(leaves | fixed)
         traced = [
@@ -81,10 +108,25 @@ class TorchArrays(NumpyArrays):
         ]
         if not traced:
             raise Untraceable("PyTorch cannot differentiate it: no result remembers the inputs")
-        found = self._torch.autograd.grad(
-            [output for output, _ in traced], list(leaves.values()), [c for _, c in traced], allow_unused=True
-        )
+        return leaves, traced
+
+    def _by_argument(self, leaves, found):
+        """Gradients, or None for 0, as NumPy arrays by argument."""
         return {
             key: self.read(self._torch.zeros_like(leaf) if gradient is None else gradient)
             for (key, leaf), gradient in zip(leaves.items(), found, strict=True)
         }
+
+
+def _refuses(tensor):
+    """Whether what a tensor was computed by refuses to be differentiated; ``autograd.grad`` does not visit such nodes."""
+    seen, waiting = set(), [tensor.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        if node.name() == "torch::autograd::Error":
+            return True
+        seen.add(node)
+        waiting += [following for following, _ in node.next_functions]
+    return False

@@ -10,7 +10,7 @@ from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.forms import shared_arrays
 from attnpool_ref.conformance.cases.functions import values_of
 from attnpool_ref.conformance.cases.layout import append, example_of, full_mask, masked_axes, padding, places_of, take
-from attnpool_ref.conformance.cases.long import long_narrow_rows, long_rows
+from attnpool_ref.conformance.cases.long import LONG, LONG_BY_DEFAULT, long_narrow_rows, long_rows
 from attnpool_ref.conformance.cases.table import KINDS, SHAPES, cases_in, cases_of
 from attnpool_ref.conformance.cases.ways import configurations, fullest_way, legal
 
@@ -18,6 +18,8 @@ __all__ = [
     "ANY_RANK",
     "BATCH",
     "KINDS",
+    "LONG",
+    "LONG_BY_DEFAULT",
     "NUMBERS",
     "SEED",
     "SEQUENCES",

@@ -102,6 +102,11 @@ class Case:
         """How many numbers the arguments hold."""
         return sum(int(np.size(value)) for value in self.values.values() if value is not None)
 
+    def largest(self):
+        """The size of the largest finite number among the data."""
+        data = [np.abs(self.values[key]) for key in self.given("data", "parameter")]
+        return max((float(np.max(array, where=np.isfinite(array), initial=0)) for array in data), default=0.0)
+
     def terms(self):
         """How many terms the longest chain of sums has: all named axes, one after another."""
         return 8 + sum(self.sizes.values())

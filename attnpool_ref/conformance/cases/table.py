@@ -109,7 +109,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         if title in ("smallest", "fullest") or named:  # each way to normalise meets extreme scores
             yield from ((case, "extreme") for case in values.extremes(main))
         if title == fullest and main.given("data"):
-            yield values.cancelling(main), "cancelling"
+            if not row.unit:
+                yield values.cancelling(main), "cancelling"
             yield from ((case, "far") for case in values.far_from_zero(main))
         if title == fullest and "broadcasting" in shapes:
             yield from ((case, "form") for case in forms.broadcasting(main))

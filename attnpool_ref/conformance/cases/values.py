@@ -34,11 +34,22 @@ def extremes(main):
         yield main.with_values("negative parameters", **low, **{k: -np.abs(values[k]) for k in main.given("parameter")})
     if values.get("weights") is not None:  # they may have any size: only an epsilon beside their sum sees it
         yield main.with_values("weights of 1e-30", weights=2.0**-100 * values["weights"])
+        if "x" in values and main.axes["x"][-2] in SEQUENCES:
+            yield idle(main)
     if not main.row.norms and not main.row.unit and "scores" not in values and main.given("data"):
         large = main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
         yield large
         if "identity" in main.row.options.get("activation", ()):  # the others may be bounded
             yield replace(large, title=f"{large.title}, as they are", options=main.options | {"activation": "identity"})
+
+
+def idle(main):
+    """Weights of 0 at tokens that are far larger than all others: they decide neither a unit nor an origin."""
+    weights, x = main.values["weights"], main.values["x"]
+    of_tokens = np.arange(x.shape[-2]) % 3 == 0
+    by_channel = main.axes["weights"][-1] not in SEQUENCES
+    weights = np.where(of_tokens[:, None] if by_channel else of_tokens, 0, np.abs(weights))
+    return main.with_values("large tokens of weight 0", weights=weights, x=np.where(of_tokens[:, None], 2.0**40, x))
 
 
 def exact(main):
@@ -49,7 +60,8 @@ def exact(main):
     rng, values = main.rng(" exact"), {}
     for key in main.given("data"):
         shape = main.values[key].shape
-        place, number = rng.integers(0, shape[-1], shape[:-1]), rng.choice([-1.0, 0.0, 1.0, 2.0], shape[:-1])
+        numbers = [0.0, 1.0] if main.row.unit else [-1.0, 0.0, 1.0, 2.0]
+        place, number = rng.integers(0, shape[-1], shape[:-1]), rng.choice(numbers, shape[:-1])
         values[key] = np.where(np.arange(shape[-1]) == place[..., None], number[..., None], 0)
     values |= {key: np.float64(1) for key in main.given("number")}
     return replace(main.with_values("small integers", **values), exact=frozenset(values))
@@ -97,9 +109,8 @@ def repeated(main):
     for key, place in of_tokens(main):
         value = values.get(key, main.values[key])
         first, last = np.take(value, [0], place), np.take(value, [-1], place)
-        values[key] = np.concatenate(
-            [first] * (value.shape[place] - 1) + [np.float32(last - 2 * first).astype(np.float64)], place
-        )
+        far = np.float32(1 - first if main.row.unit else last - 2 * first).astype(np.float64)
+        values[key] = np.concatenate([first] * (value.shape[place] - 1) + [far], place)
     return replace(main.with_values("repeated tokens", **values), exact=frozenset(values))
 
 

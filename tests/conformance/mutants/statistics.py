@@ -37,6 +37,18 @@ def std_floor_under_the_deviation(a):
     return np.where(np.any(a.mask, -1)[..., None], np.maximum(a.oracle(epsilon=0.0), a.epsilon), 0)
 
 
+@MUTANTS.plain("std_pooling", "std: the first token is the origin, with or without a weight")
+def std_from_a_token_without_weight(x, mask=None, weights=None, *, ddof=0, epsilon=0.0):
+    real = np.broadcast_to(True if mask is None else mask, x.shape[:-1]).astype(bool)
+    if not x.shape[-2]:
+        return np.sum(x, -2)
+    first = np.argmax(real, -1)[..., None, None]
+    origin = np.take_along_axis(x, np.broadcast_to(first, (*x.shape[:-2], 1, x.shape[-1])), -2)
+    with np.errstate(all="ignore"):
+        shifted = np.where(real[..., None], x - origin, 0).astype(np.float32)
+    return ref.std_pooling(shifted, real, weights, ddof=ddof, epsilon=epsilon).astype(x.dtype)
+
+
 @MUTANTS.of("std_pooling", "std: ddof ignored")
 def std_ignores_ddof(a):
     return a.oracle(ddof=0.0)
