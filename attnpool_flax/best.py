@@ -12,6 +12,7 @@ from attnpool_flax.recomputing import small
 from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.rounding import largest_product, norm, tied
+from attnpool_flax.sizes import known, resized
 
 
 def of_all(x, y, x_mask, y_mask, precision):
@@ -41,14 +42,21 @@ def in_blocks(x, y, x_mask, y_mask, precision):
     """As :func:`of_all`, from as many rows of products at a time as make a block."""
     batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     keys = math.prod(batch) * y.shape[-2]
-    rows = min(blocks.rows_of(keys), x.shape[-2])
-    if rows == x.shape[-2]:
+    length, rows = x.shape[-2], blocks.rows_of(keys)
+    if known(length) and rows >= length:
         return of_all(x, y, x_mask, y_mask, precision)
     x, y = (jnp.broadcast_to(array, (*batch, *array.shape[-2:])) for array in (x, y))
     x_mask, y_mask = (
         mask if mask is None else jnp.broadcast_to(mask, (*batch, mask.shape[-1])) for mask in (x_mask, y_mask)
     )
-    return _of_blocks(x, y, x_mask, y_mask, rows, precision)
+    if known(length):
+        return _of_blocks(x, y, x_mask, y_mask, rows, precision)
+    filled = -(-length // rows) * rows
+    x_mask = jnp.ones(x.shape[:-1], bool) if x_mask is None else x_mask
+    x, x_mask = resized(x, -2, filled), resized(x_mask, -1, filled)
+    found: Any = _of_blocks(x, y, x_mask, y_mask, rows, precision)
+    x_best, y_best = found
+    return resized(x_best, -1, length), y_best
 
 
 def _products(x, y, precision):

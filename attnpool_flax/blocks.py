@@ -10,12 +10,13 @@ from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.recomputing import recomputed
 from attnpool_flax.reductions import record, tiles, varies, varying
+from attnpool_flax.sizes import known, resized, smaller
 
 LARGEST = 2**20
 """Elements of a block: what is smaller is computed whole, without a loop."""
 
 FEW = 64
-"""Queries of a block where the batch is a symbol, so that nobody knows how many would fit."""
+"""Queries of a block where a size is a symbol, and the number that would fit is unknown."""
 
 
 def over_queries(function, parts, masks=(), *, keys, implementation=None):
@@ -33,10 +34,12 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
     """
     count = parts[0].shape[-2]
     rows = rows_of(keys)
-    blocked = implementation != "einsum" and rows < count
+    blocked = implementation != "einsum" and not (known(count) and rows >= count)
     record(implementation or ("tiles" if blocked else "einsum"))
     if not blocked:
         return function(*parts, *masks)
+    if not known(count):
+        return _over_unknown(function, parts, masks, count, rows)
     whole = count // rows * rows
     again = recomputed(function)
 
@@ -54,9 +57,30 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
     return jax.tree.map(lambda a, b: jnp.concatenate([a, b], -2), results, last)
 
 
+def _over_unknown(function, parts, masks, count, most):
+    """As :func:`over_queries` where the number of queries is a symbol: they are filled up to whole blocks."""
+    number, rows = -(-count // most), smaller(most, count)  # one block of all queries where these are fewer
+
+    def in_blocks(array):
+        if array is None or array.shape[-2] == 1:
+            return None
+        filled = resized(array, -2, number * rows)
+        blocks = jnp.reshape(filled, (*array.shape[:-2], number, rows, array.shape[-1]))
+        return jnp.moveaxis(blocks, -3, 0)
+
+    def trip(_, own):
+        return None, again(*(a if b is None else b for a, b in zip(shared, own, strict=True)))
+
+    arrays, again = (*parts, *masks), recomputed(function)
+    own = [in_blocks(array) for array in arrays]
+    shared = [array if blocks is None else None for array, blocks in zip(arrays, own, strict=True)]
+    _, results = lax.scan(trip, None, own)
+    return jax.tree.map(lambda result: resized(_joined(result, number * rows), -2, count), results)
+
+
 def rows_of(keys):
     """Queries of a block."""
-    return max(1, LARGEST // max(1, keys)) if isinstance(keys, int) else FEW
+    return max(1, LARGEST // max(1, keys)) if known(keys) else FEW
 
 
 def _rows_of_mask(mask, start, rows):
@@ -94,19 +118,17 @@ def over_first(function, parts, cost):
       cost: how many numbers ``function`` holds for one of them.
     """
     lengths = [part.shape[0] for part in parts if part is not None]
-    count = next((length for length in lengths if not (isinstance(length, int) and length == 1)), 1)
-    alone = isinstance(count, int) and count == 1
-    shared = [
-        not alone and part is not None and isinstance(part.shape[0], int) and part.shape[0] == 1 for part in parts
-    ]
+    count = next((length for length in lengths if not (known(length) and length == 1)), 1)
+    alone = known(count) and count == 1
+    shared = [not alone and part is not None and known(part.shape[0]) and part.shape[0] == 1 for part in parts]
     whole = [part[0] if is_shared else None for is_shared, part in zip(shared, parts, strict=True)]
 
     def element(own):
         return function(*(a if is_shared else b for is_shared, a, b in zip(shared, whole, own, strict=True)))
 
     own = [None if is_shared else part for is_shared, part in zip(shared, parts, strict=True)]
-    together = max(1, LARGEST // max(1, cost)) if isinstance(cost, int) else 1
-    if not isinstance(count, int) or together == 1:
+    together = max(1, LARGEST // max(1, cost)) if known(cost) else 1
+    if not known(count) or together == 1:
         return lax.map(recomputed(element), own)
     if count <= together:
         return jax.vmap(element, axis_size=count)(own)

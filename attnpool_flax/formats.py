@@ -115,7 +115,8 @@ def save(
     Args:
       module: an NNX module of the class that the format's row names.
       target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
-        the arrays.
+        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
+        encoder are replaced.
       format: the name of a format.
       prefix: what stands before the format's keys.
 

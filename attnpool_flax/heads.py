@@ -14,7 +14,8 @@ from attnpool_flax.attention import from_heads
 from attnpool_flax.implementation import implementation
 from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.multi_head import attended, queries_of_heads
-from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions import Dense, alike
+from attnpool_ref import contract
 
 PMA_EPSILON = 1e-5
 """Of PyTorch's layer normalisation, which both variants use."""
@@ -101,6 +102,7 @@ def attention_pool_2d(
     *,
     lengths=None,
     position,
+    class_token=None,
     query_kernel,
     key_kernel,
     value_kernel,
@@ -113,17 +115,20 @@ def attention_pool_2d(
     implementation=None,
     precision=None,
 ):
-    """Radford et al. 2021 and CLIP's ``AttentionPool2d``: the mean of the real tokens stands before them, and asks.
+    """Radford et al. 2021 and CLIP's ``AttentionPool2d``: the mean of the real tokens stands before them, and is the query.
 
-    It is a key and a value as well, and real unless nothing is.
+    It is a key and a value as well, and real unless nothing is; so is the class token that timm may have in its place.
     """
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:
         raise ValueError(
-            f"attention_pool_2d: `x` has {x.shape[-2]} tokens, needs {slots}, as `position` has {slots + 1} vectors"
+            f"attention_pool_2d: `x` has {x.shape[-2]} tokens, needs {slots}, as `position` has {slots + 1} "
+            f"vectors{contract.in_place_of(x.shape[-2], slots)}"
         )
     raw = Dense(x, mask, implementation, precision)
-    x = jnp.concatenate([raw.mean()[..., None, :], raw.clean()], -2)
+    clean = raw.clean()
+    first = raw.mean() if class_token is None else jnp.broadcast_to(class_token, (*x.shape[:-2], x.shape[-1]))
+    x = jnp.concatenate(alike(first[..., None, :], clean), -2)
     x = x + jnp.broadcast_to(position, x.shape)
     if mask is not None:  # a length of 0 is no length of `position`
         mask = jnp.concatenate([jnp.any(mask, -1, keepdims=True), mask], -1)

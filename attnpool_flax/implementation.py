@@ -19,6 +19,7 @@ from attnpool_flax.lengths import prefix
 from attnpool_flax.meshes import check_split, over_explicit_axes
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
+from attnpool_flax.sizes import as_limit
 from attnpool_flax.states import settled, told
 from attnpool_ref import arrays, contract, variants
 
@@ -395,7 +396,7 @@ def _for_jax(value, argument, computing):
 def _in_32_bits(numbers, count):
     """Segment numbers and indices as int32: what is out of range stays out of it, and the order what it is."""
     own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
-    return jnp.clip(numbers, own(max(-1, info.min)), own(min(count, info.max))).astype(jnp.int32)
+    return jnp.clip(numbers, own(max(-1, info.min)), as_limit(count, own)).astype(jnp.int32)
 
 
 def result_dtype(decided):

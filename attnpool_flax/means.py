@@ -22,6 +22,7 @@ from attnpool_flax.reductions.exponents import (
 from attnpool_flax.reductions.mesh import over_mesh
 from attnpool_flax.reductions.sums import part_of, summed
 from attnpool_flax.rounding import largest
+from attnpool_flax.sizes import smaller
 
 
 @implementation(as_they_come=("x",))
@@ -85,7 +86,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     tokens, length = DenseChannels(x, mask), x.shape[-2]
     if not length:
         return jnp.sum(x, -2)
-    k = min(k, length)
+    k = smaller(k, length)
     taken = jnp.minimum(k, jnp.maximum(_number(tokens)[..., None], 1))
     heights = tokens.kept(x, -jnp.inf)
     ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), k)[0], -1, -2)

@@ -10,6 +10,7 @@ from attnpool_flax.normalizers import normalize
 from attnpool_flax.reductions import record
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
+from attnpool_flax.sizes import known
 
 SHIFTED = ("softmax", "sparsemax", "entmax15", "hardmax")
 """The normalisers for which a constant added to all scores cancels, and so the key bias."""
@@ -40,6 +41,8 @@ def _offsets(queries, key_bias, normalizer, precision):
 
 def _folding_pays(count, key_kernel, value_kernel):
     """Whether pooling the raw tokens takes no more products a token than projecting them to keys and values."""
+    if not known(count):
+        return False
     width, heads, keys = key_kernel.shape
     values = value_kernel.shape[-1]
     folded = 2 * heads * count * width

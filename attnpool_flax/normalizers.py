@@ -10,6 +10,7 @@ from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.recomputing import small
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.rounding import power_of_two
+from attnpool_flax.sizes import as_number, smaller
 from attnpool_ref import contract
 
 
@@ -158,7 +159,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     Array([0.5, 0.5, 0. , 0. ], dtype=float32)
     """
     rows = jnp.moveaxis(lax.stop_gradient(scores if mask is None else jnp.where(mask, scores, -jnp.inf)), axis, -1)
-    largest, _ = lax.top_k(rows, min(k, rows.shape[-1]))
+    largest, _ = lax.top_k(rows, smaller(k, rows.shape[-1]))
     least = jnp.min(largest, -1, keepdims=True, initial=jnp.inf)
     top = jnp.max(rows, -1, keepdims=True, initial=-jnp.inf)
     wild = jnp.moveaxis(jnp.isnan(top) | (top == jnp.inf), -1, axis)
@@ -231,7 +232,7 @@ def first_largest(scores, mask, axis=-1):
     scores = lax.stop_gradient(scores)
     top = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)
     place = lax.broadcasted_iota(jnp.int32, scores.shape, axis % scores.ndim)
-    count = jnp.int32(scores.shape[axis])
+    count = jnp.asarray(as_number(scores.shape[axis], jnp.int32))
     first = jnp.min(jnp.where(scores == top, place, count), axis, keepdims=True, initial=count)
     weights = ((place == first) & (top > -jnp.inf)).astype(scores.dtype)
     weights = jnp.where(jnp.isnan(top) | (top == jnp.inf), jnp.nan, weights)

@@ -210,7 +210,11 @@ OWNERS = {
     "AttentionPool2d": Owner(
         "attention_pool_2d",
         _OF_HEAD | {"p": "num_positions", "o": "out_features"},
-        (Parameter("position", ("p", "d"), "query", over=("d",)), *_multi_head("d", "d", "d")),
+        (
+            Parameter("position", ("p", "d"), "query", over=("d",)),
+            Parameter("class_token", ("d",), "query", over=("d",), when=("use_class_token",)),
+            *_multi_head("d", "d", "d"),
+        ),
     ),
     "PMA": Owner(
         "pma",

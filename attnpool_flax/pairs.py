@@ -14,6 +14,7 @@ from attnpool_flax.reductions import Dense, alike, chosen, softmax_together, sui
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.rounding import largest_product, norm
 from attnpool_flax.scores import dot
+from attnpool_flax.sizes import at_least_1, known
 
 
 @implementation(as_they_come=("x", "y"))
@@ -162,7 +163,7 @@ def _over_all(tiled, function, axis, own, shared):
     count, length, width = own[0].shape
     partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
     cost = (length + partners) * width
-    if tiled and isinstance(count, int) and isinstance(cost, int) and rows_of(cost) < count:
+    if tiled and known(count, cost) and rows_of(cost) < count:
         return written_in_blocks(function, even_rows(rows_of(cost), count), axis, own, shared)
     return placed(function, axis, own, shared)
 
@@ -240,7 +241,7 @@ def _summed_best(best, y, x_mask, y_mask, mean):
     """[...]: the sum or the mean of the largest products [..., L] of real tokens; 0 where either side is empty."""
     best = _over_real(best, y, y_mask)
     if x_mask is None:
-        return summed(best, -1) / (max(best.shape[-1], 1) if mean else 1)
+        return summed(best, -1) / (at_least_1(best.shape[-1]) if mean else 1)
     total = summed(jnp.where(x_mask, best, 0), -1)
     return total / jnp.maximum(jnp.sum(x_mask, -1, dtype=total.dtype), 1) if mean else total
 
@@ -260,9 +261,7 @@ def maxsim_score_all_pairs(
 
     def of_document(y, y_mask):
         y, y_mask = keep_real(y.astype(dtype), y_mask)[None], None if y_mask is None else y_mask[None]
-        rows = (
-            jnp.reshape(x, (1, count * length, width)) if isinstance(count, int) else x
-        )  # so that blocks end anywhere
+        rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # so that blocks end anywhere
         best = over_queries(_best_of(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
         return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
 

@@ -202,7 +202,10 @@ def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
             argument = owner.sizes.get(symbol)
             made_for = None if argument is None else given[argument]
             if made_for is not None and size != made_for:
-                raise ValueError(f"{module}: `{argument}` is {made_for}, but `{key}` has {size}: its shape is {shape}")
+                raise ValueError(
+                    f"{module}: `{argument}` is {made_for}, but `{key}` has {size}: its shape is {shape}"
+                    f"{contract.in_place_of(size, made_for)}"
+                )
 
 
 def check_options(module: str, given: Mapping[str, Any]):

@@ -23,11 +23,12 @@ def attentional_pooler(package, x, mask=None, *, query, epsilon=1e-5, **paramete
     return package.multi_head_attention_pooling(x, mask, **heads, return_weights=True)
 
 
-def attention_pool_2d(package, x, mask=None, *, position, **parameters):
-    """CLIP's: the mean of the real tokens stands before them, and asks; it is real unless nothing is."""
+def attention_pool_2d(package, x, mask=None, *, position, class_token=None, **parameters):
+    """CLIP's: the mean of the real tokens, or timm's class token, stands before them, and asks; it is real unless nothing is."""
     real = np.ones(x.shape[:-1], bool) if mask is None else mask
-    mean = package.mean_pooling(x, mask)[..., None, :]
-    tokens = np.concatenate([mean, _clean(x, mask)], -2) + position
+    mean = package.mean_pooling(x, mask)
+    first = mean if class_token is None else np.broadcast_to(class_token, mean.shape)
+    tokens = np.concatenate([first[..., None, :], _clean(x, mask)], -2) + position
     real = np.concatenate([np.any(real, -1, keepdims=True), real], -1)[..., None, :]
     result, weights = package.multi_head_attention(
         tokens[..., :1, :], tokens, tokens, real, **_heads(parameters), return_weights=True

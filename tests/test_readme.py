@@ -31,12 +31,14 @@ def python_blocks(page):
 
 BLOCKS, PYTHON = blocks(README), python_blocks(README)
 GENERATED = {"variants.md", "bugs.md", "which.md", "verdicts.md"}  # their lines are run from what they are written from
-OF_JAX = [(ROOT / "docs" / name).read_text() for name in ("scale.md", "heads.md")]  # their blocks are JAX's own
+OF_JAX = [
+    (ROOT / "docs" / name).read_text() for name in ("scale.md", "heads.md", "deploying.md")
+]  # their blocks are JAX's own
 JUDGING = (ROOT / "docs" / "judging.md").read_text()  # its blocks are run one after another
 PAGES = [
     path
     for path in sorted((ROOT / "docs").rglob("*.md"))
-    if path.name not in GENERATED | {"judging.md", "scale.md", "heads.md"}
+    if path.name not in GENERATED | {"judging.md", "scale.md", "heads.md", "deploying.md"}
     and path.parent.name != "notebooks"  # test_notebooks.py
 ]
 RECIPES = re.split(r"^## ", (ROOT / "docs" / "recipes.md").read_text(), flags=re.MULTILINE)[1:]
@@ -90,6 +92,8 @@ def test_a_block_of_a_page_prints_the_same_with_both_packages(text, package, cap
 
 @pytest.mark.parametrize("text", [text for page in OF_JAX for text in python_blocks(page)], ids=block_id)
 def test_a_block_about_jax_runs_and_prints_what_it_says(text, capsys):
+    if ".serialize(" in text:
+        pytest.importorskip("flatbuffers", reason="`flatbuffers`, of the extra `dev`, is not installed")
     assert_prints_what_it_says(text, capsys)
 
 

@@ -122,6 +122,10 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   default, say them there too.
 * **What `save` says of a file**: a `.safetensors` file of PyTorch's tensors has `{"format": "pt"}` in its metadata, which
   transformers' loader asks for; what the metadata of a file said that was loaded is not kept, as it is the whole model's.
+* **A model of sentence-transformers** is a folder, and so is what `save` writes of one: `Pooling`, `Dense`, `LayerNorm` and
+  `Normalize` with their configurations. In the folder of an encoder or of a model only the parts after the encoder are written:
+  `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`, then `SentenceTransformer("models/mine")`.
+* **Saving replaces a file at one moment**: a reader, or a crash, finds the old file or the new one, whole.
 * **What it becomes.** The module of the row, each parameter in the dtype of the file (`param_dtype=` converts). What no module
   owns, such as the counter of a batch normalisation, is kept aside and written again.
 * **Empty rows** attend to 0; the maps after it see that as any other vector, so that all empty rows have one result, without a

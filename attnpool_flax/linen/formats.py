@@ -80,7 +80,8 @@ def save(
       module: a Linen module of the class that the format's row names.
       variables: its variables, as ``module.init`` or :func:`load` gives them.
       target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
-        the arrays.
+        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
+        encoder are replaced.
       format: the name of a format.
       prefix: what stands before the format's keys.
 
@@ -89,7 +90,7 @@ def save(
     """
     options = {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}
     plain_variables = nn.meta.unbox(variables)
-    if "params" not in plain_variables:
+    if plain_variables and "params" not in plain_variables:
         raise ValueError(f'{format}: `variables` has no collection "params"; give what `module.init` or `load` returns')
     owned = {**plain_variables.get("params", {}), **plain_variables.get("batch_stats", {})}
     parameters = {name: np.asarray(value) for name, value in owned.items()}

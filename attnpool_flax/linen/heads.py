@@ -165,17 +165,19 @@ class AttentionalPooler(TokenWalker, kw_only=True):
 
 
 class AttentionPool2d(TokenWalker, kw_only=True):
-    """The head of CLIP's ResNets: the mean of the real tokens stands before them, and asks.
+    """The head of CLIP's ResNets: the mean of the real tokens, or a class token, stands before them, and is the query.
 
-    Owns ``position`` [num_slots + 1, d], which is added to the mean and the tokens, ``query_kernel`` [d, H, c],
-    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o] and, as far as ``use_bias`` says,
-    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o].
+    Owns ``position`` [num_slots + 1, d], which is added to the first token and the others, ``query_kernel`` [d, H, c],
+    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o]; as far as ``use_bias`` says,
+    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o]; and with ``use_class_token``
+    ``class_token`` [d].
 
     Attributes:
       num_heads: H, the number of heads.
       num_slots: the length of every sequence, padding included.
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
+      use_class_token: whether a learned token stands in the place of the mean, as timm may have it.
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
@@ -183,7 +185,7 @@ class AttentionPool2d(TokenWalker, kw_only=True):
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      query_init: initialiser of the positions, which sees the shape [d, num_slots + 1].
+      query_init: initialiser of the positions, which sees the shape [d, num_slots + 1], and of the class token.
 
     >>> import jax
     >>> x = jnp.ones((2, 3, 4))
@@ -197,6 +199,7 @@ class AttentionPool2d(TokenWalker, kw_only=True):
     num_slots: int
     qkv_features: int | None = None
     out_features: int | None = None
+    use_class_token: bool = False
     use_bias: bool | tuple[str, ...] = True
     dtype: Dtype | None = None
     param_dtype: Dtype = jnp.float32
@@ -217,7 +220,7 @@ class AttentionPool2d(TokenWalker, kw_only=True):
           return_weights: also return the weights.
 
         Returns:
-          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1], that of the mean first.
+          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1], that of the mean or the class token first.
         """
         sizes = read_sizes("AttentionPool2d", {"x": x})
         sizes["num_positions"] = checked_size("AttentionPool2d", "num_slots", self.num_slots) + 1

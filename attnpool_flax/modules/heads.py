@@ -218,11 +218,12 @@ class AttentionalPooler(PoolingModule):
 
 
 class AttentionPool2d(PoolingModule):
-    """The head of CLIP's ResNets: the mean of the real tokens stands before them, and asks.
+    """The head of CLIP's ResNets: the mean of the real tokens, or a class token, stands before them, and is the query.
 
-    Owns ``position`` [num_slots + 1, d], which is added to the mean and the tokens, ``query_kernel`` [d, H, c],
-    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o] and, as far as ``use_bias`` says,
-    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o].
+    Owns ``position`` [num_slots + 1, d], which is added to the first token and the others, ``query_kernel`` [d, H, c],
+    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o]; as far as ``use_bias`` says,
+    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o]; and with ``use_class_token``
+    ``class_token`` [d].
 
     Args:
       in_features: d, the width of the tokens.
@@ -230,6 +231,7 @@ class AttentionPool2d(PoolingModule):
       num_slots: the length of every sequence, padding included.
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
+      use_class_token: whether a learned token stands in the place of the mean, as timm may have it.
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
       dtype: the dtype to which data and parameters are cast first; None lets them decide.
       param_dtype: the dtype of the parameters.
@@ -237,7 +239,7 @@ class AttentionPool2d(PoolingModule):
       implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      query_init: initialiser of the positions, which sees the shape [d, num_slots + 1].
+      query_init: initialiser of the positions, which sees the shape [d, num_slots + 1], and of the class token.
       rngs: "params" for the parameters.
 
     >>> head = AttentionPool2d(4, 2, 3, out_features=6, rngs=nnx.Rngs(0))
@@ -246,6 +248,7 @@ class AttentionPool2d(PoolingModule):
     """
 
     position: nnx.Param
+    class_token: nnx.Param | None
     query_kernel: nnx.Param
     key_kernel: nnx.Param
     value_kernel: nnx.Param
@@ -263,6 +266,7 @@ class AttentionPool2d(PoolingModule):
         *,
         qkv_features: int | None = None,
         out_features: int | None = None,
+        use_class_token: bool = False,
         use_bias: bool | tuple[str, ...] = True,
         dtype: Dtype | None = None,
         param_dtype: Dtype = jnp.float32,
@@ -280,6 +284,7 @@ class AttentionPool2d(PoolingModule):
         self.qkv_features = in_features if qkv_features is None else qkv_features
         self.out_features = in_features if out_features is None else out_features
         self.head_features = head_features("AttentionPool2d", num_heads, self.qkv_features)
+        self.use_class_token = use_class_token
         self.use_bias = use_bias
         self.dtype = dtype
         self.param_dtype = param_dtype
@@ -297,7 +302,7 @@ class AttentionPool2d(PoolingModule):
           return_weights: also return the weights.
 
         Returns:
-          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1], that of the mean first.
+          [..., o], and with ``return_weights`` the weights [..., H, num_slots + 1], that of the mean or the class token first.
         """
         return attention_pool_2d(
             cast(x, self.dtype),

@@ -3,6 +3,7 @@
 Plain reductions are all that these take: no product walks over the tokens twice.
 """
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -10,7 +11,11 @@ from attnpool_flax.reductions.implementations import alike
 from attnpool_flax.reductions.mesh import everywhere, names_of
 from attnpool_flax.reductions.segments import at, segments_of
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.sums import computing, summed
+from attnpool_flax.reductions.sums import LONGEST, computing, summed
+from attnpool_flax.sizes import as_number, known, resized
+
+FEW, FOLDS = 8, 7
+"""Tokens of a part, and how often parts are folded, where the number of tokens is a symbol: FEW ** FOLDS are 2 million."""
 
 
 class DenseChannels:
@@ -54,7 +59,7 @@ class DenseChannels:
     def _number(self):
         """[..., 1]: how many of this device's tokens are real."""
         if self.real is None:
-            return jnp.full_like(self.x, self.x.shape[-2], shape=(*self.x.shape[:-2], 1))
+            return jnp.full_like(self.x, as_number(self.x.shape[-2], self.x.dtype), shape=(*self.x.shape[:-2], 1))
         return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
     def largest(self, *arrays):
@@ -135,20 +140,51 @@ class PackedChannels:
         def joined(a, b):
             return a[0] | b[0], jnp.where(b[0], b[1], both(a[1], b[1]))
 
-        _, runs = lax.associative_scan(joined, (begins, at(values, order)))
-        ends = jnp.searchsorted(ids, jnp.arange(self.number, dtype=ids.dtype), side="right").astype(jnp.int32)
+        _, runs = _scanned(joined, (begins, at(values, order)))
+        if known(ids.shape[0]):
+            ends = jnp.searchsorted(ids, jnp.arange(self.number, dtype=ids.dtype), side="right").astype(jnp.int32)
+        else:  # no binary search there
+            ends = jnp.cumsum(jax.ops.segment_sum(jnp.ones_like(ids), ids, self.number))
         some = ends > jnp.concatenate([jnp.zeros(1, ends.dtype), ends])[:-1]
         return jnp.where(some[:, None], at(runs, jnp.maximum(ends - 1, 0)), 0)
 
 
+def _scanned(joined, arrays):
+    """What ``joined`` makes of each element of arrays [N, ...] and all before it."""
+    length = arrays[0].shape[0]
+    if known(length):
+        return lax.associative_scan(joined, arrays)
+    blocks = -(-length // LONGEST)
+    filled = [resized(array, 0, blocks * LONGEST) for array in arrays]
+    inside = [jnp.reshape(array, (blocks, LONGEST, *array.shape[1:])) for array in filled]
+    inside = lax.associative_scan(joined, inside, axis=1)
+    last = [array[:, -1:] for array in inside]
+    none = jax.tree.map(lambda array: jnp.zeros_like(array[0]), last)
+    _, before = lax.scan(lambda carry, own: (list(joined(carry, own)), carry), none, last)
+    whole = joined(before, inside)
+    return [resized(jnp.reshape(array, (blocks * LONGEST, *array.shape[2:])), 0, length) for array in whole]
+
+
 def _folded(values, both):
     """[..., d] of [..., L, d]: one half with the other, until one is left."""
+    if not known(values.shape[-2]):
+        return _folded_parts(values, both)
     while values.shape[-2] > 1:
         half = (values.shape[-2] + 1) // 2
         first, second = values[..., :half, :], values[..., half:, :]
         missing = [(0, 0)] * (values.ndim - 2) + [(0, half - second.shape[-2]), (0, 0)]
         values = both(first, jnp.pad(second, missing))
     return jnp.sum(values, -2)
+
+
+def _folded_parts(values, both):
+    """As :func:`_folded` of a number of tokens that is a symbol: parts of a few, parts of these, and the rest in order."""
+    for _ in range(FOLDS):
+        count = -(-values.shape[-2] // FEW)
+        filled = resized(values, -2, count * FEW)
+        values = _folded(jnp.reshape(filled, (*values.shape[:-2], count, FEW, values.shape[-1])), both)
+    first = jnp.zeros_like(values[..., 0, :])
+    return lax.scan(lambda total, part: (both(total, part), None), first, jnp.moveaxis(values, -2, 0))[0]
 
 
 def exponentials(channels, scores):

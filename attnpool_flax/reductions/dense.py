@@ -12,6 +12,7 @@ from attnpool_flax.recomputing import recomputed
 from attnpool_flax.reductions import extreme, hidden, mutual, softmax, sums
 from attnpool_flax.reductions.implementations import alike, chosen, record
 from attnpool_flax.reductions.mesh import PositionState, SumState, names_of, over_mesh
+from attnpool_flax.sizes import as_number, at_least_1, known, power_above
 
 
 class Dense:
@@ -39,7 +40,9 @@ class Dense:
     def _totals(self, weights, part, batch):
         """[B, h, d]: the same under several weights [B or 1, L, h], all examples after each other."""
         x, mask, weights = alike(self.x, self._flat(self.mask, 1, batch), weights)
-        walk: Any = sums.tiled_total if self._tiles(x, weights) else self._whole(sums.plain_total, 3, 4)
+        walk: Any = sums.tiled_total
+        if not self._tiles(x, weights) or not known(self.length):  # of a symbol the part is an array
+            walk = self._whole(sums.plain_total, *([3] if known(self.length) else []), 4)
         return walk(x, mask, weights, part, self.precision)
 
     def mean(self):
@@ -50,7 +53,8 @@ class Dense:
     def mean_of(self, state):
         """The mean [..., d] of what ``summed(mean=True)`` gave, of all devices."""
         if state.weight is None:
-            return state.sum / (max(self.length * self.shards, 1) / self.part)
+            length = at_least_1(self.length * self.shards)
+            return state.sum / ((length if known(length) else as_number(length, self.dtype)) / self.part)
         return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.part)[..., None]
 
     def summed(self, mean):
@@ -61,15 +65,15 @@ class Dense:
         return SumState(self.total(None, self.part if mean else 1), count)
 
     @property
-    def part(self):
+    def part(self) -> Any:
         """A power of two that no sequence is longer than."""
-        return 2 ** (self.length * self.shards).bit_length()
+        return power_above(self.length * self.shards, self.dtype)
 
     def counted(self):
         """(sum [..., d] of the real tokens over :func:`sums.part_of` their number, their number [...])."""
         count = self._number()
         if count is None:
-            count = jnp.full(self._batch(), self.length, jnp.int32)
+            count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
         return self.total(None, self.part) * (self.part / sums.part_of(count.astype(self.dtype)))[..., None], count
 
     def _number(self):
@@ -203,7 +207,7 @@ class Dense:
         if self.mask is None:
             return None
         pairs = enumerate(zip(self.x.shape[:-2], self.mask.shape[:-1], strict=True))
-        shared = [axis for axis, (own, all_) in pairs if isinstance(own, int) and own == 1 and all_ != 1]
+        shared = [axis for axis, (own, all_) in pairs if known(own) and own == 1 and all_ != 1]
         return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
     def softmax_of(self, scores):
@@ -366,4 +370,4 @@ class Dense:
 
 def _common(sizes: Any):
     """The size of an axis among arrays of which some have 1 there; a symbol is no 1."""
-    return next((size for size in sizes if not (isinstance(size, int) and size == 1)), 1)
+    return next((size for size in sizes if not (known(size) and size == 1)), 1)

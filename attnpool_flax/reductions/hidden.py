@@ -17,6 +17,7 @@ from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.implementations import varies, varying
 from attnpool_flax.reductions.packed_walks import Strip
 from attnpool_flax.reductions.rules import reverse_rule
+from attnpool_flax.sizes import known
 
 TOKENS = 256
 """Tokens of a tile: enough for a fast product, and few enough that most padding lies in tiles of its own."""
@@ -25,7 +26,7 @@ TOKENS = 256
 def strip_for(x):
     """The plan of tokens [..., L, d] one after another, or None where a loop is not worth it."""
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
-    if not isinstance(length, int) or length * width * x.dtype.itemsize <= tiles.WHOLE:
+    if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
     return Strip(length, min(length, TOKENS, tiles.TOKENS))
 

@@ -18,6 +18,7 @@ from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import computing, in_slices
+from attnpool_flax.sizes import known
 
 
 class Side(NamedTuple):
@@ -36,11 +37,11 @@ class Side(NamedTuple):
 
 def fits(x, y):
     """Whether [B, L, d] and [B, T, d] can be walked at once, and are worth a loop."""
-    if x.shape[0] != y.shape[0]:
+    if x.shape[0] != y.shape[0] or not known(*x.shape[1:], *y.shape[1:]):
         return False
     rows = [array.shape[1] * array.shape[2] * array.dtype.itemsize for array in (x, y)]
     batch = x.shape[0]
-    large = not isinstance(batch, int) or batch * max(rows) > tiles.WHOLE
+    large = not known(batch) or batch * max(rows) > tiles.WHOLE
     return large and min(rows) > 0 and max(rows) <= tiles.TILE
 
 

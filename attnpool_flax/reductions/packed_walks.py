@@ -17,6 +17,7 @@ from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.segments import at
 from attnpool_flax.reductions.softmax import SoftmaxState, exponential
 from attnpool_flax.reductions.sums import computing
+from attnpool_flax.sizes import known
 
 TOKENS, FEWEST = 2048, 64
 """Tokens of a tile at most, and at least."""
@@ -68,7 +69,7 @@ class Strip(NamedTuple):
 def strip_for(x, heads=1):
     """The plan of tokens [N, d], or None where a loop is not worth it."""
     length, width = x.shape
-    if length * width * x.dtype.itemsize <= tiles.WHOLE:
+    if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
     size = tiles.TILE // (width * x.dtype.itemsize * heads)
     return Strip(length, min(length, TOKENS, max(size, FEWEST)))

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.sums import PART
+from attnpool_flax.reductions.sums import LEVELS, PART
+from attnpool_flax.sizes import known
 
 
 @jax.tree_util.register_dataclass
@@ -72,7 +73,7 @@ def segments_of(segment_ids, mask, count, ordered):
     ids = jnp.clip(segment_ids, 0, count - 1)  # keeps the order
     index, length = ids, ids.shape[0]
     chain, sizes, longest, in_order = [], [], length, ordered
-    while longest > PART:
+    while longest > PART if known(longest) else len(sizes) < LEVELS:
         slots, owners, number = _dealt(index, sizes[-1] if sizes else length, count, in_order)
         chain.append(slots)
         sizes.append(number)

@@ -11,9 +11,13 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.reductions import tiles
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.rounding import power_of_two
+from attnpool_flax.sizes import known
 
 LONGEST, PART = 512, 128
 """Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
+
+LEVELS = 2
+"""How often sums of an unknown number of terms are summed up in parts: PART ** 3 terms are 2 million."""
 
 SLICES = 32
 """Products of at most LONGEST tokens each that are written one by one; more of them are one batched product."""
@@ -23,7 +27,9 @@ SLICES = 32
 def weighted(weights, x, precision):
     """[..., n, L] and [..., L, d] to [..., n, d]; either may be shared."""
     length = x.shape[-2]
-    if length <= SLICES * LONGEST:  # slices are cheap, and what a batched product would transpose is not
+    if (
+        known(length) and length <= SLICES * LONGEST
+    ):  # slices are cheap, and what a batched product would transpose is not
         return in_slices(lambda part: _product(weights[..., part], x[..., part, :], precision), length)
     return _in_parts(weights, x, precision)
 
@@ -34,7 +40,8 @@ def _weighted_jvp(precision, primals, tangents):
     There up to 16384 tokens are one product, which is off by 4e-5 where all tokens are equal.
     """
     (weights, x), (of_weights, of_x) = primals, tangents
-    product = _product if x.shape[-2] <= SLICES * LONGEST else _in_parts
+    length = x.shape[-2]
+    product = _product if known(length) and length <= SLICES * LONGEST else _in_parts
     slopes = [
         product(*pair, precision)
         for pair in ((of_weights, x), (weights, of_x))
@@ -49,8 +56,7 @@ weighted.defjvp(_weighted_jvp, symbolic_zeros=True)
 
 def _in_parts(weights, x, precision):
     """As :func:`weighted`: one batched product of parts, and one of what is left."""
-    length = x.shape[-2]
-    whole = length - length % PART
+    whole = x.shape[-2] // PART * PART
     of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
     parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
     sums = jnp.einsum("...nps,...psd->...pnd", of_parts, parts, precision=precision)
@@ -66,15 +72,15 @@ def _product(weights, x, precision):
     return jnp.einsum("...nl,...ld->...nd", weights, x, precision=precision)
 
 
-def summed(x, axis=1):
-    """The sum along an axis, in parts."""
+def summed(x, axis=1, levels=LEVELS):
+    """The sum along an axis, in parts, and parts of these; ``levels`` of them where the number of terms is a symbol."""
     length = x.shape[axis]
-    if length <= LONGEST:
+    if length <= LONGEST if known(length) else not levels:
         return jnp.sum(x, axis)
     x = jnp.moveaxis(x, axis, 0)
-    whole = length - length % PART
+    whole = length // PART * PART
     sums = jnp.sum(jnp.reshape(x[:whole], (whole // PART, PART, *x.shape[1:])), 1)
-    return summed(sums, 0) + jnp.sum(x[whole:], 0)
+    return summed(sums, 0, levels - 1) + jnp.sum(x[whole:], 0)
 
 
 def products(x, queries, precision):

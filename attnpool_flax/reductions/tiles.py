@@ -11,6 +11,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from attnpool_flax.sizes import known
+
 WHOLE = 2**20
 """Bytes of x that are not worth a loop."""
 
@@ -59,12 +61,13 @@ class Tiling(NamedTuple):
 
 
 def tiling(batch, length, width, itemsize):
-    """The tiling of [batch, length, width], or None where a loop is not worth it."""
-    row = max(length * width * itemsize, 1)
-    known = isinstance(batch, int)
-    if not length or (known and batch * row <= WHOLE):
+    """The tiling of [batch, length, width], or None where a loop is not worth it or one example's size is a symbol."""
+    if not known(length, width):
         return None
-    if row < ROW and known:
+    row = max(length * width * itemsize, 1)
+    if not length or (known(batch) and batch * row <= WHOLE):
+        return None
+    if row < ROW and known(batch):
         return Tiling(batch, length, max(1, min(batch, WHOLE // row)), length, length)
     size = max(1, min(length, TOKENS, TILE // max(width * itemsize, 1)))
     return Tiling(batch, length, 1, size, size)
@@ -96,7 +99,7 @@ def cut(array, plan, trip):
     """The tile [rows, taken, ...] of an array [B, L, ...] as it came; of the only example where B is 1."""
     array, trip = of_trip(array, trip)
     row, first = corner(plan, trip)
-    rows = min(plan.rows, array.shape[0]) if isinstance(array.shape[0], int) else plan.rows
+    rows = min(plan.rows, array.shape[0]) if known(array.shape[0]) else plan.rows
     start = (row if rows == plan.rows and _has_rows(array, plan) else 0, first, *(0,) * (array.ndim - 2))
     return lax.dynamic_slice(array, start, (rows, plan.taken, *array.shape[2:]))
 

@@ -72,11 +72,18 @@ def find(context, words):
 
 
 @application.command("formats")
-def formats_command():
-    """List the trained heads of other libraries that can be loaded: whose they are, and what must be given."""
+@click.argument("words", nargs=-1, metavar="[WORD...]")
+@click.pass_context
+def formats_command(context, words):
+    """List the trained heads of other libraries that can be loaded: whose they are, and what must be given.
+
+    With words only those that have all of them: siglip, timm, torch ...
+
+    Exit status: 1 where nothing is found.
+    """
     from attnpool_ref.commands import heads
 
-    heads.list_formats()
+    context.exit(heads.list_formats(words))
 
 
 @application.command()
@@ -85,7 +92,8 @@ def formats_command():
 def inspect(context, file):
     """Say which formats fit the names in FILE, and under which prefix.
 
-    FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Only names and shapes are read.
+    FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Only names and shapes are read, and the
+    configuration of a folder.
 
     Exit status: 1 where no format fits, 2 for a file that is not what its name says.
     """

@@ -15,8 +15,8 @@ STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "miss
 def render(report, out):
     """Prints the causes, the table, what was not asked, each promise, and the smallest failing case as plain text."""
     for row in report.rows:
-        for cause in row.causes:
-            out.print(Text(f"{row.name}: {cause}.", "bold red"))
+        for cause in words.causes(row):
+            out.print(Text(f"{row.name}: {cause}", "bold red"))
     out.print(
         f"[bold]{_plain(report.candidate)}[/] against the oracle: worst error / allowed, in units of the dtype's eps"
     )

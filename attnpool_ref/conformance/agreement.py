@@ -90,9 +90,9 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
         if not own:
             return Finding(check, case, np.inf, 0, f"{name} has dtype {g.dtype}, needs {dtype}", "dtype")
         g = g.astype(np.float64)
-        limit = np.finfo(np.float32).max if own == "bfloat16" else np.finfo(own).max
+        most = np.finfo(np.float32).max if own == "bfloat16" else np.finfo(own).max
         if own != "float64":
-            w = np.where(np.abs(w) > limit, np.copysign(np.inf, w), w)  # what the dtype makes of it
+            w = np.where(np.abs(w) > most, np.copysign(np.inf, w), w)  # what the dtype makes of it
         odd = ~np.isfinite(w)
         if np.any(np.isnan(g) != np.isnan(w)) or np.any(g[odd & ~np.isnan(w)] != w[odd & ~np.isnan(w)]):
             return Finding(check, case, np.inf, 0, f"{name} is {brief(g)}, needs {brief(w)}", aspect)
@@ -103,9 +103,10 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
             moved = moved + overall
         moved = moved + size * subject.logarithms(case)
         reduced = subject.reduced_products()
-        allowed = times * (
-            tolerances.LEAST[own] + tolerances.allowed_error(size, moved, subject.terms(case), own, reduced)
-        )
+        limit = tolerances.allowed_error(size, moved, subject.terms(case), own, reduced)
+        if case.terms_of_sum and not subject.tolerated:
+            limit = tolerances.average_error(size, case.terms_of_sum, own, reduced)
+        allowed = times * (tolerances.LEAST[own] + limit)
         error = np.where(odd, 0, np.abs(np.where(odd, 0, g) - np.where(odd, 0, w)))
         finding = worst(finding, error, allowed, tolerances.EPSILON[own] * (largest or 1), name, g, w, aspect)
     return finding

@@ -31,6 +31,20 @@ def _dot(v):
     return scores if v["bias"] is None else scores + v["bias"]
 
 
+def _of_pooling(v):
+    """The scores of tokens under one query; without one, under the mean of the real tokens."""
+    query, key = v["query"], v["x"]
+    if query is None:
+        query = ref.mean_pooling(key, v["mask"], lengths=v["lengths"])
+    if v.get("normalize_query"):
+        query = ref.layer_norm(query, v["query_norm_scale"], v["query_norm_bias"], epsilon=v["epsilon"])
+    query = query if v["query_kernel"] is None else query @ v["query_kernel"]
+    key = key if v["key_kernel"] is None else key @ v["key_kernel"]
+    scale = key.shape[-1] ** -0.5 if v["scale"] is None else v["scale"]
+    scores = np.sum(key * query[..., None, :], -1) * scale
+    return scores if v["bias"] is None else scores + v["bias"]
+
+
 SCORES = {
     "masked_softmax": lambda v: v["scores"],
     "sparsemax": lambda v: v["scores"],
@@ -46,6 +60,7 @@ SCORES = {
     ),
     "tanh_sum_attention": lambda v: ref.tanh_sum_score(v["query"], v["key"], v["kernel"], bias=v["bias"]),
     "kernel_regression": lambda v: ref.gaussian_score(v["query"], v["key"], bandwidth=v["bandwidth"]),
+    "attention_pooling": _of_pooling,
 }
 """The scores of a row, where they are more than the logarithm of its weights."""
 
@@ -61,7 +76,7 @@ class Anatomy:
         self.weights = asked.oracle(return_weights=bool(asked.row.weights), **self.absent)[-1]
         with np.errstate(all="ignore"):
             scores = SCORES.get(asked.row.name)
-            self.scores = np.log(self.weights) if scores is None else scores(asked.values)
+            self.scores = np.log(self.weights) if scores is None else scores(asked.values | options)
         self.real = np.broadcast_to(self._real(), self.scores.shape)
 
     def _real(self):
@@ -72,13 +87,13 @@ class Anatomy:
             return asked.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # what has a weight is what they leave
         return True if asked.values.get(self.key) is None else asked.real(self.key)
 
-    @classmethod
-    def of(cls, asked, softmax=True):
-        """The anatomy of a call, or None where it has none, or none of a softmax where one is needed."""
+    @staticmethod
+    def is_of(asked, softmax=True):
+        """Whether a call has an anatomy, and it is that of a softmax where one is needed."""
         options, name = asked.case.options, asked.row.name
         plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
         plain = plain and (VALUES.get(name) or name == "masked_softmax") and not asked.case.given("lengths")
-        return cls(asked) if name in VALUES and (plain or not softmax) else None
+        return bool(name in VALUES and (plain or not softmax))
 
     def softmax(self, scores, epsilon=0.0):
         """The softmax of all scores."""

@@ -46,7 +46,7 @@ class Candidate:
       same_batch: it takes any rank, and all data have the batch axes of one another.
       sizes: sizes that it has or ties to others: ``{"v": 8}`` where values are as wide as keys.
       fixed: what it has in place of the row's defaults: ``{"normalizer": "sparsemax"}``.
-      leave: its arguments that stay at their defaults and are not the row's.
+      leave: its arguments that stay at their defaults and are not the row's; and the row's masks that it is meant to lack.
       arrays: "numpy", "jax", "torch", "keras", or an adapter; found out if None.
       parameters: from the target to those arguments of the row that the target holds itself, as the row has them
         (a ``torch.nn.Linear`` holds the transposed kernel); or the names of its attributes that hold them as they are:

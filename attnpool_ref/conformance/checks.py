@@ -13,7 +13,7 @@ from attnpool_ref.conformance.agreement import Finding, agreement, compare
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.gradients import finite_gradients, gradient
 from attnpool_ref.conformance.hazards import POISONS
-from attnpool_ref.conformance.purity import purity, silence
+from attnpool_ref.conformance.purity import answers, purity, silence
 from attnpool_ref.conformance.subject import Subject
 
 GRADIENT_SHAPES = ("length 0", "shared", "no batch", "batch (2, 1, 3)")
@@ -96,7 +96,8 @@ class Situation:
         if not self.differentiable or self.surrogate:
             return False
         if self.kind == "shape":
-            return self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
+            whole = self.fullest or self.title.endswith("length 0")
+            return whole and self.title.endswith(GRADIENT_SHAPES) and not self.degenerate
         if self.kind == "main":
             more = self.most == "fullest"  # which is also drawn without masks
             less = self.title == "without numbers" or (more and self.title == "without masks")
@@ -149,10 +150,17 @@ def _poison(name):
     return Check(lambda s: s.kind in kinds and s.masked and (s.laws or s.kind != "shape"), run)
 
 
+def _plain(s):
+    return s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks")
+
+
 def _pure(subject, case, s):
     if s.kind == "shape":
         return silence(subject, case, s.weights)
-    return [finding for weights in s.asked for finding in purity(subject, case, weights)]
+    if not _plain(s) and not answers(subject, case, s.asked):
+        return None  # which agreement says
+    reuse = _plain(s) and s.laws
+    return [finding for weights in s.asked for finding in purity(subject, case, weights, reuse)]
 
 
 def _with_weights(law):
@@ -211,7 +219,8 @@ CHECKS = {
     "return_weights": Check(lambda s: _whole(s) and s.weights, _plainly(hazards.weights_change_nothing)),
     "purity": Check(
         lambda s: (
-            (s.kind == "main" and s.title in ("smallest", "fullest", "everything but masks"))
+            _plain(s)
+            or (s.laws and s.kind in ("main", "way", "form"))
             or (s.kind == "shape" and s.title.endswith("length 0"))
         ),
         _pure,
@@ -241,7 +250,7 @@ def agreeing(subject, case, situation, return_weights):
             raise NotAsked(f"it refuses bfloat16 beside other dtypes ({type(error).__name__})") from error
     got = subject.outputs(case, return_weights)
     found = agreement(subject, case, return_weights, got)
-    if situation.kind not in ("main", "precise"):
+    if situation.kind not in ("main", "precise", "average"):
         judged = [_named(found, PROMISE_OF[situation.kind])]
     else:
         judged = _of_each_promise(subject, case, return_weights, got, found)

@@ -70,7 +70,9 @@ class InChunks:
                 values[key] = value[(..., slice(first, last)) + (slice(None),) * (-1 - axis)]
         lengths = self._names.get("lengths", "lengths")
         if values.get(lengths) is not None:
-            values[lengths] = (values[lengths] - first).clip(0, last - first)
+            wide = values[lengths]  # integers of 8 bits hold neither the chunk's place nor its size
+            wide = wide.astype(np.int32) if hasattr(wide, "astype") else wide.int()
+            values[lengths] = (wide - first).clip(0, last - first)
         start = self._names.get("start", "start")
         return values | ({start: values[start] + first} if start in values else {})
 

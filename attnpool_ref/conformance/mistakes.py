@@ -5,80 +5,29 @@ weights take the normalisation apart: scores, mask, weights, and what the weight
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-import attnpool_ref
 from attnpool_ref import contract
+from attnpool_ref.conformance import mistakes_of_tokens as of_tokens
 from attnpool_ref.conformance.anatomy import SCORES, Anatomy
-from attnpool_ref.conformance.subject import oracle_outputs
 from attnpool_ref.language import Needs
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake in words, and its answer: from an :class:`Asked` to a list of arrays, or None where it has none.
+    """A mistake in words, and its answer: from an ``Asked`` to a list of arrays, or None where it has none.
 
-    ``number`` stands in the words' place ``{}``; mistakes with the same words are told as one.
+    Mistakes with the same words are named once; ``number`` is the number that each of them has. A ``whole`` one has to
+    explain all that is wrong: it is about one argument, and others may do the same to some of the cases.
     """
 
     words: str
-    answer: Callable[["Asked"], Any]
+    answer: Callable[[Any], Any]
     number: str = ""
-
-
-class Asked:
-    """One call: its arguments in float64, and the oracle with some of them changed."""
-
-    def __init__(self, subject, case, weights):
-        self.subject, self.case, self.row = subject, case, case.row
-        self.return_weights, self.values = weights, _with_defaults(case.row, subject.values(case))
-        self.masks = case.given("mask")
-
-    def oracle(self, options=None, return_weights=None, **changes):
-        """The oracle's results for changed arguments and options, as a list."""
-        case = replace(self.case, options=self.case.options | (options or {}))
-        return_weights = self.return_weights if return_weights is None else return_weights
-        return oracle_outputs(self.subject, self.values | changes, case, return_weights)
-
-    @cached_property
-    def exact(self):
-        """What is right."""
-        return self.oracle()
-
-    def real(self, key):
-        """A mask as booleans."""
-        return np.asarray(self.values[key]).astype(bool)
-
-    @cached_property
-    def empty(self):
-        """Where the right results are 0 because nothing is real: one boolean array for each output, or None."""
-        if not self.masks:
-            return None
-        nothing = self.oracle(**{key: np.zeros_like(self.real(key)) for key in self.masks})
-        if any(np.any(output != 0) for output in nothing if output.dtype != bool):
-            return None
-        rng = self.case.rng(" other data")
-        data = {key: rng.standard_normal(self.values[key].shape) for key in self.case.given("data")}
-        return [_all_zero(a) & _all_zero(b) for a, b in zip(self.exact, self.oracle(**data), strict=True)]
-
-
-def _with_defaults(row, values):
-    """The arguments, and the default of each number that the call leaves away."""
-    parameters = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
-    numbers = {key for key, argument in row.arguments.items() if argument.kind == "number" and not argument.optional}
-    left = [key for key, value in values.items() if value is None and key in numbers]
-    return values | {key: np.float64(parameters[key].default) for key in left}
-
-
-def _all_zero(output):
-    """Where a whole vector of an output is 0."""
-    if output.ndim == 0:
-        return output == 0
-    return np.broadcast_to(np.all(output == 0, -1, keepdims=True), output.shape)
+    whole: bool = False
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -88,7 +37,7 @@ def _all_zero(output):
 def _masks(change):
     def answer(asked):
         if not asked.masks:
-            return None
+            return None if asked.case.given("int", "lengths") else asked.exact
         return asked.oracle(**{key: change(asked.real(key)) for key in asked.masks})
 
     return answer
@@ -97,7 +46,7 @@ def _masks(change):
 def _one_mask(name, change):
     def answer(asked):
         if name not in asked.masks:
-            return None
+            return None if asked.case.given("int", "lengths") else asked.exact
         return asked.oracle(**{name: change(asked.real(name))})
 
     return answer
@@ -112,27 +61,6 @@ def _swapped_masks(first, second):
     return answer
 
 
-def _on_empty_rows(value):
-    def answer(asked):
-        if asked.empty is None:
-            return None
-        return [np.where(e, value, o) for e, o in zip(asked.empty, asked.exact, strict=True)]
-
-    return answer
-
-
-def _padded_length(asked):
-    """The sum of the real tokens, divided by the number of all."""
-    if len(asked.masks) != 1 or asked.row.name not in ("mean_pooling", "weighted_pooling"):
-        return None
-    real, length = asked.real(asked.masks[0]), asked.case.sizes["L"]
-    weights = asked.values.get("weights")
-    weights = np.ones(length) if weights is None else weights
-    kept = np.sum(np.where(real, weights, 0), -1)
-    with np.errstate(all="ignore"):
-        return [asked.exact[0] * (kept / np.sum(weights, -1))[..., None]]
-
-
 # --------------------------------------------------------------------------------------------------------------
 # The softmax, taken apart
 
@@ -141,26 +69,26 @@ def _softmax(change):
     """A mistake about a softmax: ``change(anatomy)`` gives its weights."""
 
     def answer(asked):
-        anatomy = Anatomy.of(asked)
+        anatomy = asked.anatomy()
         return None if anatomy is None else anatomy.answer(change(anatomy))
 
     return answer
 
 
-def _filled(number, empty):
+def _filled(number):
     def weights(a):
         number_ = float(_least(a)) if number is None else number
-        return _where_real(a, a.softmax(np.where(a.real, a.scores, number_)), empty)
+        return a.softmax(np.where(a.real, a.scores, number_))
 
     return weights
 
 
-def _added(number, empty):
+def _added(number):
     def weights(a):
         wide = np.float64 if a.asked.subject.dtype == "float64" else np.float32
         with np.errstate(all="ignore"):
             scores = a.scores.astype(wide) + np.where(a.real, wide(0), wide(number))
-        return _where_real(a, a.softmax(scores.astype(np.float64)), empty)
+        return a.softmax(scores.astype(np.float64))
 
     return weights
 
@@ -168,11 +96,6 @@ def _added(number, empty):
 def _least(a):
     """The least number of the dtype that is computed in."""
     return np.finfo(np.float64 if a.asked.subject.dtype == "float64" else np.float32).min
-
-
-def _where_real(a, weights, empty):
-    """Weights as they are, or 0 where nothing is real."""
-    return weights if empty else np.where(np.any(a.real, a.axis, keepdims=True), weights, 0)
 
 
 def _epsilon(number):
@@ -184,21 +107,15 @@ def _epsilon(number):
 
 
 def _not_normalized_again(asked):
-    anatomy = Anatomy.of(asked, softmax=False)
+    anatomy = asked.anatomy(softmax=False)
     return None if anatomy is None else anatomy.answer(np.where(anatomy.real, anatomy.weights, 0))
 
 
-def _uniform_when_empty(a):
-    nothing = ~np.any(a.real, a.axis, keepdims=True)
-    found = np.where(a.real, a.softmax(np.where(a.real, a.scores, -np.inf)), 0)
-    return np.where(nothing, 1 / max(a.scores.shape[a.axis], 1), found)
-
-
-def _multiplied(empty):
-    """Scores times mask."""
+def _multiplied(only_real):
+    """Scores times mask; ``only_real`` leaves out the weights of padding."""
 
     def answer(asked):
-        anatomy = Anatomy.of(asked, softmax=False)
+        anatomy = asked.anatomy(softmax=False)
         if anatomy is None or asked.row.name not in SCORES:
             return None
         with np.errstate(invalid="ignore"):
@@ -207,18 +124,33 @@ def _multiplied(empty):
             weights = asked.oracle(return_weights=bool(asked.row.weights), scores=scores, **anatomy.absent)[-1]
         else:
             weights = anatomy.softmax(scores)
-        return anatomy.answer(weights if empty else np.where(anatomy.real, weights, 0))
+        return anatomy.answer(np.where(anatomy.real, weights, 0) if only_real else weights)
 
     return answer
 
 
 def _over_the_other_axis(asked):
-    anatomy = Anatomy.of(asked) if asked.masks else None
+    anatomy = Anatomy(asked) if asked.masks and asked.anatomy() else None  # of its own, as its axis changes
     if anatomy is None or anatomy.scores.ndim < 2 or len((asked.row.weight_results or (("...", "n", "m"),))[0]) < 3:
         return None
     anatomy.axis = -1 if anatomy.axis == -2 else -2
     found = anatomy.softmax(np.where(anatomy.real, anatomy.scores, -np.inf))
     return anatomy.answer(np.where(anatomy.real, found, 0))
+
+
+def _where_nothing_is_real(weights_of):
+    """The right weights, and others where nothing is real."""
+
+    def weights(a):
+        nothing = ~np.any(a.real, a.axis, keepdims=True)
+        found = np.where(a.real, a.softmax(np.where(a.real, a.scores, -np.inf)), 0)
+        return np.where(nothing, weights_of(a), found)
+
+    return weights
+
+
+_uniform_where_empty = _where_nothing_is_real(lambda a: 1 / max(a.scores.shape[a.axis], 1))
+_of_all_where_empty = _where_nothing_is_real(lambda a: a.softmax(a.scores))
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -228,7 +160,7 @@ def _over_the_other_axis(asked):
 def _without(key):
     def answer(asked):
         if asked.values[key] is None:
-            return None
+            return asked.exact
         needing = [rule.argument for rule in asked.row.relations if isinstance(rule, Needs) and rule.option == key]
         return asked.oracle(**dict.fromkeys([key, *needing]))
 
@@ -237,14 +169,14 @@ def _without(key):
 
 def _number(key, value):
     def answer(asked):
-        return asked.oracle(**{key: np.float64(value)}) if asked.values[key] is not None else None
+        return asked.oracle(**{key: np.float64(value)}) if asked.values[key] is not None else asked.exact
 
     return answer
 
 
 def _option(key, value):
     def answer(asked):
-        return asked.oracle(options={key: value}) if asked.case.options.get(key) != value else None
+        return asked.oracle(options={key: value}) if asked.case.options.get(key) != value else asked.exact
 
     return answer
 
@@ -307,6 +239,17 @@ def _of_narrow_squares(norm):
     return np.where(square == 0, 1, np.sqrt(square))
 
 
+PADDED_LENGTH = "takes the mean over the padded length: divides by all tokens, not the real ones"
+COUNTED = "counts the masked tokens: divides by all tokens, not the real ones"
+FILLED = "a finite number in place of padding under the maximum or minimum"
+BY_COUNT = "takes the token at the number of real tokens - 1, as if all padding were on the right"
+STAND_IN = "a finite number in place of -inf for padding"
+MOMENTS = "the mean of squares minus the squared mean: it cancels far from 0"
+NAN = "NaN where nothing is real"
+INFINITE = "an infinite number where nothing is real"
+AVERAGED = "averages the padding where nothing is real, as a finite number in place of -inf does"
+READ = "reads the padding where nothing is real"
+
 FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dtype's least number"}
 """What stands for -inf in the scores of padding."""
 
@@ -323,45 +266,69 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
                 yield Mistake(f"equals the definition with `~{key}`", _one_mask(key, lambda m: ~m))
                 yield Mistake(f"ignores `{key}`", _one_mask(key, np.ones_like))
             yield Mistake(f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped_masks(*masks[:2]))
-        yield Mistake("takes the mean over the padded length: divides by all tokens, not the real ones", _padded_length)
-        yield Mistake("the average of the padding where nothing is real", _softmax(_uniform_when_empty))
-        for empty in (True, False):
-            for number, text in FILLS.items():
-                yield Mistake("{} instead of -inf for padding", _softmax(_filled(number, empty)), text)
-            for number, text in list(FILLS.items())[:-1]:
-                yield Mistake("{} added to padded scores instead of -inf", _softmax(_added(number, empty)), text)
-            yield Mistake("scores multiplied by the mask: padding has the score 0", _multiplied(empty))
+        yield Mistake(PADDED_LENGTH, of_tokens.over_the_padded_length)
+        yield Mistake(COUNTED, of_tokens.counting_the_masked)
+        for number, text in (FILLS | {0.0: "0"}).items():
+            yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
+        yield Mistake(BY_COUNT, of_tokens.last_by_count)
+        for number, text in FILLS.items():
+            yield Mistake(STAND_IN, _softmax(_filled(number)), text)
+        for number, text in list(FILLS.items())[:-1]:
+            yield Mistake(STAND_IN, _softmax(_added(number)), f"{text} added")
+        for only_real in (False, True):
+            yield Mistake("scores multiplied by the mask: padding has the score 0", _multiplied(only_real))
         yield Mistake("the mask after normalising, and not normalised again", _not_normalized_again)
-        yield Mistake("NaN where nothing is real", _on_empty_rows(np.nan))
         yield Mistake("normalises over the wrong axis", _over_the_other_axis)
     for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
         text = f"{number:.0e}".replace("e-0", "e-")
-        yield Mistake("an epsilon of {} in the denominator", _softmax(_epsilon(number)), text)
+        yield Mistake("an epsilon in the denominator", _softmax(_epsilon(number)), text)
+        yield Mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count(number), text)
         if row.norms:
-            yield Mistake("an epsilon of {} added to the norm", _norms(lambda n, e=number: n + e), text)
-            yield Mistake("a floor of {} under the norm", _norms(lambda n, e=number: np.maximum(n, e)), text)
-            yield Mistake("an epsilon of {} under the root", _norms(lambda n, e=number: np.sqrt(n * n + e)), text)
+            yield Mistake("an epsilon added to the norm", _norms(lambda n, e=number: n + e), text)
+            yield Mistake("a floor under the norm", _norms(lambda n, e=number: np.maximum(n, e)), text)
+            yield Mistake("an epsilon under the root", _norms(lambda n, e=number: np.sqrt(n * n + e)), text)
     if row.norms:
         yield Mistake("the zero vector is NaN", _norms(lambda n: n))
         yield Mistake("squares overflow or vanish: scale by the largest component first", _norms(_of_narrow_squares))
+    if row.name in of_tokens.SPREADS:
+        yield Mistake(MOMENTS, of_tokens.by_moments)
     yield Mistake("no 1/sqrt(d)", _scaled(0))
     yield Mistake("1/d in place of 1/sqrt(d)", _scaled(-1))
     for key, argument in arguments.items():
         default = parameters[key].default
         if argument.optional and argument.kind != "mask":
-            yield Mistake(f"ignores `{key}`", _without(key))
+            yield Mistake(f"ignores `{key}`", _without(key), whole=True)
         elif argument.kind == "number":
             if isinstance(default, (int, float)):
-                yield Mistake(f"ignores `{key}`: it is always {default:g}", _number(key, default))
+                yield Mistake(f"ignores `{key}`: it is always {default:g}", _number(key, default), whole=True)
             if default != 1:
-                yield Mistake(f"`{key}` is always 1", _number(key, 1.0))
+                words = f"`{key}` is always 1"
+                yield Mistake(
+                    f"divides by N - 1: {words}" if key == "ddof" else words, _number(key, 1.0), whole=key != "ddof"
+                )
     for key, allowed in row.options.items():
         values = allowed if isinstance(allowed, tuple) else {"flag": (False, True), "axis": (-1,)}.get(allowed, ())
         for value in values:
-            yield Mistake(f"`{key}` is always {value!r}", _option(key, value))
+            yield Mistake(f"`{key}` is always {value!r}", _option(key, value), whole=True)
     data = [key for key, argument in arguments.items() if argument.kind == "data"]
     for i, first in enumerate(data):
         for second in data[i + 1 :]:
-            yield Mistake(f"`{first}` and `{second}` are swapped", _swapped(first, second))
+            yield Mistake(f"`{first}` and `{second}` are swapped", _swapped(first, second), whole=True)
     if len(row.results) == 2:
-        yield Mistake("the two results are swapped", _results_swapped)
+        yield Mistake("the two results are swapped", _results_swapped, whole=True)
+
+
+def of_empty_rows(row) -> Iterator[Mistake]:
+    """The mistakes that show only where nothing is real: their answers are right elsewhere."""
+    masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
+    yield Mistake(NAN, of_tokens.where_empty(np.nan))
+    for value in (-np.inf, np.inf):
+        yield Mistake(INFINITE, of_tokens.where_empty(value))
+    if masks:
+        yield Mistake(AVERAGED, _softmax(_uniform_where_empty))
+        yield Mistake(AVERAGED, _softmax(_of_all_where_empty))
+        for number, text in list(FILLS.items())[:-1]:
+            yield Mistake(AVERAGED, _softmax(_added(number)), f"{text} added")
+        for number, text in FILLS.items():
+            yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
+        yield Mistake(READ, of_tokens.reading_all_where_empty)

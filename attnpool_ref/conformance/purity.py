@@ -1,6 +1,7 @@
 """What a call must leave as it was: its arguments, the generators of random numbers, and what it answers next time."""
 
 import random
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,30 +12,51 @@ UNCHANGED, TWICE, STATE = "inputs unchanged", "the same answer twice", "random s
 SILENT = "no warnings"
 
 
-def purity(subject, case, return_weights):
-    """A second call with the same arguments, watched: one finding for each of the four promises."""
+def purity(subject, case, return_weights, reuse=True):
+    """A second call with the same arguments, watched: one finding for each of the four promises.
+
+    Args:
+      subject: the candidate.
+      case: the case.
+      return_weights: ask for the weights.
+      reuse: call it again with the same array objects too, as they are and with other content.
+    """
     first = subject.outputs(case, return_weights)
-    second, changed, drawn, warned = _watched(subject, case, return_weights)
-    if drawn:  # another row, in another thread, may have drawn once
-        _, _, drawn, _ = _watched(subject, case, return_weights)
+    seen = _watched(subject, case, return_weights)
+    # another row, in another thread, may have drawn once
+    drawn = seen.drawn and _watched(subject, case, return_weights).drawn
+    unchanged = "an argument was changed in place" if seen.changed else ""
+    if seen.shared:
+        unchanged = "the result is a view of an argument: writing to it changes the caller's array"
     said = {
-        UNCHANGED: "an argument was changed in place" if changed else "",
+        UNCHANGED: unchanged,
         STATE: "the call changes the state of NumPy's or Python's global random numbers" if drawn else "",
-        SILENT: _told(warned),
+        SILENT: _told(seen.warned),
     }
     found = [Finding(promise, case, np.inf if text else 0, 0, text) for promise, text in said.items()]
-    return [*found, _same(subject, case, first, second, return_weights)]
+    twice = _same(subject, case, first, seen.answer, return_weights)
+    if reuse and not twice.message and not seen.changed:
+        twice = _reused(subject, case, return_weights, seen)
+    return [*found, twice]
+
+
+def answers(subject, case, asked):
+    """Whether the candidate gives arrays, with the weights and without as ``asked``, and raises nothing."""
+    try:
+        return all(subject.outputs(case, return_weights) is not None for return_weights in asked)
+    except Exception:  # the candidate's own, in any words
+        return False
 
 
 def silence(subject, case, return_weights):
     """What NumPy warns of, alone; None where the call raises or is not finite, which other promises tell."""
     try:
-        answer, _, _, warned = _watched(subject, case, return_weights)
+        seen = _watched(subject, case, return_weights)
     except Exception:  # the candidate's own, in any words
         return None
-    if not all(np.all(np.isfinite(array)) for array in answer):
+    if not all(np.all(np.isfinite(array)) for array in seen.answer):
         return None
-    return Finding(SILENT, case, np.inf if warned else 0, 0, _told(warned))
+    return Finding(SILENT, case, np.inf if seen.warned else 0, 0, _told(seen.warned))
 
 
 def _told(warned):
@@ -53,8 +75,75 @@ def _same(subject, case, first, second, return_weights):
     return Finding(TWICE, case)
 
 
+def _reused(subject, case, return_weights, seen):
+    """Calls with the same array objects: again as they are, and once more with other content, written in place."""
+    other, adapter = _of_other_content(subject, case), subject.adapter
+    args, kwargs = seen.arguments
+    with adapter.context(subject.dtype), np.errstate(all="ignore"):
+        again = subject.read(case, subject.watch.call(subject.function, *args, **kwargs))
+    found = _same(subject, case, seen.answer, again, return_weights)
+    if found.message or other is None:
+        return replace(found, message=found.message and f"{found.message}, with the same arrays again")
+    want = [np.copy(output) for output in subject.read(other, subject.raw(other, return_weights))]
+    passed = sum(isinstance(value, np.ndarray) for value in subject.passed(other, return_weights).values())
+    with adapter.context(subject.dtype), np.errstate(all="ignore"):
+        arrays, others = _arrays(args, kwargs), _arrays(*subject.converted(other, return_weights))
+        if len(arrays) < passed or not _overwritten(adapter, arrays, others):
+            return found
+        got = subject.read(other, subject.watch.call(subject.function, *args, **kwargs))
+    found = _same(subject, other, want, got, return_weights)
+    message = found.message and f"{found.message}, where the same arrays have other content"
+    return replace(found, case=other, message=message)
+
+
+def _of_other_content(subject, case):
+    """The case with its data and parameters in another order, number by number, and its masks reversed; None where it has neither."""
+    rng, values = case.rng(" other content"), {}
+    for key in case.given("data", "parameter"):
+        if key not in subject.parameters and case.values[key].dtype.kind == "f":
+            values[key] = rng.permutation(case.values[key].reshape(-1)).reshape(case.values[key].shape)
+    if subject.candidate.mask_form not in ("lengths", "segments"):
+        values |= {key: case.values[key][..., ::-1].copy() for key in case.given("mask") if case.values[key].ndim}
+    return case.with_values("other content", **values) if values else None
+
+
+def _overwritten(adapter, arrays, others):
+    """Whether the content of other arrays could be written to these; arrays of some frameworks are never changed."""
+    for array, other in zip(arrays, others, strict=True):
+        view = adapter.read(array)
+        if not view.flags.writeable:
+            return False
+        np.copyto(view, adapter.read(other))
+    return all(same_bits(adapter.read(a), adapter.read(b)) for a, b in zip(arrays, others, strict=True))
+
+
+def _arrays(args, kwargs):
+    return [a for a in (*args, *kwargs.values()) if hasattr(a, "shape")]
+
+
+@dataclass
+class _Seen:
+    """A call as it was watched.
+
+    Attributes:
+      arguments: (args, kwargs), as the candidate's arrays.
+      answer: its results.
+      changed: whether an argument was changed.
+      shared: whether a result has memory of an argument, where arrays are NumPy's.
+      drawn: whether a random number was drawn.
+      warned: what NumPy warned of.
+    """
+
+    arguments: tuple
+    answer: list
+    changed: bool
+    shared: bool
+    drawn: bool
+    warned: list
+
+
 def _watched(subject, case, return_weights):
-    """(answer, whether an argument was changed, whether a number was drawn, what NumPy warned of) of a call."""
+    """A :class:`_Seen` of a call."""
     warned = []
     # Other than warnings these are the thread's own; an underflow is no mistake.
     with (
@@ -65,7 +154,7 @@ def _watched(subject, case, return_weights):
     ):
         args, kwargs = subject.converted(case, return_weights)
         del warned[:]  # what is too large for the dtype is the kit's own doing
-        arrays = [a for a in (*args, *kwargs.values()) if hasattr(a, "shape")]
+        arrays = _arrays(args, kwargs)
         before = [np.array(subject.adapter.read(a), copy=True) for a in arrays]
         state = _random_state()
         result = subject.watch.call(subject.function, *args, **kwargs)
@@ -73,7 +162,10 @@ def _watched(subject, case, return_weights):
         seen = list(warned)
         after = [subject.adapter.read(a) for a in arrays]
         changed = not all(same_bits(a, b) for a, b in zip(before, after, strict=True))
-    return subject.read(case, result), changed, drawn, seen
+        shared = subject.adapter.name == "numpy" and any(
+            np.may_share_memory(part, array) for part in subject.adapter.parts(result) for array in after
+        )
+    return _Seen((args, kwargs), subject.read(case, result), changed, shared, drawn, seen)
 
 
 def _random_state():

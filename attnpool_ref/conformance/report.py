@@ -120,7 +120,8 @@ class RowReport:
     Attributes:
       name: the row.
       status: "pass", "fail", "partial", "missing" or "n/a".
-      causes: the known mistakes whose answers these are, in words, the most specific first.
+      causes: the known mistakes that explain what is wrong, in words, those that explain values first.
+      explained: for each cause its numbers, the dtypes in which it is seen, and how many of the wrong cases it explains.
       cells: worst errors, by dtype.
       promises: what became of each promise, by name.
       partial: why a "pass" is only "partial".
@@ -136,6 +137,7 @@ class RowReport:
     name: str
     status: str = NOT_APPLICABLE
     causes: list[str] = field(default_factory=list)
+    explained: dict[str, str] = field(default_factory=dict)
     cells: dict[str, Cell] = field(default_factory=dict)
     promises: dict[str, Kept] = field(default_factory=all_promises)
     partial: list[str] = field(default_factory=list)
@@ -176,13 +178,18 @@ class RowReport:
         """All failures, those that no other promise explains first."""
         return [failure for kept in self.broken for failure in kept.failures]
 
+    @property
+    def sentences(self):
+        """The causes, each with what it explains in parentheses."""
+        return [f"{cause} ({self.explained[cause]})" if self.explained.get(cause) else cause for cause in self.causes]
+
     def told(self, failure):
         """A failure of the row as a test shows it: the cause, what was got and needed, and the code."""
         dtype = f" ({failure.dtype})" if failure.dtype else ""
         messages = [failure.message]
         if failure.check == REFUSALS:  # each of them is a fault of its own
             messages = [each.message for each in self.promises[REFUSALS].failures]
-        lines = [*self.causes[:1], f"{failure.check}{dtype}: {messages[0]}", *messages[1:]]
+        lines = [*self.sentences, f"{failure.check}{dtype}: {messages[0]}", *messages[1:]]
         return f"{self.name}: {chr(10).join(lines)}\n\n{failure.snippet}".rstrip()
 
 

@@ -49,7 +49,7 @@ class Scope:
         return self.gradients if isinstance(self.gradients, bool) else dtype in self.gradients
 
 
-TELLING = ("main", "shape", "way", "exact", "extreme")
+TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 """The kinds of cases whose wrong answers are held against the known mistakes."""
 
 PRINTED = 200
@@ -58,10 +58,19 @@ PRINTED = 200
 
 @dataclass
 class Evidence:
-    """Cases on which the answer is wrong, in one dtype, for :mod:`~attnpool_ref.conformance.causes`."""
+    """Cases in one dtype, for :mod:`~attnpool_ref.conformance.causes`.
+
+    Attributes:
+      subject: the function under test in this dtype.
+      cases: (case, return_weights) of wrong answers.
+      right: the same of right ones.
+      poisoned: mixed batches in which NaN in padding changes a result or a gradient.
+    """
 
     subject: Subject
     cases: list = field(default_factory=list)
+    right: list = field(default_factory=list)
+    poisoned: list = field(default_factory=list)
 
 
 class RowJudge:
@@ -97,7 +106,9 @@ class RowJudge:
             self.subject = self._evidence[0].subject
             refusals.judge(self.report, self.subject)
         self.finish()
-        self.report.causes = causes.of(self._evidence, self.report.promises)
+        found = causes.of(self._evidence, self.report.promises)
+        self.report.causes = [cause.words for cause in found]
+        self.report.explained = {cause.words: cause.evidence for cause in found}
         self.done = True
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
@@ -265,8 +276,8 @@ class RowJudge:
         report.cases += 1
         self._coverage.given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
         self._coverage.masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
-        if wrong and kind in TELLING:
-            evidence.cases.append((case, wrong[-1]))
+        if kind in TELLING:
+            (evidence.cases if wrong else evidence.right).append((case, wrong[-1] if wrong else situation.weights))
         for name, check in CHECKS.items():
             if not check.applies(situation):
                 continue
@@ -277,6 +288,8 @@ class RowJudge:
                 situation = replace(situation, gradients=False)
                 run = Runner(report, subject, case, situation)
                 found = run(name, check.run) if check.applies(situation) else []
+            if name == "NaN in padding" and kind == "main" and any(finding.message for finding in found):
+                evidence.poisoned.append(case)
             if name == "gradient":
                 for finding in found:
                     cell.gradient = _worst(cell.gradient, finding)

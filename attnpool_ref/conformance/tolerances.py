@@ -84,6 +84,21 @@ def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
     return rounding + computing_epsilon(dtype, reduced_products) * terms * (sensitive + size)
 
 
+def average_error(size, terms, dtype, reduced_products=False):
+    """The largest absolute error of an average of positive numbers under equal weights, in any order of summation.
+
+    Each of n terms goes through n - 1 additions at most, a product with its weight, the rounding of this weight, and the
+    division by the sum: n + 2 roundings to the nearest number, each of half an epsilon. The result is then rounded once.
+
+    Args:
+      size: magnitude of the exact result, which is that of the average of the terms' magnitudes.
+      terms: how many terms the largest sum has.
+      dtype: name of the result's dtype.
+      reduced_products: see :func:`computing_epsilon`.
+    """
+    return (EPSILON[dtype] + (terms + 2) * computing_epsilon(dtype, reduced_products)) / 2 * size
+
+
 STEP = 2.0**-10
 """Step of the central differences; their error after two extrapolations is of the order of its sixth power."""
 

@@ -87,6 +87,11 @@ def _partial(subject, scope, coverage, ended):
             f"or that it may stay as it is (leave=({key!r},), --leave {key})"
         )
     for key, argument in _arguments(subject):
+        if argument.kind == "mask" and not _can_hide(calling, key, argument):
+            yield (
+                f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
+                f"(leave=({key!r},), --leave {key})"
+            )
         if key not in calling.declared:
             continue
         if argument.kind == "mask" and key not in coverage.masks:
@@ -97,6 +102,11 @@ def _partial(subject, scope, coverage, ended):
         yield f"its gradient was never judged: {coverage.untraceable}"
     if ended:
         yield ended
+
+
+def _can_hide(calling, key, argument):
+    """Whether the candidate takes a mask, or lengths in its place, or was said to have neither."""
+    return calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
 
 
 def _arguments(subject):

@@ -9,7 +9,16 @@ from attnpool_ref.contract.dtypes import check_dtype, common_dtype, kind_of, ref
 from attnpool_ref.contract.options import check_weights, checked_static
 from attnpool_ref.contract.resolving import Call, bind, resolve, signature_of
 from attnpool_ref.contract.rounding import roundings
-from attnpool_ref.contract.shapes import COUNTS, FEATURES, axes_text, full_shape, size_of, unions, with_all_axes
+from attnpool_ref.contract.shapes import (
+    COUNTS,
+    FEATURES,
+    axes_text,
+    full_shape,
+    in_place_of,
+    size_of,
+    unions,
+    with_all_axes,
+)
 from attnpool_ref.contract.tracebacks import named, refusing, shortened
 from attnpool_ref.contract.values import check_not_zero, check_values
 
@@ -26,6 +35,7 @@ __all__ = [
     "checked_static",
     "common_dtype",
     "full_shape",
+    "in_place_of",
     "kind_of",
     "named",
     "refuse_non_numeric",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
-from attnpool_ref.contract.shapes import axes_text
+from attnpool_ref.contract.shapes import COUNTS, axes_text, is_symbol
 from attnpool_ref.language import OrFunction
 
 LARGEST_SIZE = 2**31 - 1
@@ -28,6 +28,8 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
             or_function = ", or a function (scores, mask) -> weights" if isinstance(allowed, OrFunction) else ""
             names = ", ".join(map(repr, allowed))
             raise ValueError(f"{name}: `{key}` is {value!r}, needs one of {names}{or_function}{''.join(reasons)}")
+        return value
+    if allowed == "size" and key not in COUNTS and is_symbol(value):
         return value
     needs = "True or False" if allowed == "flag" else "an integer"
     if getattr(value, "shape", None) == () and kind_of(getattr(value, "dtype", None)):

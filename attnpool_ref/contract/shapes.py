@@ -9,6 +9,16 @@ COUNTS = ("num_segments",)
 """Options that are the size of an axis of arguments."""
 
 
+def is_symbol(size):
+    """Whether a size is a symbol of ``jax.export``, for which any number from 1 on may stand; seen without importing JAX."""
+    return hasattr(type(size), "dimension_as_value")
+
+
+def exceeds(value, size):
+    """Whether a value on the host is larger than a size; nothing is known to be larger than a symbol."""
+    return not is_symbol(size) and value > size
+
+
 def axes_text(shape):
     """A shape as Python writes it."""
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
@@ -90,6 +100,9 @@ def sizes_of(row, arguments, given, values, batch):
             sizes[axis_name], owners[axis_name] = size, key
         elif sizes[axis_name] != size:
             other = owners.get(axis_name)
+            if other and is_symbol(size) != is_symbol(sizes[axis_name]):
+                fixed = (key, other) if is_symbol(sizes[axis_name]) else (other, key)
+                raise ValueError(_fixed(row.name, axis, *fixed, arguments, given, {size, sizes[axis_name]}))
             theirs = f"`{other}` has {axes_text(given[other].shape)}" if other else f"`{axis}` is {sizes[axis_name]}"
             raise ValueError(
                 f"{row.name}: `{key}` has shape {axes_text(value.shape)} but {theirs}: "
@@ -135,6 +148,21 @@ def sizes_of(row, arguments, given, values, batch):
                 f"{row.name}: `{key}` has shape {axes_text(given[key].shape)}, needs {arguments[key]} with {axis} at least 1"
             )
     return sizes
+
+
+def _fixed(name, axis, fixed, symbolic, arguments, given, sizes):
+    """The message for a symbol in the place of an axis that another argument fixes."""
+    symbol, size = sorted(sizes, key=is_symbol, reverse=True)
+    return (
+        f"{name}: `{symbolic}` has shape {axes_text(given[symbolic].shape)} but `{fixed}` has "
+        f"{axes_text(given[fixed].shape)}: `{symbolic}` needs {arguments[symbolic]} with {axis} = {size}, no symbol"
+        f"{in_place_of(symbol, size)}"
+    )
+
+
+def in_place_of(symbol, size):
+    """The suggestion of a message about a symbol where a number is needed; nothing about a number."""
+    return f"; did you mean to export it with {size} in place of {symbol}?" if is_symbol(symbol) else ""
 
 
 def own_axes(axes):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from attnpool_ref.contract.dtypes import MEANING, POLARITY
+from attnpool_ref.contract.shapes import exceeds
 from attnpool_ref.language import NotZero
 
 LARGEST = np.iinfo(np.int64).max
@@ -27,7 +28,7 @@ def check_values(row, values, call, largest=LARGEST):
             _check_mask_values(row.name, key, value)
         elif argument.kind in ("int", "lengths") and _on_host(value) and np.size(value):
             low, high, limit = int(np.min(value)), int(np.max(value)), call.limits[key]
-            if low < 0 or high > limit:
+            if low < 0 or exceeds(high, limit):
                 raise ValueError(f"{row.name}: `{key}` has the value {low if low < 0 else high}, needs 0 to {limit}")
         elif argument.kind == "position" and _on_host(value):
             _check_position(row.name, key, int(value), call.sizes["L"], largest)
@@ -76,7 +77,7 @@ def _check_index(row, key, values, call):
             value = np.broadcast_to(value, call.targets[key])[real]
     if np.size(value):
         low, high = int(np.min(value)), int(np.max(value))
-        if low < 0 or high >= limit:
+        if low < 0 or exceeds(high + 1, limit):
             wrong = low if low < 0 else high
             raise ValueError(f"{row.name}: `{key}` has the value {wrong}, needs 0 to `max_length` - 1 = {limit - 1}")
 

@@ -5,18 +5,23 @@ is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load
 of it.
 """
 
-from attnpool_ref.formats import options, sentences, sources
+from attnpool_ref.formats import options, saving_sentences, sentences, sources
 from attnpool_ref.formats.instead import instead
-from attnpool_ref.formats.matching import check_prefix, find, prefixes
+from attnpool_ref.formats.matching import Names, check_prefix, find, prefixes
 from attnpool_ref.formats.row import Format, Head
+from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
 from attnpool_ref.nearest import did_you_mean
 
-__all__ = ["FORMATS", "Format", "Head", "fitting", "get", "read", "save", "write"]
+__all__ = ["FORMATS", "Format", "Head", "examined", "fitting", "get", "read", "save", "write"]
 
 FORMATS = {row.name: row for row in ROWS}
 """The rows by name, in the order of the documentation."""
+
+
+NOTHING = {"num_heads": None, "epsilon": None, "activation": None}
+"""What a caller says who says nothing."""
 
 
 def get(name):
@@ -71,10 +76,11 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     if prefix is not None:
         check_prefix(row, prefix)
     source = sources.opened(tensors)
+    names = Names(source.tensors)
     try:
-        found = find(row, source.tensors, prefix, source.title)
+        found = find(row, names, prefix, source.title)
     except ValueError as error:
-        raise ValueError(f"{error}{instead(ROWS, row, source.tensors, prefix)}") from None
+        raise ValueError(f"{error}{instead(ROWS, row, names, prefix)}") from None
     given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation}
     chosen = options.chosen(row, given, source.config, found)
     sizes = found.sizes | {"H": chosen["num_heads"]} if "num_heads" in chosen else found.sizes
@@ -103,7 +109,7 @@ def write(head, format, *, prefix=""):
     """
     row = get(format)
     if not row.forms:
-        raise ValueError(f"{row.name} is read and not written")
+        raise ValueError(f"{row.name} is a folder, which `save` writes")
     check_prefix(row, prefix)
     return {f"{prefix}{key}": tensor for key, tensor in tensors_of(row, head).items()}
 
@@ -114,18 +120,24 @@ def save(head, target, format, *, prefix=""):
     Args:
       head: a :class:`Head`.
       target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
-        the arrays.
+        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
+        encoder are replaced.
       format: the name of a row.
       prefix: what stands before the format's keys.
 
     Raises:
       ValueError: what :func:`write` refuses, or another ending.
     """
+    if format == sentences.NAME:
+        if prefix:
+            raise ValueError(f"{format}: `prefix` is {brief(prefix)}, but this format has none")
+        saving_sentences.save(head, target)
+        return
     sources.save(write(head, format, prefix=prefix), target, get(format).framework)
 
 
 def fitting(tensors):
-    """Which formats fit the names and shapes of a file.
+    """Which formats fit the names and shapes of a file, and the configuration beside it.
 
     Args:
       tensors: as in :func:`read`.
@@ -134,21 +146,26 @@ def fitting(tensors):
       (row, prefix, None) of each head that fits. Behind them, the nearest first, (row, prefix, what does not fit) of those
       of which most is there: more than four fifths, or more than half where none fits.
     """
+    return [found[:3] for found in examined(tensors)]
+
+
+def examined(tensors):
+    """Returns what :func:`fitting` does, with a fourth entry: the names of the options that :func:`read` must be given."""
     if sentences.is_model(tensors):
         try:
             sentences.read(tensors)
         except ValueError as error:
-            return [(FORMATS[sentences.NAME], "", str(error))]
-        return [(FORMATS[sentences.NAME], "", None)]
+            return [(FORMATS[sentences.NAME], "", str(error), ())]
+        return [(FORMATS[sentences.NAME], "", None, ())]
     source = sources.opened(tensors)
-    full, near = [], []
+    names, full, near = Names(source.tensors), [], []
     for row in ROWS:
-        prefixes_of_row, best, share = prefixes(row, source.tensors)
+        prefixes_of_row, best, share = prefixes(row, names)
         for prefix in prefixes_of_row or ([] if best is None else [best]):
             try:
-                find(row, source.tensors, prefix, source.title)
-                full.append((row, prefix, None))
+                found = find(row, names, prefix, source.title)
+                full.append((row, prefix, None, tuple(options.known(row, NOTHING, source.config, found)[1])))
             except ValueError as error:
-                near.append((share, (row, prefix, str(error))))
+                near.append((share, (row, prefix, str(error), ())))
     least = 0.8 if full else 0.5
     return full + [found for share, found in sorted(near, key=lambda pair: -pair[0]) if share > least]

@@ -1,42 +1,44 @@
 """What somebody may have meant whose file has no head of that format, or none there."""
 
 from attnpool_ref.formats.matching import match, prefixes
+from attnpool_ref.formats.showing import MOST, brief, listed
 
 
-def instead(rows, row, tensors, prefix):
+def instead(rows, row, names, prefix):
     """``; one is under ...`` or ``; ... fits``, or nothing.
 
     Args:
       rows: all formats.
       row: the one that does not fit.
-      tensors: what the file has.
+      names: those of the file.
       prefix: where it was looked for, None where everywhere.
     """
-    own, best, share = prefixes(row, tensors)
+    own, best, share = prefixes(row, names)
     if prefix is None and own:
         return ""
-    own = [there for there in own if there != prefix and _fits(row, tensors, there)]
+    own = [there for there in own if there != prefix and _fits(row, names, there)]
     if own:
-        return f"; one is under {', '.join(map(repr, own))}"
+        return f"; one is under {listed(own, brief)}"
     others = [
         (other.name, there)
         for other in rows
         if other is not row
-        for there in prefixes(other, tensors)[0]
-        if _fits(other, tensors, there)
+        for there in prefixes(other, names)[0]
+        if _fits(other, names, there)
     ]
     # A head is made of layers that fit too: only what is part of nothing else may have been meant.
-    around = [there for _, there in others] + ([best] if share > 0.5 else [])
-    whole = [(name, there) for name, there in others if not any(_within(there, other) for other in around)]
-    return "".join(f"; `{name}` fits{f' under {there!r}' if there else ''}" for name, there in whole)
+    around = {there for _, there in others} | ({best} if share > 0.5 else set())
+    whole = [(name, there) for name, there in others if not _is_within(there, around)]
+    more = f"; and {len(whole) - MOST} more" if len(whole) > MOST else ""
+    return "".join(f"; `{name}` fits{f' under {brief(there)}' if there else ''}" for name, there in whole[:MOST]) + more
 
 
-def _fits(row, tensors, prefix):
-    under = [name[len(prefix) :].replace("/", ".") for name in tensors if name.startswith(prefix)]
-    if any(name.startswith(beginning.replace("/", ".")) for name in under for beginning in row.refused):
+def _fits(row, names, prefix):
+    if row.refused and any(key.startswith(tuple(row.refused)) for key in names.under(prefix)):
         return False
-    return not match(row, tensors, prefix, {}).problems
+    return not match(row, names, prefix, {}).problems
 
 
-def _within(prefix, other):
-    return prefix != other and prefix.startswith(other)
+def _is_within(prefix, around):
+    """Whether another prefix is a beginning of this one; it ends with a separator, or is empty."""
+    return any(prefix[:end] in around for end in range(len(prefix)) if not end or prefix[end - 1] in "./")

@@ -1,9 +1,59 @@
 """Which tensors of a file are a head: prefixes, and what is missing, unexpected or of another shape."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 
 from attnpool_ref.formats import shapes
 from attnpool_ref.formats.row import Form, Format
+from attnpool_ref.formats.showing import MOST, brief, listed, shown
+
+
+class Names:
+    """The names of a file's tensors, indexed by what they begin and end with: a file may have hundreds of thousands.
+
+    Attributes:
+      tensors: by name, each with a ``shape``.
+      spelled: the names as the file spells them, by the names with dots.
+    """
+
+    def __init__(self, tensors):
+        self.tensors = tensors
+        self.spelled = {_plain(name): name for name in tensors}
+        self._ending = {}
+
+    def __contains__(self, plain):
+        return plain in self.spelled
+
+    def under(self, prefix):
+        """The names under a prefix by what follows it, with dots."""
+        under, plain = {}, _plain(prefix)
+        for place in range(bisect_left(self._sorted, (plain,)), len(self._sorted)):
+            whole, name = self._sorted[place]
+            if not whole.startswith(plain):
+                break
+            key = whole[len(plain) :]
+            if key in under:
+                raise ValueError(f"{brief(under[key])} and {brief(name)} are one name, written with '.' and with '/'")
+            under[key] = name
+        return under
+
+    def before(self, key):
+        """What stands before a key at the end of names, with dots."""
+        pieces = key.count(".") + 1
+        if pieces not in self._ending:
+            self._ending[pieces] = found = {}
+            for name in self.spelled:
+                rest, *end = name.rsplit(".", pieces)
+                if len(end) == pieces:
+                    found.setdefault(".".join(end), []).append(f"{rest}.")
+                elif len(end) == pieces - 1:  # nothing stands before it
+                    found.setdefault(name, []).append("")
+        return self._ending[pieces].get(key, [])
+
+    @cached_property
+    def _sorted(self):
+        return sorted((_plain(name), name) for name in self.tensors)
 
 
 @dataclass(frozen=True)
@@ -34,44 +84,46 @@ class Match:
         return len(self.missing) + len(self.unexpected) + len(self.misshapen)
 
 
-def prefixes(row: Format, tensors):
+def prefixes(row: Format, names: Names):
     """The prefixes under which all that some form requires is there.
 
     Args:
       row: the format.
-      tensors: names, as the file spells them.
+      names: those of the file.
 
     Returns:
       A sorted list, as the file spells them; the prefix under which most is there, or None; and how much of it, from 0
       to 1.
     """
-    spelled = {_plain(name): name for name in tensors}
     full, best = {}, (0.0, None)
     for form in (form for form in row.forms if not form.bare):
         required = [_plain(tensor.key) for tensor in form.tensors if not tensor.optional]
+        keys = {}
         for key in required:
-            for name in spelled:
-                prefix = _before(name, key)
-                if prefix is None:
-                    continue
-                there = sum(prefix + other in spelled for other in required)
-                if there == len(required):
-                    full[prefix] = spelled[name][: len(prefix)]
-                best = max(best, (there / len(required), spelled[name][: len(prefix)]), key=lambda pair: pair[0])
+            for prefix in names.before(key):
+                keys.setdefault(prefix, key)
+        for prefix, key in keys.items():
+            there = sum(prefix + other in names for other in required)
+            spelled = names.spelled[prefix + key][: len(prefix)]
+            if there == len(required):
+                full[prefix] = spelled
+            best = max(best, (there / len(required), spelled), key=lambda pair: pair[0])
     return sorted(full.values()), best[1], best[0]
 
 
-def match(row: Format, tensors, prefix, sizes):
+def match(row: Format, names: Names, prefix, sizes):
     """The form of a format that fits best under a prefix."""
-    return min((_matched(row, form, tensors, prefix, sizes) for form in row.forms), key=lambda found: found.problems)
+    under = names.under(prefix)
+    matches = (_matched(row, form, names.tensors, prefix, dict(under), sizes) for form in row.forms)
+    return min(matches, key=lambda found: found.problems)
 
 
-def find(row: Format, tensors, prefix, of, sizes=None):
+def find(row: Format, names: Names, prefix, of, sizes=None):
     """The tensors of a head.
 
     Args:
       row: the format.
-      tensors: what the file has: by name, each with a ``shape``.
+      names: those of the file.
       prefix: where they stand, or None to find that out.
       of: what the file is called in messages.
       sizes: by their letters, as far as they are known already.
@@ -84,14 +136,14 @@ def find(row: Format, tensors, prefix, of, sizes=None):
         another shape: all of them in one message.
     """
     if prefix is None:
-        prefix = _found(row, tensors, of)
-    _refuse_features(row, tensors, prefix)
-    found = match(row, tensors, prefix, sizes or {})
+        prefix = _found(row, names, of)
+    _refuse_features(row, names, prefix)
+    found = match(row, names, prefix, sizes or {})
     if not found.names and found.missing:
-        raise ValueError(f"{row.name}: {of} has none of {_keys(found.missing)} under {prefix!r}")
+        raise ValueError(f"{row.name}: {of} has none of {_keys(found.missing)} under {brief(prefix)}")
     if found.problems:
-        under = f" under {prefix!r}" if prefix else ""
-        raise ValueError(f"{row.name}: the keys of {of}{under} do not fit: {'; '.join(_said(found))}")
+        under = f" under {brief(prefix)}" if prefix else ""
+        raise ValueError(f"{row.name}: the keys of {of}{under} do not fit: {'; '.join(_said(row, found))}")
     return found
 
 
@@ -99,11 +151,13 @@ def check_prefix(row: Format, prefix):
     """Refuses a prefix that does not end where a piece of a key does."""
     if not isinstance(prefix, str) or not _plain(f".{prefix}").endswith("."):
         wanted = f"{prefix}{row.separator}" if isinstance(prefix, str) else f"head{row.separator}"
-        raise ValueError(f"{row.name}: `prefix` is {prefix!r}, needs '.' or '/' at its end; did you mean {wanted!r}?")
+        raise ValueError(
+            f"{row.name}: `prefix` is {brief(prefix)}, needs '.' or '/' at its end; did you mean {wanted!r}?"
+        )
 
 
-def _matched(row, form, tensors, prefix, known):
-    under = _under(tensors, prefix)
+def _matched(row, form, tensors, prefix, under, known):
+    """A form's match; ``under`` has the names under the prefix, and becomes those that the form does not have."""
     names, sizes, missing, misshapen = {}, dict(known), [], []
     for tensor in form.tensors:
         name = under.pop(_plain(tensor.key), None)
@@ -114,29 +168,17 @@ def _matched(row, form, tensors, prefix, known):
         elif not tensor.optional:
             missing.append(tensor.key)
     wrong = [(name, tuple(tensors[name].shape), shapes.filled(tensor.shape, sizes)) for name, tensor in misshapen]
-    unexpected = sorted(name for key, name in under.items() if not key.startswith(row.beside))
+    unexpected = [name for key, name in under.items() if not key.startswith(row.beside)]
     return Match(form, prefix, names, sizes, missing, unexpected, wrong)
 
 
-def _under(tensors, prefix):
-    """The names under a prefix by what follows it."""
-    under = {}
-    for name in (name for name in tensors if _plain(name).startswith(_plain(prefix))):
-        key = _plain(name[len(prefix) :])
-        if key in under:
-            raise ValueError(f"{under[key]!r} and {name!r} are one name, written with '.' and with '/'")
-        under[key] = name
-    return under
-
-
-def _found(row, tensors, of):
-    full, best, _ = prefixes(row, tensors)
+def _found(row, names, of):
+    full, best, _ = prefixes(row, names)
     if len(full) == 1:
         return full[0]
     if full:
-        listed = ", ".join(repr(prefix) for prefix in full)
-        raise ValueError(f"{row.name}: {of} has {len(full)} such heads; say which `prefix`: {listed}")
-    if not tensors:
+        raise ValueError(f"{row.name}: {of} has {len(full)} such heads; say which `prefix`: {listed(full, brief)}")
+    if not names.spelled:
         raise ValueError(f"{row.name}: {of} holds no arrays, of NumPy, JAX or PyTorch")
     if best is None:
         keys = _keys(tensor.key for tensor in row.forms[0].tensors if not tensor.optional)
@@ -144,37 +186,43 @@ def _found(row, tensors, of):
     return best
 
 
-def _refuse_features(row, tensors, prefix):
-    there = _under(tensors, prefix)
+def _refuse_features(row, names, prefix):
+    there = names.under(prefix) if row.refused else {}
     for beginning, feature in row.refused.items():
         keys = sorted(name for key, name in there.items() if key.startswith(beginning))
         if keys:
             raise ValueError(f"{row.name}: no module of attnpool has {feature}, which `{shown(keys[0])}` belongs to")
 
 
-def _said(found):
+def _said(row, found):
     if found.missing:
         yield f"missing {_keys(found.missing)}"
+    if found.problems == len(found.missing) == 1 and found.missing[0] in row.absent:
+        yield f"no module of attnpool has {row.absent[found.missing[0]]}, which a head without it may have"
     if found.unexpected:
-        yield f"unexpected {_keys(map(shown, found.unexpected))}"
+        yield f"unexpected {listed(map(shown, _nearest(found)))}"
     for name, actual, needed in found.misshapen:
         yield f"`{shown(name)}` is {shapes.written(actual)}, needs {shapes.written(needed)}"
 
 
+def _nearest(found):
+    """The unexpected names; of many those first that begin as keys of the form do, the longest beginning first."""
+    if len(found.unexpected) <= MOST:
+        return sorted(found.unexpected)
+    keys = [_plain(tensor.key) for tensor in found.form.tensors]
+    beginnings = {key[:length] for key in keys for length in range(1, len(key) + 1)}
+
+    def distance(name):
+        key, length = _plain(name)[len(found.prefix) :], 0
+        while length < len(key) and key[: length + 1] in beginnings:
+            length += 1
+        return -length, name
+
+    return sorted(found.unexpected, key=distance)
+
+
 def _keys(keys):
     return ", ".join(f"`{key}`" for key in keys)
-
-
-def shown(name):
-    """A name as messages show it: what moves a terminal's cursor, or cannot be printed at all, is escaped."""
-    return name if name.isprintable() else repr(name)[1:-1]
-
-
-def _before(name, key):
-    """What stands before a key at the end of a name, or None."""
-    if name == key:
-        return ""
-    return name[: -len(key)] if name.endswith(f".{key}") else None
 
 
 def _plain(name):

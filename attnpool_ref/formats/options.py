@@ -5,8 +5,8 @@ import operator
 import numpy as np
 
 from attnpool_ref.formats import layouts
-from attnpool_ref.formats.matching import shown
 from attnpool_ref.formats.row import GIVEN, SPELLING, Head
+from attnpool_ref.formats.showing import brief, shown
 
 ACTIVATIONS = ("gelu_tanh", "gelu", "relu")
 """As arguments say it: gelu by tanh, by the error function, relu."""
@@ -34,12 +34,25 @@ def chosen(row, given, config, found):
     Raises:
       ValueError: something is given that the format does not have, is not given and stands nowhere, or makes no sense.
     """
+    result, missing = known(row, given, config, found)
+    if missing:
+        listed = ", ".join(f"`{name}`" for name in missing)
+        raise ValueError(f"{row.name}: no tensor says {listed}{_nor_a_configuration(row, missing, config)}")
+    return result
+
+
+def known(row, given, config, found):
+    """What :func:`chosen` returns as far as anybody says it, and the names of the options that nobody says.
+
+    Raises:
+      ValueError: something is given that the format does not have, or makes no sense.
+    """
     config = _of_head(row, config)
-    result = {}
+    result, missing = {}, []
     for name, default in (("num_heads", row.num_heads), ("epsilon", row.epsilon), ("activation", row.activation)):
         if default is None:
             if given[name] is not None:
-                raise ValueError(f"{row.name}: `{name}` is {given[name]!r}, but this format has none")
+                raise ValueError(f"{row.name}: `{name}` is {brief(given[name])}, but this format has none")
             continue
         said, value = f"`{name}`", given[name]
         if value is None and config is not None and name in row.config:
@@ -48,9 +61,10 @@ def chosen(row, given, config, found):
             value = found.sizes[default] if isinstance(default, str) else _heads_of_width(row, default, found.sizes)
         value = default if value is None else value
         if value == GIVEN:
-            raise ValueError(f"{row.name}: no tensor says `{name}`{_nor_a_configuration(row, name, config)}")
-        result[name] = _CHECKS[name](row, said, value, found.sizes)
-    return result
+            missing.append(name)
+        else:
+            result[name] = _CHECKS[name](row, said, value, found.sizes)
+    return result, missing
 
 
 def head(row, found, tensors, sizes, options):
@@ -91,7 +105,7 @@ def _of_head(row, config):
     for key, needed in row.config_needs.items():
         title, value = said.get(key, (None, needed))
         if value != needed:
-            raise ValueError(f"{row.name}: {title} is {value!r}: this model has no such head")
+            raise ValueError(f"{row.name}: {title} is {brief(value)}: this model has no such head")
     return said
 
 
@@ -108,17 +122,19 @@ def _configured(row, name, config):
         return title, value
     ours = OF_CONFIGURATIONS.get(value, value) if isinstance(value, str) else None
     if ours not in ACTIVATIONS:
-        raise ValueError(f"{row.name}: {title} is {value!r}, which no module of attnpool has")
+        raise ValueError(f"{row.name}: {title} is {brief(value)}, which no module of attnpool has")
     return title, ours
 
 
-def _nor_a_configuration(row, name, config):
+def _nor_a_configuration(row, names, config):
     """Who else could have said it, and what to do."""
-    if name not in row.config:
-        return f"; say `{name}=`"
+    say = f"; say {', '.join(f'`{name}=`' for name in names)}"
+    keys = [row.config[name] for name in names if name in row.config]
+    if not keys:
+        return say
     if config is None:
-        return f"; say `{name}=`, or give the folder with its config.json"
-    return f", and config.json has no `{row.config[name]}`; say `{name}=`"
+        return f"{say}, or give the folder with its config.json"
+    return f", and config.json has no {', '.join(f'`{key}`' for key in keys)}{say}"
 
 
 def _heads_of_width(row, width, sizes):
@@ -129,33 +145,34 @@ def _heads_of_width(row, width, sizes):
 def _checked_heads(row, said, value, sizes):
     told = sizes.get(row.num_heads) if isinstance(row.num_heads, str) else None
     if told is not None and value != told:
-        raise ValueError(f"{row.name}: {said} is {value!r}, but the tensors have {told}")
+        raise ValueError(f"{row.name}: {said} is {brief(value)}, but the tensors have {told}")
     try:
         heads = operator.index(value)
     except TypeError:
         heads = 0
     if isinstance(value, bool) or heads < 1:
-        raise ValueError(f"{row.name}: {said} is {value!r}, needs an integer of at least 1")
+        raise ValueError(f"{row.name}: {said} is {brief(value)}, needs an integer of at least 1")
     if told is None and sizes[row.width] % heads:
-        raise ValueError(f"{row.name}: {said} is {heads}, which does not divide the width {sizes[row.width]}")
+        raise ValueError(f"{row.name}: {said} is {brief(heads)}, which does not divide the width {sizes[row.width]}")
     return heads
 
 
 def _checked_epsilon(row, said, value, sizes):
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, np.floating, np.integer))
-        or not 0 <= value < np.inf
-    ):
-        raise ValueError(f"{row.name}: {said} is {value!r}, needs a number of at least 0")
-    return float(value)
+    known = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+    try:
+        number = float(value) if known else -1.0
+    except OverflowError:  # an integer beyond all floats
+        number = np.inf
+    if not 0 <= number < np.inf:
+        raise ValueError(f"{row.name}: {said} is {brief(value)}, needs a number of at least 0")
+    return number
 
 
 def _checked_activation(row, said, value, sizes):
     if value not in ACTIVATIONS:
         meant = OF_CONFIGURATIONS.get(value) if isinstance(value, str) else None
         hint = f"; {value!r} is {meant!r} here" if meant else ""
-        raise ValueError(f"{row.name}: {said} is {value!r}, needs one of {', '.join(ACTIVATIONS)}{hint}")
+        raise ValueError(f"{row.name}: {said} is {brief(value)}, needs one of {', '.join(ACTIVATIONS)}{hint}")
     return value
 
 

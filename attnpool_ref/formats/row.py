@@ -93,6 +93,7 @@ class Format:
       config_heads: the heads that the source's own configuration has by default, by its ``model_type``.
       config_needs: keys of a ``config.json`` that must not have another value than this.
       refused: beginnings of keys, and the feature that no module of ours has.
+      absent: for a key that every head has, the feature of the source's heads that lack it, and that no module of ours has.
       derive: what follows from tensors that no module owns one by one: from (parameters, extras) to parameters.
       restore: the other way: from (parameters, extras) to extras.
       beside: beginnings of keys that stand under the same prefix and are other parts of the source's model.
@@ -118,6 +119,7 @@ class Format:
     config_heads: Mapping[str, int] = field(default_factory=dict)
     config_needs: Mapping[str, Any] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
     derive: Callable[[dict, dict], dict] | None = None
     restore: Callable[[dict, dict], dict] | None = None
     beside: tuple[str, ...] = ()

@@ -6,15 +6,18 @@ perhaps a file of tensors. The first part is the encoder, which is the user's.
 Source: sentence-transformers 6.2.0, sentence_transformer/modules/pooling.py, base/modules/dense.py and the files beside them.
 """
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from attnpool_ref.formats import options
 from attnpool_ref.formats.layouts import TRANSPOSED
-from attnpool_ref.formats.matching import find
+from attnpool_ref.formats.matching import Names, find
 from attnpool_ref.formats.row import Form, Format, Head, Tensor
+from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.sources import folders
+from attnpool_ref.formats.sources.regular import there
 
 NAME = "sentence_transformers"
 
@@ -30,6 +33,9 @@ OLD_KEYS = {
     "lasttoken": "pooling_mode_lasttoken",
 }
 
+VECTOR = "sentence_embedding"
+"""What the library calls the pooled vector."""
+
 ACTIVATIONS = {
     "torch.nn.modules.linear.Identity": "identity",
     "torch.nn.modules.activation.Tanh": "tanh",
@@ -40,8 +46,19 @@ ACTIVATIONS = {
 }
 """Of dense layers; nothing else is run that a configuration names."""
 
+LARGEST = 2**31
+"""Of no configuration a size reaches it."""
+
+WITHOUT_FILES = ("Normalize",)
+"""Parts that may have neither a configuration nor tensors."""
+
 EPSILON = 1e-5
 """Of PyTorch's layer normalisation."""
+
+
+LAYER_NORM = (Tensor("norm.weight", "d", ("scale",)), Tensor("norm.bias", "d", ("bias",)))
+LAYERS = (Tensor("layer_weights", "k", ("layer_weights",)),)
+"""The tensors of the parts of these kinds."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +69,7 @@ class Stage:
       kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
       shapes: the shapes of its parameters by name.
       modes: of "pooling", what is concatenated.
+      width: of "pooling", the width of the tokens, which a folder holds; None where nobody said it.
       include_prompt: of "pooling", whether the prompt's tokens are pooled too.
       activation: of "dense".
       residual: of "dense", whether its input is added to its result, through ``residual_kernel`` if it has one.
@@ -61,6 +79,7 @@ class Stage:
     kind: str
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     modes: tuple[str, ...] = ()
+    width: int | None = None
     include_prompt: bool = True
     activation: str = "identity"
     residual: bool = False
@@ -78,28 +97,35 @@ def read(folder):
       name, the stage's number behind each.
 
     Raises:
+      FileNotFoundError: no such folder.
       ValueError: no folder or no ``modules.json``, a part that is not known, parts that do not fit together, tensors that
         are missing or stored as a pickle.
     """
-    if not isinstance(folder, (str, os.PathLike)) or not Path(folder).is_dir():
-        raise ValueError(f"{NAME} is read from a model's folder, not from {folder!r}")
+    if not isinstance(folder, (str, os.PathLike)):
+        raise ValueError(f"{NAME} is read from a model's folder, not from {brief(folder)}")
     folder = Path(folder)
-    if not (folder / "modules.json").is_file():
+    if not there(folder):
+        raise FileNotFoundError(_how_to_get(folder))
+    if not folder.is_dir():
+        raise ValueError(f"{NAME} is read from a model's folder, and {folder.name} is none")
+    folder = folders.named(folder)
+    if not there(folder / "modules.json"):
         raise ValueError(
             f"{NAME}: {folder.name} has no modules.json; for such a model sentence-transformers takes the mean: "
             "`mean_pooling(x, mask)`"
         )
     stages, parameters, width = [], {}, None
-    for part in _parts(folder):
+    parts = all_parts(folder)
+    for part in parts if parts and is_known(parts[0]) else parts[1:]:
         kind = part["type"].rpartition(".")[2]
         if kind not in _READERS:
-            raise ValueError(f"{NAME}: no module of attnpool has a part of the type {part['type']!r}")
+            raise ValueError(f"{NAME}: no module of attnpool has a part of the type {brief(part['type'])}")
         if kind == "Dropout":  # only in training
             continue
-        own = folders.inside(folder, part["path"], "modules.json") if part["path"] else folder
+        own = _folder_of(folder, part, kind)
         config = folders.configuration(own) or {}
         stage, found, width = _READERS[kind](own, config, width)
-        _check_order(stage, stages)
+        check_order(stage, stages)
         parameters |= {f"{name}_{len(stages)}": array for name, array in found.items()}
         stages.append(stage)
     if not any(stage.kind == "pooling" for stage in stages):
@@ -107,13 +133,29 @@ def read(folder):
     return Head("SentencePool", {"stages": tuple(stages)}, parameters, {})
 
 
+def _how_to_get(folder):
+    """That a folder does not exist, and two ways to get it; what looks like a name on the hub is taken for one."""
+    owned = len(folder.parts) == 2 and not folder.is_absolute() and not folder.parent.is_dir()  # as "BAAI/bge-m3" is
+    name = "/".join(folder.parts) if owned else folder.name
+    whole = name if "/" in name else f"sentence-transformers/{name}"
+    where = json.dumps(str(folder))
+    return (
+        f"there is no folder {str(folder)!r}; nothing is downloaded. Get it by `hf download {whole} --local-dir {folder}`, or in "
+        f"Python by `SentenceTransformer({json.dumps(name)}).save({where})`"
+    )
+
+
 def is_model(source):
     """Whether a source is a folder with a list of parts."""
-    return isinstance(source, (str, os.PathLike)) and (Path(source) / "modules.json").is_file()
+    return isinstance(source, (str, os.PathLike)) and there(Path(source) / "modules.json")
 
 
-def _parts(folder):
-    """The parts after the encoder."""
+def all_parts(folder):
+    """The parts of a model, as its ``modules.json`` lists them.
+
+    Raises:
+      ValueError: it is no such list.
+    """
     parts = folders.read_json(folder / "modules.json")
     sound = isinstance(parts, list) and all(
         isinstance(part, dict) and isinstance(part.get("type"), str) and isinstance(part.get("path"), str)
@@ -121,10 +163,23 @@ def _parts(folder):
     )
     if not sound:
         raise ValueError(f"{NAME}: modules.json is no list of parts with a type and a path")
-    return parts if parts and parts[0]["type"].rpartition(".")[2] in _READERS else parts[1:]
+    return parts
 
 
-def _check_order(stage, before):
+def is_known(part):
+    """Whether a part of the list may stand behind an encoder."""
+    return part["type"].rpartition(".")[2] in _READERS
+
+
+def _folder_of(folder, part, kind):
+    """A part's folder; that of a part without tensors may be absent, as a repository does not keep empty folders."""
+    if not part["path"]:
+        return folder
+    return folders.inside(folder, part["path"], "modules.json", absent=kind in WITHOUT_FILES)
+
+
+def check_order(stage, before):
+    """Refuses a stage that cannot follow those before it."""
     pooled = any(other.kind == "pooling" for other in before)
     if stage.kind in ("pooling", "layers") and pooled:
         raise ValueError(f"{NAME}: a second pooling after the first has nothing to pool")
@@ -138,56 +193,67 @@ def _pooling(folder, config, width):
     names = "embedding_dimension", "word_embedding_dimension"
     key = next((name for name in names if name in config), names[0])
     width = config.get(key)
-    if type(width) is not int or width < 1:
-        raise ValueError(f"{_said(folder, key)} is {width!r}, needs an integer of at least 1")
-    said = config.get("pooling_mode", [mode for mode in MODES if config.get(OLD_KEYS[mode])] or "mean")
+    _check_size(folder, key, width, 1)
+    said = config.get("pooling_mode")
+    if "pooling_mode" not in config:
+        said = [mode for mode in MODES if _flag(folder, config, OLD_KEYS[mode], False)] or "mean"
     modes = tuple(said) if isinstance(said, list) else (said,)
     if not modes or any(mode not in MODES for mode in modes):
-        raise ValueError(f"{_said(folder, 'pooling_mode')} is {said!r}, needs some of {', '.join(MODES)}")
-    stage = Stage("pooling", modes=modes, include_prompt=bool(config.get("include_prompt", True)))
+        raise ValueError(f"{_said(folder, 'pooling_mode')} is {brief(said)}, needs some of {', '.join(MODES)}")
+    stage = Stage("pooling", modes=modes, width=width, include_prompt=_flag(folder, config, "include_prompt", True))
     return stage, {}, width * len(modes)
 
 
 def _dense(folder, config, width):
-    for key in ("module_input_name", "module_output_name"):
-        if config.get(key) not in (None, "sentence_embedding"):
-            raise ValueError(f"{_said(folder, key)} is {config[key]!r}, which is not the pooled vector")
+    _check_names(folder, config)
     activation = config.get("activation_function", "torch.nn.modules.activation.Tanh")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         known = ", ".join(name.rpartition(".")[2] for name in ACTIVATIONS)
-        raise ValueError(f"{_said(folder, 'activation_function')} is {activation!r}; known are {known} of torch.nn")
-    residual = bool(config.get("use_residual", False))
-    tensors = (
-        Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
-        *((Tensor("linear.bias", "o", ("bias",)),) if config.get("bias", True) else ()),
-    )
-    if residual:  # of two widths it needs a map, of one it is the vector itself
-        tensors += (Tensor("residual.weight", "o d", ("residual_kernel",), TRANSPOSED, optional=True),)
-    parameters, sizes = _tensors(folder, tensors, {"d": width})
-    if residual and (sizes["o"] != width) != ("residual_kernel" in parameters):
         raise ValueError(
-            f"{NAME}: {folder.name} goes from {width} to {sizes['o']}: `residual.weight` is there where widths differ"
+            f"{_said(folder, 'activation_function')} is {brief(activation)}; known are {known} of torch.nn"
         )
+    residual = _flag(folder, config, "use_residual", False)
+    tensors = dense_tensors(_flag(folder, config, "bias", True), residual)
+    parameters, sizes = _tensors(folder, tensors, {"d": width})
+    _check_said(folder, config, in_features=width, out_features=sizes["o"])
+    check_residual(folder.name, residual, "residual_kernel" in parameters, width, sizes["o"])
     stage = Stage("dense", _shapes(parameters), activation=ACTIVATIONS[activation], residual=residual)
     return stage, parameters, sizes["o"]
 
 
-def _layer_norm(folder, config, width):
-    parameters, _ = _tensors(
-        folder, (Tensor("norm.weight", "d", ("scale",)), Tensor("norm.bias", "d", ("bias",))), {"d": width}
+def dense_tensors(bias, residual):
+    """The tensors of a dense layer; of two widths its residual needs a map, of one it is the vector itself."""
+    return (
+        Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
+        *((Tensor("linear.bias", "o", ("bias",)),) if bias else ()),
+        *((Tensor("residual.weight", "o d", ("residual_kernel",), TRANSPOSED, optional=True),) if residual else ()),
     )
+
+
+def check_residual(name, residual, mapped, width, result):
+    """Refuses a residual whose map is missing, or has nothing to map."""
+    if residual and (result != width) != mapped:
+        raise ValueError(
+            f"{NAME}: {name} goes from {width} to {result}: `residual.weight` is there where widths differ"
+        )
+
+
+def _layer_norm(folder, config, width):
+    parameters, _ = _tensors(folder, LAYER_NORM, {"d": width})
+    _check_said(folder, config, dimension=width)
     return Stage("layer_norm", _shapes(parameters)), parameters, width
 
 
 def _layers(folder, config, width):
     start = config.get("layer_start", 4)
-    if type(start) is not int or start < 0:
-        raise ValueError(f"{_said(folder, 'layer_start')} is {start!r}, needs an integer of at least 0")
-    parameters, _ = _tensors(folder, (Tensor("layer_weights", "k", ("layer_weights",)),), {})
+    _check_size(folder, "layer_start", start, 0)
+    parameters, sizes = _tensors(folder, LAYERS, {})
+    _check_said(folder, config, num_hidden_layers=sizes["k"] + start - 1)
     return Stage("layers", _shapes(parameters), start=start), parameters, width
 
 
 def _normalize(folder, config, width):
+    _check_names(folder, config)
     return Stage("normalize"), {}, width
 
 
@@ -206,9 +272,36 @@ def _tensors(folder, tensors, sizes):
     """The parameters in a part's file, and the sizes of their letters."""
     row = Format(f"{NAME} ({folder.name})", title="", source="", module="", forms=(Form(tensors),), sizes={})
     source = folders.opened(folder)
-    found = find(row, source.tensors, "", source.title, sizes)
+    found = find(row, Names(source.tensors), "", source.title, sizes)
     parameters = options.head(row, found, source.tensors, found.sizes, {}).parameters
     return {name: array for name, array in parameters.items() if array is not None}, found.sizes
+
+
+def _flag(folder, config, key, default):
+    value = config.get(key, default)
+    if not isinstance(value, bool):
+        raise ValueError(f"{_said(folder, key)} is {brief(value)}, needs true or false")
+    return value
+
+
+def _check_names(folder, config):
+    """Refuses a part that reads or writes anything but the pooled vector; without a name for its result it is its input's."""
+    for key, default in (("module_input_name", VECTOR), ("module_output_name", None)):
+        if config.get(key, default) not in (VECTOR, default):
+            raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, which is not the pooled vector")
+
+
+def _check_said(folder, config, **sizes):
+    """Refuses a size that the configuration says and the tensors, or the part before, contradict."""
+    for key, size in sizes.items():
+        if key in config and (isinstance(config[key], bool) or config[key] != size):
+            raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, but its tensors need {size}")
+
+
+def _check_size(folder, key, value, least):
+    if type(value) is not int or not least <= value < LARGEST:
+        below = f" and below {LARGEST}" if type(value) is int and value >= LARGEST else ""
+        raise ValueError(f"{_said(folder, key)} is {brief(value)}, needs an integer of at least {least}{below}")
 
 
 def _said(folder, key):

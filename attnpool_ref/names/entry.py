@@ -79,7 +79,8 @@ def modules():
     folder = next(iter((spec and spec.submodule_search_locations) or ()), None)
     stub = Path(folder, "__init__.pyi").read_text(encoding="utf-8") if folder else ""
     imports = [node for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom)]
-    return frozenset(alias.name for node in imports if "modules" in (node.module or "") for alias in node.names)
+    modules = [alias for node in imports if "modules" in (node.module or "") for alias in node.names]
+    return frozenset(alias.name for alias in modules if alias.asname)  # "import X as X" is what the package offers
 
 
 def _calls(text):

@@ -50,13 +50,13 @@ HEADS = (
         "AttentionalPooler",
     ),
     Entry(
-        ("CLIP AttentionPool2d", "AttentionPool2d", "CLIP ResNet head"),
+        ("CLIP AttentionPool2d", "AttentionPool2d", "CLIP ResNet head", "timm AttentionPool2d"),
         "clean = where(mask[..., None], x, 0)\n"
         "tokens = concatenate([mean_pooling(clean, mask)[..., None, :], clean], -2) + position\n"
         "token_mask = concatenate([mask.any(-1, keepdims=True), mask], -1)\n"
         "multi_head_attention(tokens[..., :1, :], tokens, tokens, token_mask[..., None, :], **maps)",
         "Radford et al. 2021; openai/CLIP",
-        "The mean is over real tokens, and is a token itself: real where the row is not empty.",
+        "The mean is of real tokens, and a token itself unless the row is empty; timm's may be learned (`use_class_token`).",
         "AttentionPool2d",
     ),
     Entry(

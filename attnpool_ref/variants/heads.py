@@ -31,10 +31,11 @@ ROWS = (
     Variant(
         "attention_pool_2d",
         family="heads",
-        shapes=f"{_TOKENS} position[p, d] query_kernel[d, H, c] {_MAPS} out_kernel[H, c', o] out_bias?[o] -> [..., o]",
+        shapes=f"{_TOKENS} position[p, d] class_token?[d] query_kernel[d, H, c] {_MAPS} out_kernel[H, c', o] out_bias?[o] "
+        "-> [..., o]",
         weights="[..., H, p]",
         source="radford2021",
-        equation="o = multi_head_attention(t_0, t, t), t = [mean(x); x] + position",
+        equation="o = multi_head_attention(t_0, t, t), t = [mean(x) or class_token; x] + position",
         ordered="always",
         module="AttentionPool2d",
     ),

@@ -48,6 +48,7 @@ ROWS = (
         equation="V_k = sum over real l of a_lk (x_l - c_k), a_l = softmax(x_l W + b) over clusters and ghosts; then each V_k "
         "over its norm, and V over its",
         layouts=LAYOUTS,
+        rules=("G may be 0",),
         options={"normalize": "flag"},
         module="VLADPool",
     ),

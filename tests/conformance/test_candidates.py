@@ -328,11 +328,12 @@ def test_the_command_line_says_the_same(here):
         return CliRunner().invoke(application, [*words, *arguments])
 
     assert run().exit_code == 3
-    assert run("--leave", "padding").exit_code == 0
+    assert run("--leave", "padding").exit_code == 3  # it has no mask, whose padding was never judged
+    assert run("--leave", "padding", "--leave", "mask").exit_code == 0
     assert run("--arg", "padding=mask").exit_code == 1
     assert run("--arg", "padding=mask", "--padding-true").exit_code == 0
     assert run("--arg", "padding=mask", "--padding-true", "--mask-required", "--batched").exit_code == 0
-    assert run("--leave", "padding", "--size", "d=6", "--fixed", "lengths=None").exit_code == 0
+    assert run("--leave", "padding", "--leave", "mask", "--size", "d=6", "--fixed", "lengths=None").exit_code == 0
     assert run("--arg", "padding").exit_code == 2
     for option in ("--parameter", "--size", "--fixed"):
         assert f"{option} d needs " in run(option, "d").output

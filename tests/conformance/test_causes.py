@@ -1,5 +1,7 @@
 """The cause in words: each known mistake is named, and a mistake that nobody knows is not named after another."""
 
+import json
+import re
 import types
 from unittest import mock
 
@@ -9,27 +11,32 @@ from conformance.mutants import MUTANTS
 
 import attnpool_ref as ref
 from attnpool_ref import conformance, variants
-from attnpool_ref.conformance import causes, mistakes, promises, shrinking
+from attnpool_ref.conformance import causes, formats, mistakes, promises, shrinking
 from attnpool_ref.conformance.adapters import NumpyArrays
+from attnpool_ref.conformance.asked import Asked
 from attnpool_ref.conformance.checks import CHECKS
 from attnpool_ref.conformance.subject import Subject
 
 FEW = {"shapes": ("no batch",), "long": False, "contract": True}
 
 
-def causes_of(function, name, dtypes=("float32",)):
+def judged(function, name, dtypes=("float32",)):
     with mock.patch.object(shrinking, "shrink", lambda case, fails: case):  # it takes long, and no cause comes of it
         (row,) = conformance.judge(function, only=(name,), dtypes=dtypes, **FEW).rows
     assert row.status == "fail"
-    return row.causes
+    return row
+
+
+def causes_of(function, name, dtypes=("float32",)):
+    return judged(function, name, dtypes).causes
 
 
 NAMED = {
     "mean: over the padded length": "takes the mean over the padded length: divides by all tokens, not the real ones",
     "mean: multiplies by the mask": "multiplies padding by 0, and 0 times NaN is NaN: select it before any product",
-    "softmax: -1e6 for padding": "-1e4 to -1e9 instead of -inf for padding",
-    "softmax: -1e4 added to padding": "-1e4 to -1e9 added to padded scores instead of -inf",
-    "softmax: an epsilon in the denominator": "an epsilon of 1e-4 in the denominator",
+    "softmax: -1e6 for padding": "a finite number in place of -inf for padding",
+    "softmax: -1e4 added to padding": "a finite number in place of -inf for padding",
+    "softmax: an epsilon in the denominator": "an epsilon in the denominator",
     "softmax: scores multiplied by the mask": "scores multiplied by the mask: padding has the score 0",
     "entmax: masked after the threshold": "the mask after normalising, and not normalised again",
     "attention pooling: not scaled": "no 1/sqrt(d)",
@@ -39,8 +46,13 @@ NAMED = {
     "attend: softmax whatever the normaliser": "`normalizer` is always 'softmax'",
     "additive attention: normalises over the queries": "normalises over the wrong axis",
     "orthogonal: parts swapped": "the two results are swapped",
-    "cosine: 1e-8 added to the norms": "an epsilon of 1e-12 to 1e-4 added to the norm",
+    "cosine: 1e-8 added to the norms": "an epsilon added to the norm",
     "triplet: exemplars swapped": "`positive` and `negative` are swapped",
+    "max: padding as 0": "a finite number in place of padding under the maximum or minimum",
+    "max: of nothing is -inf": "an infinite number where nothing is real",
+    "packed max: of nothing is -inf": "an infinite number where nothing is real",
+    "first: a padding token when empty": "reads the padding where nothing is real",
+    "packed mean: over the padded segment": "counts the masked tokens: divides by all tokens, not the real ones",
 }
 
 
@@ -93,21 +105,94 @@ def test_nan_where_nothing_is_real():
 
 
 def test_a_finite_stand_in_is_named():
-    assert "instead of -inf for padding" in causes_of(fill(-1e9), "masked_softmax")[0]
+    assert causes_of(fill(-1e9), "masked_softmax")[0] == "a finite number in place of -inf for padding"
 
 
 def test_an_epsilon_that_only_float64_shows_is_named():
     assert (
         conformance.judge(tiny_epsilon, only=("masked_softmax",), dtypes=("float32",), **FEW).rows[0].status == "pass"
     )
-    assert causes_of(tiny_epsilon, "masked_softmax", ("float32", "float64")) == [
-        "an epsilon of 1e-9 in the denominator"
-    ]
+    row = judged(tiny_epsilon, "masked_softmax", ("float32", "float64"))
+    assert row.sentences == ["an epsilon in the denominator (1e-9; float64)"]
 
 
 def test_computing_in_the_inputs_own_dtype_is_named():
     found = causes_of(a_few_roundings_off, "mean_pooling", ("float32", "bfloat16"))
-    assert found == ["sums in the input's own dtype: right to the rounding of bfloat16, not of float32"]
+    assert found == [causes.OWN_DTYPE]
+
+
+def nan_when_empty_and_ignoring(x, mask=None):
+    """Two mistakes, neither of which hides the other."""
+    bare = ref.mean_pooling(x)
+    return bare if mask is None else np.where(np.any(mask, -1)[..., None], bare, np.nan).astype(x.dtype)
+
+
+def test_two_mistakes_are_both_named():
+    found = causes_of(nan_when_empty_and_ignoring, "mean_pooling", conformance.DTYPES)
+    assert found == ["ignores the mask", "NaN where nothing is real"]
+
+
+def test_the_inputs_own_dtype_is_named_beside_a_mistake_and_never_instead():
+    def rounded(function):
+        return lambda x, mask=None: a_few_roundings_off(np.expand_dims(function(x, mask), -2))
+
+    dtypes = ("float32", "bfloat16")
+    assert causes_of(rounded(nan_when_empty), "mean_pooling", dtypes)[1:] == [causes.OWN_DTYPE]
+    assert (
+        causes_of(rounded(lambda x, mask: ref.mean_pooling(x, mask) * x.dtype.type(1.01)), "mean_pooling", dtypes) == []
+    )
+
+
+def test_a_function_that_computes_in_float32_is_told_so():
+    def narrow(x, mask=None):
+        return ref.mean_pooling(x, mask).astype(np.float32).astype(x.dtype)
+
+    assert judged(narrow, "mean_pooling", ("float32", "float64")).sentences == [f"{causes.FLOAT32} (float64)"]
+
+
+def overflowing(scores, mask=None, *, axis=-1):
+    """Ignores the mask, and overflows where scores are extreme."""
+    with np.errstate(all="ignore"):
+        heights = np.exp(scores)
+        return heights / np.sum(heights, axis, keepdims=True)
+
+
+def test_a_cause_that_explains_most_says_of_how_many():
+    row = judged(overflowing, "masked_softmax")
+    assert row.causes[0] == "ignores the mask"
+    ((explained, wrong),) = re.findall(r"(\d+) of (\d+) wrong cases in float32", row.sentences[0])
+    explained, wrong = int(explained), int(wrong)
+    assert wrong / 2 < explained < wrong
+
+
+UNKNOWN = (
+    "std: a difference of squares in float32",
+    "lengths: counted from the end",
+    "rigid: the distance up to atol",
+    "attention: scales the bias",
+)
+"""Mistakes that have no words, and that a known one explains in part."""
+
+
+@pytest.mark.parametrize("mistake", UNKNOWN)
+def test_a_mistake_that_another_explains_in_part_is_not_named_after_it(mistake):
+    row = next(row for row, known in MUTANTS.items() if mistake in known)
+    assert causes_of(MUTANTS[row][mistake], row) == []
+
+
+def test_a_mixed_batch_that_contradicts_a_mistake_clears_it():
+    def ignoring_without_bias(query, key, value, mask=None, *, bias=None, scale=None):
+        return ref.dot_product_attention(query, key, value, mask if bias is None else None, bias=bias, scale=scale)
+
+    assert causes_of(ignoring_without_bias, "dot_product_attention") == []
+
+
+def test_every_report_says_what_a_cause_explains():
+    report = conformance.judge(nan_when_empty, name="mine", only=("mean_pooling",), dtypes=("float32",), **FEW)
+    sentence = "NaN where nothing is real (float32)"
+    assert sentence in formats.as_html(report)
+    assert sentence in formats.as_junit(report)
+    assert json.loads(formats.as_json(report))["rows"][0]["explained"] == {"NaN where nothing is real": "float32"}
 
 
 def test_lengths_that_are_not_read_are_named():
@@ -133,8 +218,8 @@ def test_every_mistake_has_an_answer_somewhere_and_it_is_a_wrong_one(row):
 
     subject = Subject(row, getattr(ref, row.name), NumpyArrays(), "float64")
     drawn = [case for case, _ in cases.cases_of(row, shapes=("no batch",))]
-    asked = [mistakes.Asked(subject, subject.fit(case), bool(row.weights)) for case in drawn[:6]]
-    for mistake in mistakes.mistakes_of(row, subject.oracle):
+    asked = [Asked(subject, subject.fit(case), bool(row.weights)) for case in drawn[:6]]
+    for mistake in (*mistakes.mistakes_of(row, subject.oracle), *mistakes.of_empty_rows(row)):
         for each in asked:
             try:
                 answer = mistake.answer(each)
@@ -173,6 +258,6 @@ def test_every_promise_names_a_check_and_what_it_follows_from():
 
 
 def test_nothing_is_named_where_nothing_is_wrong(monkeypatch):
-    monkeypatch.setattr(causes, "mistakes_of", None)
+    monkeypatch.setattr(mistakes, "mistakes_of", None)
     report = conformance.judge(types.SimpleNamespace(dot_score=ref.dot_score), only=("dot_score",), **FEW)
     assert report.passed and report.rows[0].causes == []

@@ -5,13 +5,15 @@ import warnings
 from unittest import mock
 
 import pytest
+from conformance.foreign import corners
+from conformance.foreign.corners import KINDS
 from conformance.foreign.plain_others import PLAIN
 from conformance.foreign.right import RIGHT
-from conformance.foreign.wrong import KINDS
 
 import attnpool_ref
 from attnpool_ref import conformance
 from attnpool_ref.conformance import shrinking
+from attnpool_ref.conformance.report import EXIT
 
 FEW = 1
 """Rows on which each kind is judged here; all of them by ``python -m tests.conformance.foreign``."""
@@ -35,8 +37,17 @@ ONCE_MISSED = [
     ("integers alone are narrow", "segment_softmax_pooling"),
     ("an epsilon under the sum of the weights", "segment_weighted_pooling"),
     ("an argument is ignored where it stands alone", "segment_cross_attention_pooling"),
+    ("lengths are cast to int8", "masked_softmax"),
+    ("a window of slots where x is shared", "semantic_match"),
+    ("an array of rank 1 is left as it is", "masked_softmax"),
+    ("counts beyond two are two", "semantic_match"),  # which counts in one of its methods alone
+    ("float32 results are off by 1e-6", "segment_mean_pooling"),
+    ("float32 results are off by 1e-6", "dot_product_attention"),
+    ("the first mask for both sides where the lengths agree", "mask_attention"),
+    ("the second mask for both sides where the lengths agree", "cross_attention_pooling_all_pairs"),
+    ("wrong without a mask for two batch axes", "attention_pooling"),
 ]
-SOME = [(kind, row) for kind in KINDS for row in KINDS[kind].rows()[:FEW]] + ONCE_MISSED
+SOME = list(dict.fromkeys([(kind, row) for kind in KINDS for row in KINDS[kind].rows()[:FEW]] + ONCE_MISSED))
 
 
 def failures_of(kind, row):
@@ -55,6 +66,40 @@ def failures_of(kind, row):
 def test_a_foreign_mistake_is_rejected(kind, row):
     found = failures_of(KINDS[kind], row)
     assert any(not failure.message.startswith("raises ") for failure in found), f"survives: {kind}"
+
+
+@pytest.mark.parametrize("kind", corners.UNSEEN)
+def test_what_the_judge_does_not_see_has_a_reason_and_is_not_seen(kind):
+    assert corners.REASONS[kind]
+    for row in corners.UNSEEN[kind].rows()[:FEW]:
+        assert not failures_of(corners.UNSEEN[kind], row)
+
+
+def mean_without_a_mask(x):
+    return attnpool_ref.mean_pooling(x)
+
+
+def heads_without_a_mask(query, key, value, *, query_kernel, key_kernel, value_kernel, out_kernel):
+    kernels = {"query_kernel": query_kernel, "key_kernel": key_kernel}
+    kernels |= {"value_kernel": value_kernel, "out_kernel": out_kernel}
+    return attnpool_ref.multi_head_attention(query, key, value, **kernels)
+
+
+@pytest.mark.parametrize(
+    ("row", "function"), [("mean_pooling", mean_without_a_mask), ("multi_head_attention", heads_without_a_mask)]
+)
+def test_a_function_without_a_mask_is_judged_in_part_unless_it_is_said_to_have_none(row, function):
+    report = conformance.judge(function, only=(row,), dtypes=("float32",), long=False)
+    assert report.verdict == "partial" and EXIT[report.verdict] == 3
+    assert "it takes no `mask`, so its padding was never judged" in report.rows[0].partial[0]
+    conformance.check(function, row, dtypes=("float32",), long=False, leave=("mask",))
+
+
+def test_lengths_may_stand_in_for_a_mask():
+    def mean(x, *, lengths=None):
+        return attnpool_ref.mean_pooling(x, lengths=lengths)
+
+    conformance.check(mean, "mean_pooling", dtypes=("float32",), long=False)
 
 
 @pytest.mark.parametrize("route", RIGHT)

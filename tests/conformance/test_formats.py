@@ -234,6 +234,17 @@ def test_the_schema_is_documented(report):
     assert keys_of(json.loads(formats.as_json(report))) <= documented
 
 
+def test_wrong_values_without_a_known_cause_are_said_to_have_none():
+    def unknown(x, mask=None):
+        return ref.mean_pooling(x, mask) * np.float32(1.01)
+
+    few = {"dtypes": ("float32",), "shapes": (), "long": False}
+    (row,) = conformance.judge(unknown, only=("mean_pooling",), **few).rows
+    assert words.causes(row) == ["no cause found."]
+    (row,) = conformance.judge(ref.mean_pooling, only=("mean_pooling",), **few).rows
+    assert words.causes(row) == []
+
+
 def test_the_words_of_each_outcome(report):
     row = report.rows[0]
     outcomes = {words.outcome(kept) for kept in row.promises.values()}

@@ -173,6 +173,15 @@ def mean_after_positions(head):
         yield Wrong("", changed(head, position=position))
 
 
+def class_token_wrong(head):
+    """The mean in its place, or its position left out."""
+    if there(head, "class_token"):
+        yield Wrong("the mean in its place", changed(head, class_token=None))
+        position = head.parameters["position"].copy()
+        position[0] = 0
+        yield Wrong("without its position", changed(head, position=position))
+
+
 def first_query_alone(head):
     """AIM averages over its queries."""
     if head.options.get("variant") == "aim" and len(head.parameters["query"]) > 1:
@@ -218,6 +227,7 @@ MISTAKES = (
     residual_dropped,
     unused_map_applied,
     mean_after_positions,
+    class_token_wrong,
     first_query_alone,
     statistics_dropped,
     gate_wrong,

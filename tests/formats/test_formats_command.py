@@ -25,6 +25,59 @@ def test_formats_shows_all_of_them():
     assert "num_heads, epsilon, activation" in shown
 
 
+def test_formats_takes_words():
+    status, shown = run("formats", "siglip")
+    assert status == 0
+    assert shown.startswith("siglip  MAPHead\n")
+    names = [line.split("  ")[0] for line in shown.splitlines() if line and line[0] != " "]
+    assert names[:3] == ["siglip", "siglip_bv", "timm_latent"]  # whose note speaks of it
+    assert "torch_mha" not in names
+    for words in (("timm", "pool"), ("timm pool",)):
+        status, shown = run("formats", *words)
+        assert "timm_pool2d  AttentionPool2d\n" in shown and "siglip  MAPHead" not in shown
+    status, shown = run("formats", "timm_pool2d")
+    assert shown.startswith("timm_pool2d  AttentionPool2d\n")
+    status, shown = run("formats", "siglib")
+    assert status == 1
+    assert shown.startswith("No format has 'siglib'. Near it: siglip")
+
+
+def folder_of(path, config, **sizes):
+    safetensors.save(heads.tensors_of("siglip", prefix="head.", **sizes), path / "model.safetensors")
+    (path / "config.json").write_text(config)
+
+
+def test_inspect_reads_the_configuration_of_a_folder(tmp_path):
+    folder_of(tmp_path, '{"vision_config": {"num_attention_heads": 2}}')
+    status, shown = run("inspect", tmp_path)
+    assert status == 0
+    assert f'attnpool_flax.load("{tmp_path}", "siglip")\n' in shown
+    assert f'attnpool_flax.load("{tmp_path}", "torch_mha", num_heads=...)\n' in shown  # whose heads it is not about
+    folder_of(tmp_path, "{}")
+    assert f'attnpool_flax.load("{tmp_path}", "siglip", num_heads=...)\n' in run("inspect", tmp_path)[1]
+    folder_of(tmp_path, '{"vision_use_head": false}')
+    shown = run("inspect", tmp_path)[1]
+    assert "nearly siglip  MAPHead" in shown and "this model has no such head" in " ".join(shown.split())
+    folder_of(tmp_path, "[]")
+    status, shown = run("inspect", tmp_path)
+    assert status == 2 and "is no JSON object" in shown
+
+
+def test_inspect_names_the_folder_that_it_stands_in(tmp_path, monkeypatch):
+    folder = tmp_path / "model" / "inner"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    status, shown = run("inspect", ".")
+    assert status == 2
+    assert "inner has no .safetensors file" in shown
+    monkeypatch.chdir(folder)
+    folder_of(tmp_path / "model", '{"num_attention_heads": 2}')
+    status, shown = run("inspect", "..")
+    assert status == 0
+    assert f"{tmp_path / 'model'} holds:\n" in shown
+    assert f'attnpool_flax.load("{tmp_path / "model"}", "siglip")\n' in shown
+
+
 def test_inspect_says_which_formats_fit_and_how_to_load_them(tmp_path):
     file = tmp_path / "model.safetensors"
     safetensors.save(heads.tensors_of("siglip", prefix="vision.head.") | {"logit_scale": np.ones(())}, file)
@@ -37,11 +90,11 @@ def test_inspect_says_which_formats_fit_and_how_to_load_them(tmp_path):
 
 def test_inspect_says_which_prefix_where_there_are_several(tmp_path):
     file = tmp_path / "model.safetensors"
-    safetensors.save(heads.tensors_of("clip", prefix="a.") | heads.tensors_of("clip", prefix="b."), file)
+    safetensors.save(heads.tensors_of("clip", prefix="a.", d=64) | heads.tensors_of("clip", prefix="b."), file)
     status, shown = run("inspect", file)
     assert status == 0
-    for prefix in ("a.", "b."):
-        assert f'attnpool_flax.load("{file}", "clip", prefix="{prefix}")' in shown
+    assert f'attnpool_flax.load("{file}", "clip", prefix="a.")' in shown  # heads of 64, which do not divide 6
+    assert f'attnpool_flax.load("{file}", "clip", prefix="b.", num_heads=...)' in shown
 
 
 def test_inspect_says_what_lacks_where_a_head_nearly_fits(tmp_path):

@@ -36,13 +36,25 @@ SAFETENSORS = {
     "a list": (safe([ONE]), "no JSON object"),
     "one name twice": (safe(b'{"a": {}, "a": {}}'), "a name stands twice"),
     "no offsets": (safe({"a": {"dtype": "F32", "shape": [2]}}), "other things than dtype, shape and data_offsets"),
-    "unknown dtype": (safe({"a": ONE | {"dtype": "PICKLE"}}), "the dtype 'PICKLE'"),
+    "unknown dtype that ends before it begins": (
+        safe({"a": ONE | {"dtype": "F3", "data_offsets": [8, 0]}}),
+        "data_offsets",
+    ),
+    "unknown dtype beyond the file": (safe({"a": ONE | {"dtype": "F3", "data_offsets": [0, 9]}}), "need 9 bytes"),
     "dtype of no text": (safe({"a": ONE | {"dtype": ["F32"]}}), "the dtype"),
     "negative shape": (safe({"a": ONE | {"shape": [-2]}}), "shape"),
     "shape of booleans": (safe({"a": ONE | {"shape": [True, 2]}}), "shape"),
     "shape of text": (safe({"a": ONE | {"shape": "22"}}), "shape"),
     "many axes": (safe({"a": ONE | {"shape": [1] * 100 + [2]}}), "shape"),
     "an absurd shape": (safe({"a": ONE | {"shape": [2**40, 2**40]}}), "4835703278458516698824704 bytes"),
+    "sizes of thousands of digits": (
+        safe(b'{"a": {"dtype": "F32", "shape": [%s, %s], "data_offsets": [0, 8]}}' % (b"9" * 4000, b"9" * 4000)),
+        r"shape \[9+\.\.\.9+\], data_offsets \[0, 8\]$",
+    ),
+    "a size of more digits than Python reads": (
+        safe(b'{"a": {"dtype": "F32", "shape": [%s], "data_offsets": [0, 8]}}' % (b"9" * 5000)),
+        "its header is no JSON",
+    ),
     "half a byte": (safe({"a": {"dtype": "F4", "shape": [3], "data_offsets": [0, 1]}}, b"\0"), "shape .3. of F4"),
     "backward offsets": (safe({"a": ONE | {"data_offsets": [8, 0]}}), "data_offsets"),
     "three offsets": (safe({"a": ONE | {"data_offsets": [0, 4, 8]}}), "data_offsets"),
@@ -101,6 +113,10 @@ NPZ = {
     "a shape of terabytes": (archive([("a.npy", npy(header=header_of("(1000000, 1000000)")))]), "4000000000000 bytes"),
     "a negative shape": (archive([("a.npy", npy(header=header_of("(-4,)"), body=b"\0" * 16))]), "shape"),
     "a shape of text": (archive([("a.npy", npy(header=header_of("'four'")))]), "unreadable"),
+    "a shape of thousands of digits": (
+        archive([("a.npy", npy(header=header_of(f"({'9' * 4000}, {'9' * 4000})")))]),
+        r"has the shape \(9+\.\.\.9+\)$",
+    ),
     "a header that is code": (archive([("a.npy", npy(header="__import__('os').abort()"))]), "unreadable"),
     "a deep header": (archive([("a.npy", npy(header="(" * 9_000 + ")" * 900))]), "unreadable"),
     "a header of gigabytes": (
@@ -141,6 +157,7 @@ def test_a_safetensors_file_that_lies_is_refused(case, tmp_path):
 
 def test_a_head_is_read_beside_dtypes_that_numpy_does_not_have(tmp_path):
     kinds = {"F4": 2, "F6_E2M3": 3, "F6_E3M2": 3, "F8_E4M3": 4, "F8_E5M2": 4, "F8_E8M0": 4, "C64": 32}
+    kinds |= {"F8_E4M3FNUZ": 4, "F8_E5M2FNUZ": 4, "F3_OF_LATER": 2, "PICKLE": 7}
     header, at = {}, 0
     for kind, size in kinds.items():
         header[kind] = {"dtype": kind, "shape": [4], "data_offsets": [at, at + size]}
@@ -221,7 +238,7 @@ def test_an_index_that_leads_out_of_its_folder_is_refused(name, tmp_path):
         ('{"weight_map": {"probe": "absent.safetensors"}}', "names 'absent.safetensors', which is not there"),
         ('{"weight_map": {"probe": ""}}', "names '', which is no file"),
         ('{"weight_map": {"probe": "."}}', "names '.', which is no file"),
-        (f'{{"weight_map": {{"probe": "{"x" * 5000}"}}}}', "names 'x*', which is not there"),
+        (f'{{"weight_map": {{"probe": "{"x" * 5000}"}}}}', r"names 'x*\.\.\.x*', which is not there"),
         ('{"weight_map": {"other": "x.safetensors"}}', "x.safetensors does not have 'other'"),
         ("{", "is no JSON"),
     ],

@@ -1,6 +1,7 @@
 """What cannot be loaded or saved is refused in one sentence that says what to do."""
 
 import re
+import time
 
 import jax
 import jax.numpy as jnp
@@ -63,6 +64,48 @@ def test_names_that_move_a_cursor_or_cannot_be_printed_are_escaped(name):
     refused(f"unexpected `head.{re.escape(repr(name)[1:-1])}`$", "siglip", tensors, num_heads=2)
 
 
+def test_of_many_unexpected_keys_the_ten_that_are_nearest_are_named_and_the_others_counted():
+    near = {f"head.mlp.fc{number}.weight": np.ones(1) for number in range(3, 8)}
+    many = {f"head.blocks.{number}.weight": np.ones(1) for number in range(20_000)}
+    with pytest.raises(ValueError, match="unexpected") as caught:
+        formats.read(heads.tensors_of("siglip", prefix="head.") | many | near, "siglip", num_heads=2)
+    message = str(caught.value)
+    listed = ", ".join(f"`{name}`" for name in [*near, *sorted(many)[:5]])
+    assert message.endswith(f"do not fit: unexpected {listed} and 19995 more")
+
+
+def test_a_name_of_any_length_is_shown_by_its_ends():
+    tensors = heads.tensors_of("siglip", prefix="head.") | {f"head.{'x' * 100_000}": np.ones(1)}
+    refused(r"unexpected `head\.x+\.\.\.x+`$", "siglip", tensors, num_heads=2)
+    with pytest.raises(ValueError, match=r"and 190 more$") as caught:
+        formats.read(
+            {f"{'x' * 10_000}{n}.{key}": a for n in range(200) for key, a in heads.tensors_of("clip").items()}, "clip"
+        )
+    assert len(str(caught.value)) < 3000
+
+
+def test_a_number_of_more_digits_than_python_prints_is_refused():
+    for options in ({"num_heads": 10**5000}, {"num_heads": 2, "epsilon": 10**5000}):
+        refused("is a int with thousands of digits, ", "siglip", heads.tensors_of("siglip"), **options)
+
+
+def test_the_time_for_a_file_grows_with_its_names_and_not_with_their_square():
+    """The tenfold number of layers takes about tenfold, where each would be held against all names a hundredfold."""
+
+    def seconds(count, act):
+        layers = {f"l{n}.{key}": a for n in range(count) for key, a in heads.tensors_of("torch_mha").items()}
+        begin = time.process_time()
+        act(layers)
+        return time.process_time() - begin
+
+    def read(layers):
+        with pytest.raises(ValueError, match="has no such head"):
+            formats.read(layers, "siglip")
+
+    for act in (read, formats.fitting):
+        assert seconds(3000, act) < 40 * seconds(300, act)
+
+
 def test_several_heads_are_listed():
     both = heads.tensors_of("siglip", prefix="a.") | heads.tensors_of("siglip", prefix="b.head.")
     refused(r"has 2 such heads; say which `prefix`: 'a.', 'b.head.'$", "siglip", both, num_heads=2)
@@ -109,6 +152,16 @@ def test_an_unknown_format_is_answered_with_the_nearest():
             {"num_heads": 2, "activation": "gelu_new"},
             "`activation` is 'gelu_new', needs one of .*; 'gelu_new' is 'gelu_tanh' here$",
         ),
+        (
+            "timm_latent",
+            {},
+            "no tensor says `num_heads`, `epsilon`, `activation`; say `num_heads=`, `epsilon=`, `activation=`$",
+        ),
+        (
+            "timm_latent",
+            {"epsilon": 1e-6},
+            "no tensor says `num_heads`, `activation`; say `num_heads=`, `activation=`$",
+        ),
         ("timm_latent", {"num_heads": 2, "epsilon": 1e-6}, "no tensor says `activation`; say `activation=`$"),
         ("timm_latent", {"num_heads": 2, "activation": "gelu"}, "no tensor says `epsilon`"),
         ("clip", {}, "no tensor says `num_heads`"),  # heads of 64 do not divide a width of 6
@@ -125,6 +178,7 @@ def test_options_are_asked_for_and_checked(name, options, message):
         ("flax_mha", "query_ln/scale", "a norm per head"),
         ("timm_latent", "q_norm.weight", "a norm per head"),
         ("timm_latent", "pos_embed", "positions of its own"),
+        ("timm_pool2d", "pos_embed.periods", "rotary positions"),
         ("vjepa", "blocks.0.norm1.weight", "self-attention blocks in its probe"),
         ("vjepa", "cross_attention_block.q.weight", "a probe without its block"),
         ("vjepa2_hf", "self_attention_layers.0.layer_norm1.weight", "self-attention layers in its probe"),
@@ -140,6 +194,20 @@ def test_a_feature_that_no_module_has_is_named(name, key, feature):
         tensors,
         **heads.given(name),
     )
+
+
+def test_a_head_of_timm_without_positions_may_have_rotary_ones():
+    for form in range(4):
+        rotary = heads.tensors_of("timm_pool2d", form, prefix="head.", without=["pos_embed"], d=8)
+        refused(
+            "^timm_pool2d: the keys of the mapping under 'head.' do not fit: missing `pos_embed`; no module of attnpool has the "
+            "rotary positions of `RotAttentionPool2d`, which a head without it may have$",
+            "timm_pool2d",
+            rotary,
+            num_heads=2,
+        )
+    more = heads.tensors_of("timm_pool2d", without=["pos_embed", "proj.weight"])
+    refused("do not fit: missing `pos_embed`, `proj.weight`$", "timm_pool2d", more, num_heads=2)
 
 
 def test_a_head_that_stands_elsewhere_or_is_another_is_shown():
@@ -256,7 +324,7 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
     head = attnpool_flax.MAPHead(4, 2, 8, rngs=rngs)
     cannot("^clip holds a AttentionPool2d, and this is a MAPHead", head, "clip")
     cannot("^torch_mha holds a MultiHeadAttention, and this is a Linear", nnx.Linear(2, 2, rngs=rngs), "torch_mha")
-    cannot("^sentence_transformers is read and not written", head, "sentence_transformers")
+    cannot("^sentence_transformers holds a SentencePool, and this is a MAPHead", head, "sentence_transformers")
     cannot(r"x.h5: needs an ending that is written here: .safetensors, .npz", head, "siglip", tmp_path / "x.h5")
     bare = attnpool_flax.MAPHead(4, 2, 8, use_bias=False, rngs=rngs)
     cannot("^siglip cannot hold this MAPHead: `attention.in_proj_bias` needs `query_bias`, `key_bias`", bare, "siglip")

@@ -71,6 +71,11 @@ def test_heads_that_a_configuration_leaves_away_are_those_of_its_class(tmp_path)
             {"model_type": "siglip"},
             "heads that `model_type` 'siglip' of config.json has by default is 12, which does not divide the width 6",
         ),
+        (
+            {"num_attention_heads": 2, "layer_norm_eps": 10**400},
+            r"`layer_norm_eps` of config.json is 10+\.\.\.0+, needs a number of at least 0",
+        ),
+        ({"num_attention_heads": 10**4200}, r"config.json is 10+\.\.\.0+, which does not divide the width 6"),
         ([], "config.json of .* is no JSON object"),
     ],
 )
@@ -122,6 +127,10 @@ DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
             [("Pooling", {"word_embedding_dimension": "4"}, {})],
             "`word_embedding_dimension` of 1_Pooling/config.json is '4', needs an integer of at least 1",
         ),
+        (
+            [("Pooling", {"embedding_dimension": 10**4290, "pooling_mode": ["mean", "max"]}, {}), ("Dense", {}, DENSE)],
+            r"is 10+\.\.\.0+, needs an integer of at least 1 and below 2147483648$",
+        ),
         ([POOLING, POOLING], "a second pooling after the first has nothing to pool"),
         ([("Normalize", {}, {}), POOLING], "a part of the kind 'normalize' before the pooling would change the tokens"),
         ([("Dropout", {}, {})], "has no Pooling"),
@@ -143,6 +152,50 @@ DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
         ),
         ([("Pooling", [], {})], "config.json of 1_Pooling is no JSON object"),
         ([POOLING, ("Dense", {"module_input_name": "token_embeddings"}, DENSE)], "which is not the pooled vector"),
+        (
+            [POOLING, ("Normalize", {"module_input_name": "token_embeddings"}, {})],
+            "`module_input_name` of 2_Normalize/config.json is 'token_embeddings', which is not the pooled vector",
+        ),
+        (
+            [POOLING, ("Normalize", {"module_input_name": None}, {})],
+            "`module_input_name` of 2_Normalize/config.json is None, which is not the pooled vector",
+        ),
+        (
+            [POOLING, ("Normalize", {"module_output_name": "other"}, {})],
+            "`module_output_name` of 2_Normalize/config.json is 'other', which is not the pooled vector",
+        ),
+        (
+            [POOLING, ("Dense", {"in_features": 5, "out_features": 3}, DENSE)],
+            "`in_features` of 2_Dense/config.json is 5, but its tensors need 4",
+        ),
+        (
+            [POOLING, ("Dense", {"in_features": 4, "out_features": "3"}, DENSE)],
+            "`out_features` of 2_Dense/config.json is '3', but its tensors need 3",
+        ),
+        (
+            [POOLING, ("LayerNorm", {"dimension": 3}, {"norm.weight": (4,), "norm.bias": (4,)})],
+            "`dimension` of 2_LayerNorm/config.json is 3, but its tensors need 4",
+        ),
+        (
+            [("WeightedLayerPooling", {"num_hidden_layers": 12}, {"layer_weights": (2,)}), POOLING],
+            "`num_hidden_layers` of 1_WeightedLayerPooling/config.json is 12, but its tensors need 5",
+        ),
+        (
+            [("Pooling", POOLING[1] | {"include_prompt": "false"}, {})],
+            "`include_prompt` of 1_Pooling/config.json is 'false', needs true or false",
+        ),
+        (
+            [("Pooling", POOLING[1] | {"pooling_mode_cls_token": "false"}, {})],
+            "`pooling_mode_cls_token` of 1_Pooling/config.json is 'false', needs true or false",
+        ),
+        (
+            [POOLING, ("Dense", {"bias": "false"}, {"linear.weight": (3, 4)})],
+            "`bias` of 2_Dense/config.json is 'false', needs true or false",
+        ),
+        (
+            [POOLING, ("Dense", {"use_residual": "no"}, DENSE)],
+            "`use_residual` of 2_Dense/config.json is 'no', needs true or false",
+        ),
         ([POOLING, ("Dense", {}, {"linear.weight": (3, 5), "linear.bias": (3,)})], r"is \[3, 5\], needs \[3, 4\]"),
         ([POOLING, ("Dense", {"bias": False}, DENSE)], "unexpected `linear.bias`"),
         ([POOLING, ("Dense", {"use_residual": True}, DENSE)], "`residual.weight` is there where widths differ"),
@@ -155,6 +208,19 @@ DENSE = {"linear.weight": (3, 4), "linear.bias": (3,)}
 )
 def test_a_model_whose_parts_are_not_known_or_do_not_fit_is_refused(parts, message, tmp_path):
     refused(message, "sentence_transformers", model(tmp_path, *parts))
+
+
+def test_a_part_without_files_needs_no_folder(tmp_path):
+    """A repository keeps no empty folder, and that of all-MiniLM-L6-v2 has none for its Normalize."""
+    model(tmp_path, POOLING, ("Normalize", {}, {}))
+    (tmp_path / "2_Normalize" / "config.json").unlink()
+    stages = formats.read(tmp_path, "sentence_transformers").options["stages"]
+    (tmp_path / "2_Normalize").rmdir()
+    assert formats.read(tmp_path, "sentence_transformers").options["stages"] == stages
+    assert [stage.kind for stage in stages] == ["pooling", "normalize"]
+    (tmp_path / "1_Pooling" / "config.json").unlink()
+    (tmp_path / "1_Pooling").rmdir()
+    refused("modules.json names '1_Pooling', which is not there", "sentence_transformers", tmp_path)
 
 
 def test_a_folder_that_is_no_model_of_sentence_transformers_says_what_it_would_do(tmp_path):

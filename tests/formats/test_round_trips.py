@@ -62,7 +62,7 @@ def test_a_file_gives_back_what_was_saved(name, form, dtype, tmp_path):
         if ending == ".npz" and dtype == ml_dtypes.bfloat16:
             with pytest.raises(ValueError, match=r"has dtype bfloat16, which .npz files do not have"):
                 formats.save(head, file, name)
-            assert not list(tmp_path.glob(".head*"))
+            assert not list(tmp_path.glob(".*"))
             continue
         formats.save(head, file, name)
         if ending == ".safetensors":  # transformers refuses a file that does not say it
@@ -138,6 +138,41 @@ def test_a_batch_norm_that_was_trained_since_is_written_as_it_is_now():
         {key: written[key] for key in written if "norm" not in key},
         {k: v for k, v in tensors.items() if "norm" not in k},
     )
+
+
+ODD_STATISTICS = {
+    "a variance below 0": ("running_var", -1.0),
+    "a variance that epsilon makes 0": ("running_var", np.float32(-1e-5)),
+    "NaN in a mean": ("running_mean", np.nan),
+    "an infinite mean": ("running_mean", np.inf),
+    "NaN in a scale": ("weight", np.nan),
+    "a mean near the largest float": ("running_mean", 3e38),
+}
+
+
+@pytest.mark.parametrize("case", ODD_STATISTICS)
+def test_a_batch_norm_is_written_bit_for_bit_whatever_its_statistics(case):
+    name, value = ODD_STATISTICS[case]
+    tensors, written = heads.tensors_of("speechbrain_asp"), {}
+    tensors[f"tdnn.norm.norm.{name}"][2] = value
+    head = formats.read(tensors, "speechbrain_asp")
+    assert_same(formats.write(head, "speechbrain_asp"), tensors)
+    for dtype in (None, jnp.bfloat16):
+        module = attnpool_flax.load(tensors, "speechbrain_asp", param_dtype=dtype)
+        attnpool_flax.save(module, written, "speechbrain_asp")
+        norm = {key: array for key, array in tensors.items() if "norm" in key}
+        assert_same({key: written[key] for key in norm}, norm)
+
+
+def test_a_zero_that_lost_its_sign_has_changed():
+    tensors = heads.tensors_of("speechbrain_asp")
+    tensors["tdnn.norm.norm.weight"][2] = tensors["tdnn.norm.norm.bias"][2] = 0
+    head = formats.read(tensors, "speechbrain_asp")
+    head.parameters["norm_scale"] = np.where(
+        head.parameters["norm_scale"] == 0, np.float32(-0.0), head.parameters["norm_scale"]
+    )
+    again = formats.read(formats.write(head, "speechbrain_asp"), "speechbrain_asp")
+    assert np.signbit(again.parameters["norm_scale"][2])
 
 
 def test_files_of_one_format_are_written_as_another_of_the_same_module():

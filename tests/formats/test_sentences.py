@@ -22,6 +22,8 @@ ACTIVATIONS = {
     "tanh": np.tanh,
     "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
     "silu": lambda x: x / (1 + np.exp(-x)),
+    "relu": lambda x: np.maximum(x, 0),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
 }
 every_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 every_side = pytest.mark.parametrize("side", ["right", "left"])
@@ -66,18 +68,22 @@ def loaded(folder, side):
     parameters = {name: np.asarray(array, np.float64) for name, array in head.parameters.items()}
     with np.load(folder / "expected.npz") as file:
         x, mask, expected = file["x"], file[f"{side}_mask"].astype(bool), file[side]
+    return stages, parameters, x, mask, expected, allowed_errors(stages, parameters, x, mask, expected, 2)
+
+
+def allowed_errors(stages, parameters, x, mask, expected, prompt_length):
+    """How far from a result that was computed otherwise a result may be, by dtype."""
 
     def definition(arrays):
-        return [pooled(stages, arrays, arrays["x"], mask, 2)]
+        return [pooled(stages, arrays, arrays["x"], mask, prompt_length)]
 
     terms = x.shape[-2] + sum(sum(array.shape) for array in parameters.values())
     random = np.random.default_rng(0)
     moved = np.max(tolerances.sensitivity(definition, parameters | {"x": x}, random)[0])
-    errors = {
+    return {
         dtype: 2 * tolerances.allowed_error(np.max(np.abs(expected)), moved, terms, dtype)
         for dtype in ("float32", "float64")
     }
-    return stages, parameters, x, mask, expected, errors
 
 
 @every_side

@@ -451,6 +451,18 @@ CASES = [
         **OVER_X,
     ),
     Case(
+        "class token",
+        "AttentionPool2d",
+        sizes={"in_features": 4, "num_slots": 5} | HEADS,
+        data=X,
+        switches={"use_class_token": True},
+        owns={"position": (6, 4), "class_token": (4,)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
+        fans=INNER_FANS | {"position": 4, "class_token": 4, "out_kernel": 6},
+        linen_sizes={"num_slots": 5} | HEADS,
+        maps=True,
+        **OVER_X,
+    ),
+    Case(
         "",
         "PMA",
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 8},

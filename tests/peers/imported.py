@@ -5,12 +5,22 @@ import warnings
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import entmax
+    from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, WeightedLayerPooling
     from sentence_transformers.sparse_encoder.modules import SpladePooling
-    from sentence_transformers.util import maxsim
+    from sentence_transformers.util import import_from_string, maxsim
     from torch_geometric.nn import aggr
     from torch_geometric.nn.aggr.utils import PoolingByMultiheadAttention
-    from transformers import Aimv2VisionConfig, Siglip2VisionConfig, SiglipVisionConfig, VJEPA2Config, Wav2Vec2Config
+    from transformers import (
+        Aimv2VisionConfig,
+        BertConfig,
+        BertModel,
+        BertTokenizerFast,
+        Siglip2VisionConfig,
+        SiglipVisionConfig,
+        VJEPA2Config,
+        Wav2Vec2Config,
+    )
     from transformers.models.aimv2.modeling_aimv2 import Aimv2AttentionPoolingHead
     from transformers.models.siglip.modeling_siglip import SiglipMultiheadAttentionPoolingHead
     from transformers.models.siglip2.modeling_siglip2 import Siglip2MultiheadAttentionPoolingHead
@@ -20,8 +30,12 @@ with warnings.catch_warnings():
 __all__ = [
     "Aimv2AttentionPoolingHead",
     "Aimv2VisionConfig",
+    "BertConfig",
+    "BertModel",
+    "BertTokenizerFast",
     "Pooling",
     "PoolingByMultiheadAttention",
+    "SentenceTransformer",
     "Siglip2MultiheadAttentionPoolingHead",
     "Siglip2VisionConfig",
     "SiglipMultiheadAttentionPoolingHead",
@@ -34,5 +48,6 @@ __all__ = [
     "WeightedLayerPooling",
     "aggr",
     "entmax",
+    "import_from_string",
     "maxsim",
 ]

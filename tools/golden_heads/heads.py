@@ -113,6 +113,23 @@ def clip(checkouts, rng):
     return run(call, tensors, x, maskable=False)
 
 
+def timm_pool2d(checkouts, rng, **options):
+    """Timm's, over a picture of 2 by 2; its kernels are fused unless they are asked for apart."""
+    given = {"register_notrace_function": lambda function: function, "is_exporting": lambda: False}
+    resample = installed("timm", "layers/pos_embed.py", "resample_abs_pos_embed", given=given)
+    given = {
+        "use_fused_attn": lambda: True,
+        "to_2tuple": lambda x: (x, x),
+        "trunc_normal_": torch.nn.init.trunc_normal_,
+        "resample_abs_pos_embed": resample,
+    }
+    pool = installed("timm", "layers/attention_pool2d.py", "AttentionPool2d", given=given)
+    head, tensors = filled(pool(WIDTH, 2, 6, num_heads=HEADS, **options), rng)
+    x = {"x": numbers.inputs(rng, x=WIDTH)["x"][:, :4]}
+    call = Calling(lambda x, mask: head(x.transpose(1, 2).reshape(len(x), WIDTH, 2, 2)))
+    return run(call, tensors, x, maskable=False)
+
+
 def coca(checkouts, rng):
     """open_clip's, with tokens of another width than its queries."""
     pooler = installed("open_clip", "transformer.py", "AttentionalPooler", given={"LayerNorm": torch.nn.LayerNorm})
@@ -131,6 +148,11 @@ def conch(checkouts, rng):
 
 def _transformers(checkouts):
     return version("transformers")
+
+
+def _pool2d(name, **options):
+    given = {"num_heads": HEADS}
+    return Golden(name, lambda checkouts: version("timm"), timm_pool2d, given, "head.", options=options, library="timm")
 
 
 _FLOAT64 = "MlpBlock computes in float64, by its own `dtype_mm`"
@@ -176,6 +198,10 @@ GOLDENS = (
         {"num_heads": HEADS},
         "visual.attnpool.",
     ),
+    _pool2d("timm_pool2d", embed_dim=12),
+    _pool2d("timm_pool2d-apart", embed_dim=10, qkv_separate=True),
+    _pool2d("timm_pool2d-class_token", class_token=True),
+    _pool2d("timm_pool2d-apart_class_token", class_token=True, qkv_separate=True),
     Golden(
         "coca",
         lambda checkouts: version("open_clip_torch"),

@@ -19,7 +19,7 @@ MASK = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [0, 0, 1, 1, 0]], bool)
 FROM_LEFT = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 1, 0, 0, 0]], bool)
 """For an original that takes lengths."""
 
-QUERIES = ("probe", "latent", "query", "query_tokens", "cls_token", "positional_embedding")
+QUERIES = ("probe", "latent", "query", "query_tokens", "cls_token", "positional_embedding", "pos_embed")
 
 
 def generator(name):

@@ -38,6 +38,9 @@ FEATURE_AXES = frozenset(SIZES) - SEQUENCES - {"n", "B", "C", "max_length", "num
 ANY_RANK = ("...", "n", "m")
 """The axes of an array that may have any rank, drawn as rows of rows."""
 
+RANK_1 = ("m",)
+"""The axes of an array that may have any rank, drawn as a vector."""
+
 NUMBER = 0.75
 """What a number is, where nothing else is asked of it."""
 
@@ -62,6 +65,8 @@ class Case:
       dtypes: names of dtypes of the arguments that have one of their own, whatever the candidate is judged in.
       result: the name of the result's dtype, where the arguments have dtypes of their own.
       bits: how many significant bits its numbers have in narrow dtypes.
+      terms_of_sum: the largest number of terms of its only sums, where all terms are positive and equally weighted; 0 in
+        any other case.
     """
 
     row: Variant
@@ -76,6 +81,7 @@ class Case:
     dtypes: dict = field(default_factory=dict)
     result: str = ""
     bits: int = 8
+    terms_of_sum: int = 0
 
     def arguments(self):
         """The argument descriptions of the row."""

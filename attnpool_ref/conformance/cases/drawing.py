@@ -7,7 +7,7 @@ from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SEQUE
 from attnpool_ref.language import terms
 
 
-def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
+def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_rank=ANY_RANK):
     """One case.
 
     Args:
@@ -19,6 +19,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
       sizes: sizes of named axes beside or instead of :data:`SIZES`.
       shared: the data without batch axes.
       left: numbers that are left to their defaults.
+      any_rank: the axes of an array that may have any rank.
     """
     chosen = {name.split("#")[0]: int(name.split("#")[1]) for name in names if "#" in name}
     arguments = row.arguments
@@ -35,18 +36,20 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}
     known = known | {axis: known[root] for axis, root in same.items()}
     rng = generator(f"{row.name}: {title}")
-    values, axes = {}, {}
+    values, axes, masks = {}, {}, 0
     for index, (key, argument) in enumerate(arguments.items()):
         values[key] = None
         if not present[key]:
             continue
         own = argument.shapes[chosen.get(key, 0)]
         if own == ("...",):  # an array of any rank: a batch of rows
-            own = own if argument.kind in ("int", "lengths") else ANY_RANK
+            own = own if argument.kind in ("int", "lengths") else any_rank
         axes[key] = tuple(a for a in own if a != "..." or key not in shared)
         shape = tuple(s for a in axes[key] for s in (batch if a == "..." else (contract.size_of(a, known),)))
         masked = arguments[argument.mask].shapes[0] if argument.kind == "lengths" else ()
-        values[key] = _values(key, argument, masked, axes[key], shape, rng, index, known, len(batch), row.unit)
+        turn = index, masks
+        values[key] = _values(key, argument, masked, axes[key], shape, rng, turn, known, len(batch), row.unit)
+        masks += argument.kind == "mask"
         if argument.kind == "segments" and options.get("indices_are_sorted"):
             values[key] = np.sort(values[key])
         if row.norms and argument.kind == "data":
@@ -57,10 +60,13 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=()):
     return Case(row, title, values, dict(options), axes, tuple(batch), {a: known[a] for a in sorted(used)})
 
 
-def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank, unit):
-    """The numbers of an argument; ``masked`` are the axes of the mask in whose place it stands, ``unit`` asks for 0 to 1."""
+def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, unit):
+    """The numbers of an argument; ``masked`` are the axes of the mask in whose place it stands, ``unit`` asks for 0 to 1.
+
+    ``turn`` is the argument's place in the row, and the number of masks before it.
+    """
     if argument.kind == "mask":
-        return _mask(axes, shape, rng, index, batch_rank)
+        return _mask(axes, shape, rng, turn, batch_rank)
     if argument.kind == "bool":
         return rng.random(shape) < 0.5
     if argument.kind == "int":
@@ -72,7 +78,7 @@ def _values(key, argument, masked, axes, shape, rng, index, known, batch_rank, u
     if argument.kind == "position":
         return np.asarray(5)
     if argument.kind == "segments":
-        return _segments(shape, rng, index, known["num_segments"])
+        return _segments(shape, rng, turn[0], known["num_segments"])
     if argument.numeric and shape == ():
         return np.float64(NUMBERS.get(key, NUMBER))
     draws = rng.uniform(size=shape) if unit and argument.kind == "data" else rng.standard_normal(shape)
@@ -102,8 +108,12 @@ def _segments(shape, rng, index, count):
     return numbers + (numbers >= index % count).astype(np.int32)
 
 
-def _mask(axes, shape, rng, index, batch_rank):
-    """Masks of every kind, one kind an example, in another order for each argument of a row."""
+def _mask(axes, shape, rng, turn, batch_rank):
+    """Masks of every kind, one kind an example, in another order for each argument of a row.
+
+    Scattered masks differ between the arguments, also where their examples meet in the same order or there is one only.
+    """
+    index, masks = turn
     own = shape[batch_rank:] if "..." in axes else shape[len(axes) > 1 :]
     lead = shape[: len(shape) - len(own)]
     mask = np.empty((int(np.prod(lead)), *own), bool)
@@ -112,11 +122,11 @@ def _mask(axes, shape, rng, index, batch_rank):
         index = 3  # "empty", "full", "scattered" come first: a batch with a name of its own has three examples
     for i in range(len(mask)):
         kind = kinds[(i * 2 + index) % 5] if len(mask) > 1 else "scattered"
-        mask[i] = _pattern(kind, own, rng)
+        mask[i] = _pattern(kind, own, rng, 2 * masks)
     return mask.reshape(shape)
 
 
-def _pattern(kind, own, rng):
+def _pattern(kind, own, rng, shift):
     length = own[-1]
     position = np.arange(length)
     cut = max(length - 3, 1)
@@ -125,7 +135,7 @@ def _pattern(kind, own, rng):
         "prefix": position < cut,
         "suffix": position >= length - cut,
         "empty": position < 0,
-        "scattered": position % 3 != 1,
+        "scattered": (position + shift) % 3 != 1,
     }[kind]
     mask = np.broadcast_to(line, own).copy()
     if len(own) > 1 and kind in ("scattered", "suffix") and own[-2] > 1:

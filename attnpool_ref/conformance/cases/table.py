@@ -2,15 +2,20 @@
 
 import inspect
 
+import numpy as np
+
 import attnpool_ref
 from attnpool_ref import contract
 from attnpool_ref.conformance.cases import forms, values
-from attnpool_ref.conformance.cases.case import BATCH, FEATURE_AXES, SEQUENCES, SIZES
+from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, FEATURE_AXES, RANK_1, SEQUENCES, SIZES
 from attnpool_ref.conformance.cases.drawing import draw
-from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, single_ways, ways_of
+from attnpool_ref.conformance.cases.layout import places_of
+from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, ordering, single_ways, ways_of
+from attnpool_ref.language import MayBeEmpty
 
 SHAPES = (
     "no batch",
+    "rank 1",
     "long, batch (2, 3)",
     "batch of 1",
     "empty batch",
@@ -18,18 +23,23 @@ SHAPES = (
     "length 0",
     "equal sizes",
     "widths of 1, batch (2, 1, 3)",
+    "axes of 0",
     "shared",
     "broadcasting",
     "alone",
 )
 """Shapes beside the mixed batch, each of which is compiled anew.
 
-"shared" leaves the batch axes away from one argument after another, "broadcasting" axes of masks and biases; "alone" gives
-one argument after another by itself, or leaves it to its default.
+"axes of 0" sets the axes that may be 0 to 0, in rows that have such axes. "rank 1" is of arrays that may have any rank.
+"shared" leaves the batch axes away from one argument after another, "broadcasting" axes of masks and biases; "alone" gives one
+argument after another by itself, or leaves it to its default.
 """
 
-EMPTY = {"empty batch", "length 0"}
+EMPTY = ("empty batch", "length 0")
 """Shapes in which there is nothing to pool, which an absent mask must survive as well."""
+
+LONGER = 259
+"""A length beyond what 8 bits hold."""
 
 ODD = {
     "n": 67,
@@ -60,6 +70,7 @@ KINDS = {
     "far": "data far from 0",
     "cancelling": "sums that cancel",
     "tied": "maxima that two tokens share, hinges at 0",
+    "average": "averages of a few positive numbers",
     "precise": "numbers that no narrower dtype holds",
     "mixed": "arguments of several dtypes",
     "integers": "data of integers alone",
@@ -73,7 +84,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
     Args:
       row: the row.
       restrict: from (names, options) to those that the candidate takes; None takes everything.
-      shapes: names of the other shapes in which the fullest call is drawn, and the empty ones without masks.
+      shapes: names of the other shapes in which the fullest call is drawn, some of them also without masks, with lengths,
+        or where the order of the tokens matters.
       partial: also the calls that leave some arguments away, and ties and edges.
 
     Yields:
@@ -82,8 +94,8 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
     ways = list(ways_of(row, restrict))
     titles = [title for title, *_ in ways]
     fullest = fullest_way(row, restrict)
-    shaped = {fullest: shapes, "without masks": [s for s in shapes if s in EMPTY]}
     bare = "everything but masks" if "everything but masks" in titles else "without masks"
+    shaped = _shaped(row, fullest, bare, shapes)
     for title, names, options in ways:
         if title.startswith("with") and not partial:
             if title == bare:
@@ -108,10 +120,14 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
         )
         if title in ("smallest", "fullest") or named:  # each way to normalise meets extreme scores
             yield from ((case, "extreme") for case in values.extremes(main))
+        if "=" in title:
+            yield from ((case, "extreme") for case in values.at_right_angles(main))
         if title == fullest and main.given("data"):
             if not row.unit:
                 yield values.cancelling(main), "cancelling"
             yield from ((case, "far") for case in values.far_from_zero(main))
+        if title == "smallest" and partial and (case := values.averaging(main)) is not None:
+            yield case, "average"
         if title == fullest and "broadcasting" in shapes:
             yield from ((case, "form") for case in forms.broadcasting(main))
         yield from ((case, "shape") for case in _shapes(row, title, names, options, shaped.get(title, ())))
@@ -146,6 +162,8 @@ def _left_to_defaults(row, restrict):
         if restrict is not None:
             names, options = restrict(names, options)
         yield draw(row, "defaults left away", names, options, BATCH, left=left)
+        if "atol" in left:
+            yield values.nearly_equal(draw(row, "defaults left away", names, options, BATCH, left=left))
     for title, names, options in ways_of(row, restrict):  # some defaults count only where a flag asks for them
         if left and title == "fullest" and any(options[key] is True for key in defaults_of(row)):
             yield draw(row, "fullest, defaults left away", names, options, BATCH, left=left)
@@ -160,6 +178,22 @@ def _pooled(row):
     return pooled
 
 
+def _shaped(row, fullest, bare, shapes):
+    """For the title of each way the names of the shapes that it is drawn in.
+
+    Two ranks are drawn without masks: one with all other arguments (``bare``), one with none that is optional.
+    """
+    ranks = [(bare, "no batch"), ("without masks", "long, batch (2, 3)")] if row.batched else []
+    found = {"without masks": [*EMPTY], "with lengths": ["lengths of 8 bits"]}
+    found |= {f"{key}={value}": ["shared"] for key, value in ordering(row).items()}
+    for title, shape in ranks:
+        found[title] = [*found.get(title, ()), shape]
+    asked = {*shapes, *(["lengths of 8 bits"] if "alone" in shapes else ())}
+    found = {title: [shape for shape in own if shape in asked] for title, own in found.items()}
+    always = any(a.kind == "int" and not a.optional for a in row.arguments.values())
+    return found | {fullest: [*shapes, *(found["with lengths"] if always else ())]}
+
+
 def _shapes(row, title, names, options, shapes):
     drawn = {
         "no batch": ((), {}),
@@ -171,13 +205,46 @@ def _shapes(row, title, names, options, shapes):
         "equal sizes": ((3,), dict.fromkeys(SIZES, 3)),
         "widths of 1, batch (2, 1, 3)": ((2, 1, 3), {s: 1 for s in FEATURE_AXES}),
     }
+    if title == "without masks":
+        drawn["long, batch (2, 3)"] = ((2, 3), {})
     for shape in shapes:
         if shape in drawn:
             batch, sizes = drawn[shape]
             yield draw(row, f"{title}, {shape}", names, options, batch, sizes)
+    empty = [rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)]
+    if empty and "axes of 0" in shapes:
+        yield draw(row, f"{title}, axes of 0", names, options, (3,), dict.fromkeys(empty, 0))
+    if "rank 1" in shapes and ("...",) in row.arguments[next(iter(row.arguments))].shapes:
+        yield draw(row, f"{title}, rank 1", names, options, (), any_rank=RANK_1)
+    if "lengths of 8 bits" in shapes:
+        yield _counted(row, title, names, options)
     arguments = row.arguments
     data = [k for k, a in arguments.items() if a.kind == "data" and (not a.optional or k in names)]
     if "shared" in shapes and len(data) > 1:
         by_rank = any(len(arguments[k].shapes) > 1 and all("..." in own for own in arguments[k].shapes) for k in data)
         for key in data[by_rank:]:  # the rank of the first says what another's rank means
             yield draw(row, f"{title}, `{key}` shared", names, options, BATCH, shared=(key,))
+
+
+def _counted(row, title, names, options):
+    """Lengths as unsigned integers of 8 bits, along an axis that they cannot count to the end of.
+
+    Tokens beyond the last number that they hold are far larger than the others, so that every result shows them.
+    """
+    arguments, values = row.arguments, {}
+    lengths = [k for k, a in arguments.items() if a.kind in ("int", "lengths") and (not a.optional or k in names)]
+    masks = [arguments[arguments[k].mask] for k in lengths if arguments[k].mask in arguments]
+    sizes = {mask.own[-1] if mask.own else ANY_RANK[-1]: LONGER for mask in masks}
+    options = options | {k: LONGER for k in options if k == "max_length"}
+    case = draw(row, f"{title}, lengths of 8 bits", names, options, (2,), sizes)
+    for key in lengths:
+        value = case.values[key]
+        values[key] = (255 - 7 * np.arange(value.size).reshape(value.shape)).astype(np.uint8)
+    beyond = np.arange(LONGER) > np.iinfo(np.uint8).max
+    factors = np.where(beyond, 1, 2.0**-9) if row.unit else np.where(beyond, 8, 1)
+    for key in case.given("data"):
+        value = case.values[key]
+        for place in (place for axis in sizes for place in places_of(axis, case.axes[key], value.ndim)):
+            value = value * factors.reshape(-1, *(1,) * (value.ndim - 1 - place))
+        values[key] = value
+    return case.with_values("", **values)

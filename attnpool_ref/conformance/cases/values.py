@@ -7,6 +7,9 @@ import numpy as np
 from attnpool_ref.conformance.cases.case import SEQUENCES
 from attnpool_ref.conformance.cases.layout import places_of
 
+SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
+"""The parameter that decides the size of scores which are sums of bounded terms."""
+
 
 def extremes(main):
     """Scores of ±1e30, far below every finite stand-in for -inf, or -inf; vectors of any size under a norm."""
@@ -23,9 +26,13 @@ def extremes(main):
         scores = values["scores"]
         yield main.with_values("scores of ±1e30", scores=scores * 1e30)
         yield main.with_values("scores below -1e9", scores=-1e10 * (1 + np.abs(scores)))
+        yield main.with_values("scores 16 times as large", scores=scores * 16)
         some = np.where(main.rng(" -inf").random(scores.shape) < 0.4, -np.inf, scores)
         some[tuple(0 for _ in scores.shape[:-1])] = -np.inf
         yield main.with_values("scores of -inf", scores=some)
+    elif main.row.name in SHARPENED and main.options.get("normalizer") in (None, "softmax"):
+        key = SHARPENED[main.row.name]
+        yield main.with_values(f"`{key}` 16 times as large", **{key: 16 * values[key]})
     elif "scale" in main.given("number"):
         low = {k: None if values[k] is None else np.abs(values[k]) for k in main.given("data", "parameter")}
         yield main.with_values("scores below -1e9", **(low | {"scale": np.float64(-1e10)}))
@@ -50,6 +57,54 @@ def idle(main):
     by_channel = main.axes["weights"][-1] not in SEQUENCES
     weights = np.where(of_tokens[:, None] if by_channel else of_tokens, 0, np.abs(weights))
     return main.with_values("large tokens of weight 0", weights=weights, x=np.where(of_tokens[:, None], 2.0**40, x))
+
+
+def at_right_angles(main):
+    """Two arrays of vectors whose cosines, the weights of an average, are all tiny and positive, and decide nothing else."""
+    if main.row.name not in CHOOSING or main.options["method"] != "global":
+        return
+    first, second = main.given("data")[:2]
+    place = np.arange(main.values[first].shape[-1]) == 0
+    along = np.where(place, 1 + np.abs(main.values[first]), 0)
+    across = np.where(place, 2.0**-30 * (1 + np.abs(main.values[second])), main.values[second])
+    yield main.with_values("nearly at right angles", **{first: _rounded(along), second: _rounded(across)})
+
+
+def nearly_equal(main):
+    """A pair of arrays whose vectors are equal in turn, or differ in the seventh bit of a component, or in the 20th."""
+    first, second = main.given("data")[:2]
+    value = main.values[first] * 2.0**-6
+    turn = np.arange(value[..., 0].size).reshape(value.shape[:-1])[..., None] % 3
+    moved = value * (1 + np.choose(turn, (0, 2.0**-6, 2.0**-20)) * (np.arange(value.shape[-1]) == 0))
+    near = {first: value, second: _rounded(moved)}
+    return replace(main.with_values("nearly equal", **near), exact=frozenset(near))
+
+
+AVERAGES = dict.fromkeys(("masked_softmax", "gumbel_softmax", "attend"), "scores")
+"""The argument that is 0 in a row so that its weights are equal, or "" where they are equal by themselves.
+
+Rows that only add up or choose are among them, as they round no more.
+"""
+AVERAGES |= {"dot_product_attention": "query", "additive_attention": "out_kernel", "tanh_sum_attention": "kernel"}
+AVERAGES |= dict.fromkeys(("softmax_pooling", "segment_softmax_pooling", "softmax_state"), "scale")
+AVERAGES |= {
+    name: ""
+    for kind in ("mean", "sum", "max", "min", "first", "last", "weighted")
+    for name in (f"{kind}_pooling", f"segment_{kind}_pooling", f"{kind}_state")
+}
+
+
+def averaging(main):
+    """Data between 1 and 2 under equal weights: sums of a few terms of one sign, and no other arithmetic."""
+    if main.row.name not in AVERAGES:
+        return None
+    values = {key: _rounded(1 + np.abs(main.values[key]) % 1) for key in main.given("data", "parameter")}
+    if zero := AVERAGES[main.row.name]:
+        values[zero] = np.zeros_like(main.values[zero])
+    terms = max(size for axis, size in main.sizes.items() if axis in SEQUENCES)
+    for key in main.given("segments"):
+        terms = int(np.max(np.bincount(main.values[key]), initial=0))
+    return replace(main.with_values("between 1 and 2", **values), terms_of_sum=terms)
 
 
 def exact(main):

@@ -73,7 +73,7 @@ def fullest_way(row, restrict=None):
 
 
 def single_ways(row):
-    """The ways that show whether an argument is read at all: alone, or without the masks; and an axis from the front."""
+    """The ways that show whether an argument is read at all: alone, or without the masks; any axis, and other counts."""
     masks, full, lengths = _optional(row)
     defaults = defaults_of(row)
     for kind in (masks, lengths):
@@ -91,7 +91,19 @@ def single_ways(row):
                 chosen = defaults | _flags(row, full) | {key: value}
                 yield f"{key}={text_of(value)} without masks", legal(row, full, chosen), chosen
         elif allowed == "axis":
-            yield "axis=1", masks, defaults | {key: 1}
+            along = {"normalize": True} if "normalize" in row.options else {}  # what else would an axis be for
+            for axis in (1, -3, 0):
+                yield f"axis={axis}", masks, defaults | along | {key: axis}
+        elif allowed in ("count", "positive"):
+            for count in (0, 3) if allowed == "count" else (3,):
+                chosen = defaults | _flags(row, full) | ordering(row) | {key: count}
+                yield f"{key}={count}", legal(row, masks + full, chosen), chosen
+
+
+def ordering(row):
+    """The value of an option that makes the order of the tokens matter, as an option; none where no option does."""
+    key, _, value = row.ordered.partition("=")
+    return {key: value} if value else {}
 
 
 def defaults_of(row):

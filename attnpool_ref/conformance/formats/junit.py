@@ -30,7 +30,7 @@ def _suite(root, report, row):
     properties = ET.SubElement(suite, "properties")
     facts = {"candidate": report.candidate, "device": report.device, "verdict": row.status, "seed": report.seed}
     facts |= {f"version {name}": version for name, version in report.versions.items()}
-    facts |= {f"cause {i + 1}": cause for i, cause in enumerate(row.causes)}
+    facts |= {f"cause {i + 1}": cause for i, cause in enumerate(row.sentences)}
     for name, value in facts.items():
         ET.SubElement(properties, "property", {"name": name, "value": words.printable(value)})
     owner = f"{report.candidate}.{row.name}"

@@ -38,7 +38,7 @@ def as_html(report):
 
 def _head(report):
     """The verdict, the causes first, and what it was judged on."""
-    causes = [f"{row.name}: {cause}." for row in report.rows for cause in row.causes]
+    causes = [f"{row.name}: {cause}" for row in report.rows for cause in words.causes(row)]
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     facts = [f"On {report.device}; {versions}."]
     if report.calls:
@@ -102,7 +102,7 @@ def _says(name):
 def _section(row):
     """One row: the cause, what is broken with its smallest case, what follows, and the rest."""
     parts = [f'<section id="{_escape(row.name)}"><h2>{_escape(row.name)}: {_badge(row.status)}</h2>']
-    parts.append(_list([f"{cause}." for cause in row.causes], "cause"))
+    parts.append(_list(words.causes(row), "cause"))
     parts += [_broken(row, kept) for kept in row.broken if not kept.follows_from]
     rest = [kept for kept in row.promises.values() if words.outcome(kept) in (HELD, "n/a")]
     if rest:

@@ -2,6 +2,7 @@
 
 import re
 
+from attnpool_ref.conformance.promises import EMPTY, MASKED, VALUES, WEIGHTS
 from attnpool_ref.conformance.report import BROKEN, HELD, MISSING
 
 FOLLOWS, WAIVED = "follows", "waived"
@@ -38,6 +39,12 @@ def reason(row, kept):
     if row.status == MISSING:
         return f"there is no `{row.name}`"
     return kept.why or "; ".join(unasked.why for unasked in row.unasked[:1]) or row.ended or "nothing was judged"
+
+
+def causes(row):
+    """The causes of a row's failure as sentences; where values are wrong and none is known, that there is none."""
+    unexplained = {VALUES, MASKED, EMPTY, WEIGHTS} & {kept.promise for kept in row.accused}
+    return [f"{cause}." for cause in row.sentences or (["no cause found"] if unexplained else [])]
 
 
 def message(failure):

@@ -1,9 +1,12 @@
 """Folders as Hugging Face's libraries write them: a configuration beside one file of tensors, or several."""
 
 import json
-from pathlib import Path, PurePosixPath, PureWindowsPath
+import os
+from pathlib import PurePosixPath, PureWindowsPath
 
+from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.sources import safetensors
+from attnpool_ref.formats.sources.regular import Regular, there
 from attnpool_ref.formats.sources.stored import Opened
 
 LONGEST_JSON = 100_000_000
@@ -14,12 +17,18 @@ PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 
 
 def opened(folder):
-    """The tensors of a folder and its configuration.
+    """The tensors of a folder and its configuration; messages call it by its name, though it may be given as ".".
 
     Raises:
       ValueError: no file of tensors, several that nothing tells apart, or one that is not sound.
     """
+    folder = named(folder)
     return Opened(folder.name or str(folder), _tensors_of(folder), configuration(folder))
+
+
+def named(folder):
+    """A folder's path that ends with its name, which "." and ".." do not."""
+    return folder.resolve() if folder.name in ("", "..") else folder
 
 
 def configuration(folder):
@@ -28,7 +37,7 @@ def configuration(folder):
     Raises:
       ValueError: it is no JSON object.
     """
-    if not (folder / "config.json").is_file():
+    if not there(folder / "config.json"):
         return None
     config = read_json(folder / "config.json")
     if not isinstance(config, dict):
@@ -49,30 +58,32 @@ def sharded(index):
     files = {}
     for name in sorted(set(where.values())):
         path = inside(index.parent, name, index.name)
-        if not path.is_file():
-            raise ValueError(f"{index.name} names {name!r}, which is no file")
+        if path.is_dir():
+            raise ValueError(f"{index.name} names {brief(name)}, which is no file")
         files[name] = safetensors.tensors_of(path)
     absent = sorted(name for name, file in where.items() if name not in files[file])
     if absent:
-        raise ValueError(f"{index.name}: {where[absent[0]]} does not have {absent[0]!r}")
+        raise ValueError(f"{index.name}: {where[absent[0]]} does not have {brief(absent[0])}")
     return {name: files[file][name] for name, file in where.items()}
 
 
-def inside(folder, name, of):
+def inside(folder, name, of, absent=False):
     """The path of a file that something in a folder names; refuses one that leads out of the folder.
+
+    Args:
+      folder: the folder.
+      name: the file's name, or a path from the folder to it.
+      of: what names it.
+      absent: whether it may be absent.
 
     Raises:
       ValueError: such a name, or no such file.
     """
     parts = PurePosixPath(name).parts + PureWindowsPath(name).parts
     if PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive or PureWindowsPath(name).root or ".." in parts:
-        raise ValueError(f"{of} names {name!r}, which leads out of its folder")
-    try:
-        there = (folder / name).exists()
-    except OSError:  # a name that no file can have
-        there = False
-    if not there:
-        raise ValueError(f"{of} names {name!r}, which is not there")
+        raise ValueError(f"{of} names {brief(name)}, which leads out of its folder")
+    if not absent and not os.path.exists(folder / name):
+        raise ValueError(f"{of} names {brief(name)}, which is not there")
     return folder / name
 
 
@@ -82,19 +93,19 @@ def read_json(path):
     Raises:
       ValueError: it is no JSON, or absurdly long.
     """
-    path = Path(path)
-    if path.stat().st_size > LONGEST_JSON:
-        raise ValueError(f"{path.name} has {path.stat().st_size} bytes; {LONGEST_JSON} are allowed")
+    file = Regular(path)
+    if file.size > LONGEST_JSON:
+        raise ValueError(f"{file.name} has {file.size} bytes; {LONGEST_JSON} are allowed")
     try:
-        return json.loads(path.read_text("utf-8"))
+        return json.loads(file.read(0, file.size).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path.name} is no JSON: {error}") from None
+        raise ValueError(f"{file.name} is no JSON: {error}") from None
 
 
 def _tensors_of(folder):
-    if (folder / "model.safetensors").is_file():
+    if there(folder / "model.safetensors"):
         return safetensors.tensors_of(folder / "model.safetensors")
-    if (folder / "model.safetensors.index.json").is_file():
+    if there(folder / "model.safetensors.index.json"):
         return sharded(folder / "model.safetensors.index.json")
     files = sorted(folder.glob("*.safetensors"))
     if len(files) == 1:

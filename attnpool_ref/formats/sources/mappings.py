@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.sources import safetensors
 from attnpool_ref.formats.sources.stored import Stored
 
@@ -21,7 +22,7 @@ def tensors_of(mapping):
     tensors = {}
     for name, leaf in _leaves(mapping, ""):
         if name in tensors:
-            raise ValueError(f"the mapping holds {name!r} twice")
+            raise ValueError(f"the mapping holds {brief(name)} twice")
         tensors[name] = leaf
     return tensors
 
@@ -41,7 +42,7 @@ def _array(name, value):
         try:
             return _of_torch(value)
         except (TypeError, RuntimeError) as error:  # sparse, without numbers, of a dtype that NumPy does not have
-            raise ValueError(f"{name!r} is a tensor that cannot be read: {error}") from None
+            raise ValueError(f"{brief(name)} is a tensor that cannot be read: {error}") from None
     array = np.asarray(value)
     return array.astype(array.dtype.newbyteorder("="), copy=False)  # JAX takes no other
 

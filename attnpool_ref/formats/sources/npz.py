@@ -6,7 +6,6 @@ its member first.
 
 import io
 import math
-import os
 import struct
 import tokenize
 import zipfile
@@ -15,6 +14,8 @@ from functools import partial
 
 import numpy as np
 
+from attnpool_ref.formats.showing import brief
+from attnpool_ref.formats.sources.regular import Regular
 from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
 
@@ -34,21 +35,20 @@ def tensors_of(path):
     Raises:
       ValueError: the file is no archive of arrays, is truncated, holds objects, or says of itself what cannot be.
     """
-    tensors = {}
-    with open(path, "rb") as file:
-        try:
-            with zipfile.ZipFile(file) as archive:
-                for member in archive.infolist():
-                    if not member.filename.endswith(".npy"):
-                        raise _refused(path, f"it holds {member.filename!r}, which is no array")
-                    name = member.filename.removesuffix(".npy")
-                    if name in tensors:
-                        raise _refused(path, f"it holds {name!r} twice")
-                    shape, dtype, fortran, begin = _header(path, archive, member)
-                    read = partial(_read, path, member.filename, shape, dtype, fortran, begin)
-                    tensors[name] = Stored(shape, read)
-        except UNSOUND as error:
-            raise _refused(path, str(error) or type(error).__name__) from None
+    file, tensors = Regular(path), {}
+    try:
+        archive = zipfile.ZipFile(file.stream)
+        for member in archive.infolist():
+            if not member.filename.endswith(".npy"):
+                raise _refused(file, f"it holds {brief(member.filename)}, which is no array")
+            name = member.filename.removesuffix(".npy")
+            if name in tensors:
+                raise _refused(file, f"it holds {brief(name)} twice")
+            shape, dtype, fortran, begin = _header(file, archive, member)
+            read = partial(_read, file, archive, member, shape, dtype, fortran, begin)
+            tensors[name] = Stored(shape, read)
+    except UNSOUND as error:
+        raise _refused(file, str(error) or type(error).__name__) from None
     return tensors
 
 
@@ -65,56 +65,59 @@ def save(tensors, target):
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def _header(path, archive, member):
+def _header(file, archive, member):
     """Shape, dtype, order and where the numbers begin, of one array."""
     if member.flag_bits & 1:
-        raise _refused(path, f"{member.filename!r} is encrypted")
+        raise _refused(file, f"{brief(member.filename)} is encrypted")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # NumPy writes no other
-        raise _refused(path, f"{member.filename!r} is compressed in the way {member.compress_type}")
+        raise _refused(file, f"{brief(member.filename)} is compressed in the way {member.compress_type}")
     if member.file_size > MOST_COMPRESSED * member.compress_size + 1_000:
-        raise _refused(path, f"{member.filename!r} would grow from {member.compress_size} bytes to {member.file_size}")
-    with archive.open(member) as file:
-        first = file.read(8)
+        raise _refused(
+            file, f"{brief(member.filename)} would grow from {member.compress_size} bytes to {member.file_size}"
+        )
+    with archive.open(member) as opened:
+        first = opened.read(8)
         if first[:6] != b"\x93NUMPY" or first[6:7] not in (b"\1", b"\2", b"\3"):
-            raise _refused(path, f"{member.filename!r} is no array")
+            raise _refused(file, f"{brief(member.filename)} is no array")
         wide = 2 if first[6] == 1 else 4
-        raw = file.read(wide)
+        raw = opened.read(wide)
         length = int.from_bytes(raw, "little")
         if length > LONGEST_HEADER:
-            raise _refused(path, f"the header of {member.filename!r} would have {length} bytes")
-        header = io.BytesIO(raw + file.read(length))
+            raise _refused(file, f"the header of {brief(member.filename)} would have {length} bytes")
+        header = io.BytesIO(raw + opened.read(length))
     try:
         read = np.lib.format.read_array_header_1_0 if first[6] == 1 else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(header, max_header_size=LONGEST_HEADER)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError) as error:
-        raise _refused(path, f"the header of {member.filename!r} is unreadable: {error}") from None
+        raise _refused(file, f"the header of {brief(member.filename)} is unreadable: {error}") from None
     if dtype.hasobject:
-        raise _refused(path, f"{member.filename!r} holds Python objects, which need pickle")
-    if any(type(size) is not int or size < 0 for size in shape):
-        raise _refused(path, f"{member.filename!r} has the shape {shape}")
+        raise _refused(file, f"{brief(member.filename)} holds Python objects, which need pickle")
+    if any(type(size) is not int or not 0 <= size < 2**63 for size in shape):
+        raise _refused(file, f"{brief(member.filename)} has the shape {brief(shape)}")
     begin = 8 + wide + length
     needed = math.prod(shape) * dtype.itemsize
     if member.file_size - begin != needed:
         raise _refused(
-            path, f"{member.filename!r} needs {needed} bytes for {shape}, and has {member.file_size - begin}"
+            file,
+            f"{brief(member.filename)} needs {brief(needed)} bytes for {brief(shape)}, and has {member.file_size - begin}",
         )
     return shape, dtype, fortran, begin
 
 
-def _read(path, filename, shape, dtype, fortran, begin):
+def _read(file, archive, member, shape, dtype, fortran, begin):
     """The array; pieces as they come, so that an archive that lies takes no memory beyond what it holds."""
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(filename) as file:
-            file.read(begin)
-            raw = bytearray(file.read())  # bytes would make the array read-only
+        with archive.open(member) as opened:
+            opened.read(begin)
+            raw = bytearray(opened.read())  # bytes would make the array read-only
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise _refused(path, f"{filename!r}: {error}") from None
+        raise _refused(file, f"{brief(member.filename)}: {error}") from None
     if len(raw) != math.prod(shape) * dtype.itemsize:
-        raise _refused(path, f"{filename!r} is cut off")
+        raise _refused(file, f"{brief(member.filename)} is cut off")
     array = np.frombuffer(raw, dtype) if raw else np.empty(0, dtype)
     array = array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _refused(path, reason):
-    return ValueError(f"{os.path.basename(path)} is no sound .npz file: {reason}")
+def _refused(file, reason):
+    return ValueError(f"{file.name} is no sound .npz file: {reason}")

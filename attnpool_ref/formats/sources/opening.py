@@ -62,7 +62,7 @@ def save(tensors, target, framework=""):
       framework: what a ``.safetensors`` file says that wrote it; nothing if empty.
 
     Raises:
-      ValueError: an ending that is not written here.
+      ValueError: an ending that is not written here, or a target that is no regular file.
       FileNotFoundError: no such folder.
       TypeError: neither a path nor a dict.
     """
@@ -75,6 +75,4 @@ def save(tensors, target, framework=""):
     writer = writers.get(Path(target).suffix)
     if writer is None:
         raise ValueError(f"{Path(target).name}: needs an ending that is written here: {', '.join(writers)}")
-    if not Path(target).parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {str(Path(target).parent)!r}; none is made")
     writer(tensors, target)

@@ -1,17 +1,92 @@
-"""Files that are replaced once their successor is whole."""
+"""Replacement of files at one moment: a reader, or a crash, finds the old file or the new one, whole.
+
+The new file is written under a random name that no other file has, in the folder of the old one, and then renamed over it.
+"""
 
 import contextlib
+import errno
 import os
+import stat
 from pathlib import Path
+
+UNSYNCED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM)
+"""Errors of filesystems and folders that cannot be synced: a folder that may not be listed, a share of another system."""
 
 
 @contextlib.contextmanager
 def replacing(target):
-    """A file beside the target, which takes its place at the end; what fails leaves the target as it was."""
-    target = Path(target)
-    successor = target.with_name(f".{target.name}.{os.getpid()}")
+    """Opens a new binary file that takes the place of the target at the end; a failure leaves the target as it was.
+
+    A target that is a link stays one: the file that it points to is replaced, in its own folder. The new file has the mode
+    of the old one, and its owner and group where the system allows that; otherwise ``0o666 & ~umask``.
+
+    Args:
+      target: a path.
+
+    Raises:
+      ValueError: the target is no regular file.
+      FileNotFoundError: its folder does not exist.
+    """
+    target, old = _resolved(target)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(target.parent)!r}; none is made")
+    successor = target.with_name(f".attnpool-{os.urandom(16).hex()}.partial")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(successor, flags, 0o666 if old is None else 0o600)
     try:
-        yield successor
-        successor.replace(target)
+        with open(descriptor, "wb") as file:
+            if old is not None:
+                _take_on(descriptor, old)
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(successor, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(successor)
+        raise
+    _sync(target.parent)
+
+
+def _resolved(target):
+    """The file that a path leads to, and its status; None where it does not exist yet."""
+    target = Path(target)
+    try:
+        old = os.stat(target)  # the system follows the links itself first, and refuses a stranger's in a shared folder
+    except (FileNotFoundError, NotADirectoryError):
+        old = None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        raise ValueError(f"{target.name} is no regular file, and is not replaced")
+    return Path(os.path.realpath(target)), old
+
+
+def _take_on(descriptor, old):
+    """Gives a file the owner, the group and the mode of another; a group that it cannot have gets no more than all others."""
+    if not hasattr(os, "fchmod"):
+        return
+    mode, new = stat.S_IMODE(old.st_mode) & 0o777, os.fstat(descriptor)
+    if new.st_uid != old.st_uid:
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, old.st_uid, -1)
+    if new.st_gid != old.st_gid:
+        try:
+            os.fchown(descriptor, -1, old.st_gid)
+        except PermissionError:
+            mode &= ~0o070 | (mode & 0o007) << 3
+    os.fchmod(descriptor, mode)
+
+
+def _sync(folder):
+    """Makes a replacement last through a power failure, where folders can be opened."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows
+        return
+    descriptor = None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in UNSYNCED:
+            raise
     finally:
-        successor.unlink(missing_ok=True)
+        if descriptor is not None:
+            os.close(descriptor)

@@ -7,11 +7,12 @@ Source: the format's description at https://huggingface.co/docs/safetensors.
 import importlib.util
 import json
 import math
-import os
 from functools import partial
 
 import numpy as np
 
+from attnpool_ref.formats.showing import brief, shown
+from attnpool_ref.formats.sources.regular import Regular
 from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
 
@@ -35,8 +36,18 @@ DTYPES = {
 }
 """NumPy's names, by those of the format; bfloat16 is read as what its bits are as an integer."""
 
-OTHER_BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "C64": 64}
-"""Bits of an element of dtypes that no head has; the encoder beside it may have them."""
+OTHER_BITS = {
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "F8_E4M3": 8,
+    "F8_E5M2": 8,
+    "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "C64": 64,
+}
+"""Bits of an element of dtypes that no head has. The encoder beside it may have them, and others that came later."""
 
 
 def tensors_of(path):
@@ -45,19 +56,17 @@ def tensors_of(path):
     Raises:
       ValueError: the file is no safetensors file, is truncated, or says of itself what cannot be.
     """
-    size = os.path.getsize(path)
-    with open(path, "rb") as file:
-        first = file.read(8)
-        length = int.from_bytes(first, "little")
-        if len(first) < 8 or length > size - 8:
-            raise _refused(path, f"its header would have {length} bytes, and the file has {size}")
-        if length > LONGEST_HEADER:
-            raise _refused(path, f"its header would have {length} bytes; {LONGEST_HEADER} are allowed")
-        raw = file.read(length)
-    start, end = 8 + length, size
-    header = _parsed(path, raw)
-    _check_tiling(path, header, end - start)
-    return {name: _stored(path, name, entry, start) for name, entry in header.items()}
+    file = Regular(path)
+    first = file.read(0, 8)
+    length = int.from_bytes(first, "little")
+    if len(first) < 8 or length > file.size - 8:
+        raise _refused(file, f"its header would have {length} bytes, and the file has {file.size}")
+    if length > LONGEST_HEADER:
+        raise _refused(file, f"its header would have {length} bytes; {LONGEST_HEADER} are allowed")
+    start = 8 + length
+    header = _parsed(file, file.read(8, length))
+    _check_tiling(file, header, file.size - start)
+    return {name: _stored(file, name, entry, start) for name, entry in header.items()}
 
 
 def save(tensors, target, framework=""):
@@ -68,6 +77,12 @@ def save(tensors, target, framework=""):
       target: the path.
       framework: what the file says of itself as its format, such as "pt"; nothing if empty.
     """
+    with replacing(target) as file:
+        write(file, tensors, framework)
+
+
+def write(file, tensors, framework=""):
+    """Writes arrays into a file that is open."""
     entries, parts, offset = {"__metadata__": {"format": framework}} if framework else {}, [], 0
     for name, array in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
         kind, stored = _as_stored(name, array)
@@ -76,11 +91,10 @@ def save(tensors, target, framework=""):
         offset += stored.nbytes
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
-    with replacing(target) as successor, open(successor, "wb") as file:
-        file.write(len(header).to_bytes(8, "little"))
-        file.write(header)
-        for part in parts:
-            file.write(part.tobytes())
+    file.write(len(header).to_bytes(8, "little"))
+    file.write(header)
+    for part in parts:
+        file.write(part.tobytes())
 
 
 def bfloat16(bits):
@@ -92,7 +106,7 @@ def bfloat16(bits):
     return bits.view(ml_dtypes.bfloat16)
 
 
-def _parsed(path, raw):
+def _parsed(file, raw):
     def once(pairs):
         names = [name for name, _ in pairs]
         if len(set(names)) < len(names):
@@ -102,14 +116,14 @@ def _parsed(path, raw):
     try:
         header = json.loads(raw.decode("utf-8"), object_pairs_hook=once)
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON
-        raise _refused(path, f"its header is no JSON: {error}") from None
+        raise _refused(file, f"its header is no JSON: {error}") from None
     if not isinstance(header, dict):
-        raise _refused(path, "its header is no JSON object")
+        raise _refused(file, "its header is no JSON object")
     header.pop("__metadata__", None)
     for name, entry in header.items():
         problem = _problem(entry)
         if problem:
-            raise _refused(path, f"of {name!r} it says {problem}")
+            raise _refused(file, f"of {brief(name)} it says {problem}")
     return header
 
 
@@ -118,44 +132,45 @@ def _problem(entry):
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         return "other things than dtype, shape and data_offsets"
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(kind, str) or kind not in DTYPES | OTHER_BITS:
-        return f"the dtype {kind!r}"
+    if not isinstance(kind, str):
+        return f"the dtype {brief(kind)}"
+    said = f"shape {brief(shape)}, data_offsets {brief(offsets)}"
     for numbers in (shape, offsets):
-        if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
-            return f"shape {shape!r}, data_offsets {offsets!r}"
+        if not isinstance(numbers, list) or not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+            return said
     if len(offsets) != 2 or len(shape) > 32:  # NumPy's own limit was 32 axes
-        return f"shape {shape!r}, data_offsets {offsets!r}"
+        return said
+    if kind not in DTYPES | OTHER_BITS:  # of an unknown size, and refused when it is read
+        return None if offsets[0] <= offsets[1] else said
     needed = math.prod(shape) * _bits(kind)
     if (offsets[1] - offsets[0]) * 8 != needed:
-        return f"shape {shape} of {kind}, {needed // 8} bytes, and data_offsets {offsets}"
+        return f"shape {brief(shape)} of {kind}, {brief(needed // 8)} bytes, and data_offsets {brief(offsets)}"
     return None
 
 
-def _check_tiling(path, header, length):
+def _check_tiling(file, header, length):
     """Refuses tensors that overlap, leave gaps, or reach beyond the file."""
     at = 0
     for begin, end, name in sorted((*entry["data_offsets"], name) for name, entry in header.items()):
         if begin != at:
-            raise _refused(path, f"{name!r} begins at {begin}, where the tensor before it ends at {at}")
+            raise _refused(file, f"{brief(name)} begins at {begin}, where the tensor before it ends at {at}")
         at = end
     if at != length:
-        raise _refused(path, f"its tensors need {at} bytes, and it has {length}")
+        raise _refused(file, f"its tensors need {at} bytes, and it has {length}")
 
 
-def _stored(path, name, entry, start):
+def _stored(file, name, entry, start):
     begin, end = entry["data_offsets"]
     kind, shape = entry["dtype"], tuple(entry["shape"])
-    return Stored(shape, partial(_read, path, name, kind, shape, start + begin, end - begin))
+    return Stored(shape, partial(_read, file, name, kind, shape, start + begin, end - begin))
 
 
-def _read(path, name, kind, shape, begin, length):
+def _read(file, name, kind, shape, begin, length):
     if kind not in DTYPES:
-        raise _refused(path, f"{name!r} has dtype {kind}, which NumPy does not have")
-    with open(path, "rb") as file:
-        file.seek(begin)
-        raw = file.read(length)
+        raise _refused(file, f"{brief(name)} has dtype {shown(kind)}, which NumPy does not have")
+    raw = file.read(begin, length)
     if len(raw) != length:
-        raise _refused(path, f"{name!r} is cut off")
+        raise _refused(file, f"{brief(name)} is cut off")
     array = np.frombuffer(bytearray(raw), DTYPES[kind]).reshape(shape)  # bytes would make it read-only
     return bfloat16(array) if kind == "BF16" else array.astype(array.dtype.newbyteorder("="), copy=False)
 
@@ -175,5 +190,5 @@ def _bits(kind):
     return OTHER_BITS[kind] if kind in OTHER_BITS else np.dtype(DTYPES[kind]).itemsize * 8
 
 
-def _refused(path, reason):
-    return ValueError(f"{os.path.basename(path)} is no sound safetensors file: {reason}")
+def _refused(file, reason):
+    return ValueError(f"{file.name} is no sound safetensors file: {reason}")

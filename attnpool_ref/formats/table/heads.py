@@ -146,7 +146,46 @@ CLIP = Format(
         ),
     ),
     sizes={"in_features": "d", "num_heads": "H", "num_slots": "s", "out_features": "o"},
+    fixed={"use_class_token": False},
     num_heads=64,
+)
+
+
+def _of_timm_2d(fused, class_token):
+    """One of its four forms."""
+    maps = (
+        (("qkv", KERNELS, BIASES),)
+        if fused
+        else tuple((part, KERNELS[place : place + 1], BIASES[place : place + 1]) for place, part in enumerate("qkv"))
+    )
+    width = "3w" if fused else "w"
+    return Form(
+        (
+            Tensor("pos_embed", "s+1 d", ("position",)),
+            *((Tensor("cls_token", "1 d", ("class_token",), LEADING),) if class_token else ()),
+            *(Tensor(f"{part}.weight", f"{width} d", kernels, TORCH_IN_HEADS) for part, kernels, _ in maps),
+            *(Tensor(f"{part}.bias", width, biases, BIAS_OF_HEADS, optional=True) for part, _, biases in maps),
+            Tensor("proj.weight", "o w", ("out_kernel",), TORCH_OUT_OF_HEADS),
+            Tensor("proj.bias", "o", ("out_bias",), optional=True),
+        ),
+        fixed={"use_class_token": class_token},
+    )
+
+
+TIMM_POOL2D = Format(
+    "timm_pool2d",
+    title="timm's AttentionPool2d, with its kernels fused or apart, with and without a class token",
+    source="timm 1.0.31, timm/layers/attention_pool2d.py",
+    module="AttentionPool2d",
+    verified="7.4e-16, whole, as it has no mask",
+    usual="head.",
+    notes="Tokens are the feature map row by row, [B, h * w, d]. A map of another size needs other positions, which timm resizes and nobody here does silently. `RotAttentionPool2d`, which has rotary positions and no `pos_embed`, is refused.",
+    forms=tuple(_of_timm_2d(fused, class_token) for class_token in (False, True) for fused in (True, False)),
+    sizes={"in_features": "d", "num_heads": "H", "num_slots": "s", "qkv_features": "w", "out_features": "o"},
+    num_heads=64,
+    width="w",
+    refused={"pos_embed.": "rotary positions (`RotAttentionPool2d`)"},
+    absent={"pos_embed": "the rotary positions of `RotAttentionPool2d`"},
 )
 
 
@@ -191,4 +230,4 @@ COCA = Format(
     refused={"attn.bias_k": "an extra key and value", "attn.bias_v": "an extra key and value"},
 )
 
-ROWS = (SIGLIP, SIGLIP_BV, TIMM_LATENT, CLIP, COCA)
+ROWS = (SIGLIP, SIGLIP_BV, TIMM_LATENT, CLIP, TIMM_POOL2D, COCA)

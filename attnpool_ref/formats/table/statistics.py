@@ -28,13 +28,17 @@ def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
 def _affine(extras):
     """Scale and shift of a batch normalisation whose statistics are frozen."""
     scale, bias, mean, variance = (np.asarray(extras[key], np.float64) for key in _NORM)
-    slope = scale / np.sqrt(variance + BATCH_NORM_EPSILON)
-    return slope, bias - mean * slope
+    with np.errstate(all="ignore"):  # a variance below 0, an infinite mean: NaN, as the original has it
+        slope = scale / np.sqrt(variance + BATCH_NORM_EPSILON)
+        return slope, bias - mean * slope
 
 
 def _derive(parameters, extras):
     dtype = extras[_NORM[0]].dtype
-    return {name: part.astype(dtype) for name, part in zip(("norm_scale", "norm_bias"), _affine(extras), strict=True)}
+    with np.errstate(over="ignore"):  # as above
+        return {
+            name: part.astype(dtype) for name, part in zip(("norm_scale", "norm_bias"), _affine(extras), strict=True)
+        }
 
 
 def _restore(parameters, extras):
@@ -43,11 +47,22 @@ def _restore(parameters, extras):
         return {}
     if all(key in extras for key in _NORM):
         old = _derive(parameters, extras)
-        if all(np.array_equal(old[name].astype(parameters[name].dtype), parameters[name]) for name in old):
+        if all(_same_bits(old[name], parameters[name]) for name in old):
             return {}
     scale, bias = parameters["norm_scale"], parameters["norm_bias"]
     neutral = np.zeros_like(scale), np.full_like(scale, 1 - BATCH_NORM_EPSILON)
     return dict(zip(_NORM, (scale, bias, *neutral), strict=True))
+
+
+def _same_bits(old, new):
+    """Whether a parameter has the bits that it was read with; any NaN is the same, as a change of its dtype may change its bits."""
+    if old.shape != new.shape:
+        return False
+    with np.errstate(over="ignore"):
+        old = old.astype(new.dtype)
+    bits = f"u{new.dtype.itemsize}"
+    same = np.ascontiguousarray(old).view(bits) == np.ascontiguousarray(new).view(bits)
+    return bool(np.all(same | (np.isnan(old) & np.isnan(new))))
 
 
 SPEECHBRAIN_ASP = Format(

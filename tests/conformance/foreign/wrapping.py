@@ -41,6 +41,16 @@ class Call:
         """The rank that a mask has in full."""
         return self.batch_rank() + len(self.row.arguments[key].own)
 
+    def size_of(self, mask):
+        """The size of the last axis that a mask has in full."""
+        axis = self.row.arguments[mask].own[-1] if self.row.arguments[mask].own else None
+        for key, argument in self.row.arguments.items():
+            if self.values[key] is not None and argument.kind in ("data", "parameter"):
+                own = argument.own
+                if axis in own:
+                    return self.values[key].shape[own.index(axis) - len(own)]
+        return self.first.shape[-1]  # of an array of any rank
+
     @property
     def dtype(self):
         """The dtype of the first array."""

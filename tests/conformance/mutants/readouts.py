@@ -141,3 +141,11 @@ def vlad_ghosts_first(a):
     ghosts = a.assign_kernel.shape[1] - len(a.centers)
     bias = None if a.assign_bias is None else np.roll(a.assign_bias, ghosts)
     return a.oracle(assign_kernel=np.roll(a.assign_kernel, ghosts, -1), assign_bias=bias)
+
+
+@MUTANTS.of("vlad_pooling", "vlad: the ghosts are cut off by [:-G], which leaves nothing where there are none")
+def vlad_ghosts_cut_off_by_a_negative_slice(a):
+    pooled, weights = a.oracle(return_weights=True)
+    clusters = np.arange(a.assign_kernel.shape[1])
+    left = np.isin(clusters[: len(a.centers)], clusters[: len(a.centers) - len(clusters)])
+    return a.returns(np.where(left[:, None], pooled, 0), np.where(left, weights, 0))

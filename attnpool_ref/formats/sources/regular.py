@@ -1,0 +1,65 @@
+"""Regular files, open for reading. Nothing that could block, or that is read but once, is opened: no FIFO, device or socket."""
+
+import os
+import stat
+import threading
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+"""Files of other kinds, as messages call them."""
+
+
+class Regular:
+    """A regular file that stays open as long as it is referenced, so that all reads see one file, even if it is replaced.
+
+    Attributes:
+      name: what messages call it.
+      size: its size when it was opened; no more of it is read.
+      stream: the file as :mod:`zipfile` takes it.
+
+    Raises:
+      ValueError: another kind of file, or a link that leads nowhere.
+      FileNotFoundError: no such file.
+    """
+
+    def __init__(self, path):
+        self._descriptor = None
+        self.name = os.path.basename(path)
+        _check(path, self.name, os.stat)
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        self._descriptor = os.open(path, flags)
+        _check(self._descriptor, self.name, os.fstat)  # nobody has put a FIFO in its place since
+        self.size = os.fstat(self._descriptor).st_size
+        self.stream = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115  open as long as this is
+        self._lock = threading.Lock()
+
+    def read(self, begin, length):
+        """The bytes from ``begin`` on, fewer at the end of the file."""
+        with self._lock:
+            self.stream.seek(begin)
+            return self.stream.read(max(min(length, self.size - begin), 0)) or b""
+
+    def __del__(self):
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+
+def there(path):
+    """Whether anything has that name: a file, whatever its kind, or a link, wherever it leads."""
+    return os.path.lexists(path)
+
+
+def _check(file, name, status):
+    try:
+        kind = stat.S_IFMT(status(file).st_mode)
+    except FileNotFoundError:
+        if there(file):
+            raise ValueError(f"{name} is a link to a file that does not exist") from None
+        raise
+    if kind != stat.S_IFREG:
+        raise ValueError(f"{name} is {KINDS.get(kind, 'a file of another kind')}; only regular files are read")

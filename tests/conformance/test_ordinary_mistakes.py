@@ -1,0 +1,54 @@
+"""Ordinary mistakes have their cause named, whatever else is wrong with the function, in the same words by ``--quick``."""
+
+import functools
+
+import numpy as np
+import pytest
+from conformance.ordinary import ORDINARY, SAME_EVIDENCE, assert_named, in_jax, in_numpy
+
+from attnpool_ref.conformance.judge import QUICK
+
+
+def computed_in_float64(function):
+    """The function on its floating arguments in float64; its result is rounded once."""
+
+    @functools.wraps(function)
+    def wide(*args, **kwargs):
+        own = next(a.dtype for a in (*args, *kwargs.values()) if _is_floating(a))
+        args = [a.astype(np.float64) if _is_floating(a) else a for a in args]
+        kwargs = {k: a.astype(np.float64) if _is_floating(a) else a for k, a in kwargs.items()}
+        return function(*args, **kwargs).astype(own)
+
+    return wide
+
+
+def _is_floating(value):
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fV"  # bfloat16 is of kind V
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_an_ordinary_mistake_in_the_inputs_own_dtype_has_its_cause_named(name):
+    assert_named(name, getattr(in_numpy, name), "numpy", (SAME_EVIDENCE, QUICK))
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_an_ordinary_mistake_in_float64_has_its_cause_named(name):
+    scopes = (SAME_EVIDENCE, QUICK)
+    if name == "moments":  # only float64 shows it, which --quick does not judge
+        scopes = (SAME_EVIDENCE,)
+    assert_named(name, computed_in_float64(getattr(in_numpy, name)), "numpy", scopes)
+
+
+FEW = ("mask_inverted", "padded_scores_of_0", "last_by_count")
+"""Those that are judged in JAX without ``make thorough``, each by another part of the search."""
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_an_ordinary_mistake_in_jax_has_its_cause_named_by_a_quick_check(name):
+    assert_named(name, getattr(in_jax, name), "jax", (QUICK | {"gradients": False},))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ORDINARY)
+def test_an_ordinary_mistake_in_jax_has_its_cause_named(name):
+    assert_named(name, getattr(in_jax, name), "jax", (SAME_EVIDENCE | {"gradients": False}, QUICK))
