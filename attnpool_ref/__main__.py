@@ -1,7 +1,10 @@
 """The command line ``attnpool``: list, find, show, check, demo. Also ``python -m attnpool_ref``."""
 
+import contextlib
+import errno
 import os
 import sys
+import threading
 
 from attnpool_ref.commands import extras
 
@@ -15,22 +18,54 @@ def main():
         print(missing, file=sys.stderr)
         sys.exit(MISUSED)
     try:
+        status = _run()
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        status = _unwritten(error)
+    if status == INTERRUPTED or _is_kept_alive():
+        _stop(status)
+    sys.exit(status)
+
+
+def _run():
+    """Runs the command; returns its exit status."""
+    try:
         from attnpool_ref.commands.application import application
 
         application(prog_name="attnpool")
     except KeyboardInterrupt:
-        _stop()
+        return INTERRUPTED
     except SystemExit as end:
-        if end.code == INTERRUPTED:
-            _stop()
-        raise
+        return end.code
 
 
-def _stop():
+def _unwritten(error):
+    """Drops the output that nobody reads, or that has no room; returns the exit status."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno()
+        )  # else the interpreter tries again at its end
+    if error.errno != errno.EPIPE:
+        print(f"Error: the output cannot be written: {error.strerror}", file=sys.stderr)
+    return MISUSED
+
+
+def _is_kept_alive():
+    """Returns whether something that an implementation has started here would keep the process alive."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    own = threading.main_thread(), threading.current_thread()
+    threads = [thread for thread in threading.enumerate() if thread not in own and not thread.daemon]
+    return bool(threads) or (multiprocessing is not None and bool(multiprocessing.active_children()))
+
+
+def _stop(status):
     """Ends at once, without the second that JAX takes to leave."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(INTERRUPTED)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":

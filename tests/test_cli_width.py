@@ -68,7 +68,7 @@ def test_every_mark_of_the_language_is_explained():
 def test_broken_promises_stand_below_a_table_that_is_too_narrow_for_them(monkeypatch, columns):
     wide = RowReport(LONGEST, "pass", cells=PASSED.cells, promises=PASSED.promises)
     monkeypatch.setattr(conformance, "judge", lambda *_, **__: report_of(wide, FAILED))
-    output = run("check", "attnpool_ref", columns=columns).output
+    output = run("check", "attnpool_ref", "--jobs", "0", columns=columns).output
     table, _, below = output.partition("rows: ")
     lines = table.splitlines()[2:]
     assert max(map(len, lines)) <= columns

@@ -1,5 +1,7 @@
 """The commands and their options; each does its work in the module of its name."""
 
+import ast
+
 import click
 from click.shell_completion import CompletionItem
 
@@ -134,6 +136,18 @@ def show(name):
 @click.option("--some-real", is_flag=True, help="The candidate is never asked where nothing is real.")
 @click.option("--batched", is_flag=True, help="The candidate takes [B, L, d] and no other rank.")
 @click.option("--same-batch", is_flag=True, help="All data of the candidate have the same batch axes.")
+@click.option(
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="ARGUMENT=ATTRIBUTE",
+    help="An argument of the row that the candidate holds itself, such as query=q or key_kernel=key.kernel, as it lies: "
+    "one that needs a transposition needs Python.",
+)
+@click.option("--size", "sizes", multiple=True, metavar="AXIS=NUMBER", help="A size that the candidate takes only.")
+@click.option(
+    "--fixed", multiple=True, metavar="ARGUMENT=VALUE", help="The candidate's value in place of a default of the row."
+)
 @click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
 @click.option("--refusals", is_flag=True, help="Ask the candidate to refuse bad input as well.")
 @click.option("--integers", is_flag=True, help="Ask the candidate for data of integers alone as well, beside float64.")
@@ -158,12 +172,15 @@ def show(name):
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(1),
+    type=click.IntRange(0),
     metavar="N",
-    help="Judge in N processes; unless given in one for each core, at most four, and at most one for 8 rows.",
+    help="Judge in N child processes; by default one for each core, at most four, and one for each 8 rows. 0 judges in "
+    "this process, for debuggers: without a time limit, and with its output on the screen.",
 )
 @click.option(
-    "--quick", is_flag=True, help="Two dtypes and few shapes: on one core about 3 s a row in JAX, 0.1 s in NumPy."
+    "--quick",
+    is_flag=True,
+    help="Two dtypes and few shapes: on one core about 2 s a row in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
 )
 @click.pass_obj
 def check(
@@ -184,6 +201,9 @@ def check(
     some_real,
     batched,
     same_batch,
+    parameters,
+    sizes,
+    fixed,
     leave,
     refusals,
     integers,
@@ -202,6 +222,7 @@ def check(
 
     CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
+    A child process imports and calls it.
 
     Exit status: 0 passed, 1 failed (or a waiver waived nothing), 2 wrong use, 3 partial (a mask or an argument of it was never judged), 130 stopped by Ctrl-C.
     """
@@ -209,9 +230,6 @@ def check(
 
     if layouts and not only:
         raise click.UsageError("--layouts needs --only; without both every row is judged anyway")
-    for pair in arguments:
-        if not all(pair.partition("=")):
-            raise click.UsageError(f"--arg {pair} needs THEIRS=OURS, as in --arg attention_mask=mask")
     found = (then or checking.run)(  # pytest has another use for what was asked
         candidate,
         only=tuple(other for name in only for other in variants.in_all_layouts(name)) if layouts else only,
@@ -231,20 +249,56 @@ def check(
         seed=seed,
         examples=examples,
         calls={
-            "arguments": dict(pair.split("=", 1) for pair in arguments),
+            "arguments": _pairs("--arg", arguments, "THEIRS=OURS", "attention_mask=mask"),
             "padding_true": padding_true,
             "mask_form": mask_form,
             "mask_required": mask_required,
             "some_real": some_real,
             "batched": batched,
             "same_batch": same_batch,
+            "sizes": _sizes(sizes),
+            "fixed": {key: _value(text) for key, text in _pairs("--fixed", fixed, "ARGUMENT=VALUE", "scale=1").items()},
+            "parameters": _pairs("--parameter", parameters, "ARGUMENT=ATTRIBUTE", "query=q") or None,
             "leave": leave,
             "arrays": arrays,
         },
     )
     if then is None:
-        checking.leave(found)
+        raise SystemExit(found)
     return found
+
+
+def _pairs(option, pairs, form, example):
+    """A mapping from pairs with an equals sign.
+
+    Raises:
+      UsageError: one has none, or nothing on one side.
+    """
+    for pair in pairs:
+        if not all(pair.partition("=")):
+            raise click.UsageError(f"{option} {pair} needs {form}, as in {option} {example}")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _sizes(pairs):
+    """Sizes by their axes.
+
+    Raises:
+      UsageError: one is no whole number above 0.
+    """
+    found = _pairs("--size", pairs, "AXIS=NUMBER", "d=6")
+    for axis, number in found.items():
+        if not number.isdecimal() or int(number) == 0:
+            raise click.UsageError(f"--size {axis}={number} needs a whole number above 0, as in --size d=6")
+    return {axis: int(number) for axis, number in found.items()}
+
+
+def _value(text):
+    """A number, a truth value or None as Python writes it, or else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _waivers(pairs):

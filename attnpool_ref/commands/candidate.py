@@ -1,4 +1,4 @@
-"""What the argument of ``attnpool check`` names."""
+"""The implementation that the words of ``attnpool check`` name."""
 
 import functools
 import importlib
@@ -7,16 +7,51 @@ import os
 import re
 import sys
 import types
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from attnpool_ref import variants
 from attnpool_ref.commands import extras
 from attnpool_ref.commands.exits import Refused
 from attnpool_ref.conformance import naming
+from attnpool_ref.conformance.candidates import Candidate
+from attnpool_ref.conformance.watch import said
+
+
+@dataclass(frozen=True)
+class Named:
+    """The words of the command that name an implementation; it is imported in the process that calls this.
+
+    Attributes:
+      words: "my.module", "my.module:function", or a file in the module's place.
+      row: the row that the function implements, or None.
+      only: names of the rows to judge; all that are named if empty.
+      implementation: the value of an argument ``implementation``, or None.
+      calls: how it is called (:class:`~attnpool_ref.conformance.Calls`).
+    """
+
+    words: str
+    row: str | None = None
+    only: tuple[str, ...] = ()
+    implementation: str | None = None
+    calls: dict[str, Any] | None = None
+
+    def __call__(self):
+        """Imports it; returns the Candidate, and the names of the rows to judge (none: all of them).
+
+        Raises:
+          Refused: nothing of that name can be imported, or it is not clear which row it is.
+          ValueError: it cannot be called so.
+        """
+        target, rows = find_candidate(self.words, self.row)
+        if self.implementation is not None:
+            target, rows = forced(target, self.implementation, rows)
+        return Candidate(target, **(self.calls or {})), tuple(dict.fromkeys(self.only)) or rows
 
 
 def find_candidate(candidate, row=None):
-    """What a candidate names, and the rows to judge (none: all of them).
+    """Returns the target that a candidate's name leads to, and the rows to judge (none: all of them).
 
     Args:
       candidate: "my.module", "my.module:function", or a file in the module's place, "./my_file.py:function".
@@ -87,6 +122,5 @@ def _import(name):
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise Refused(f"there is no module {name!r}, here or among what is installed") from None
         raise Refused(f"{name} needs {error.name!r}, which is not installed") from None
-    except Exception as error:  # the candidate's own fault, whatever it is
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise Refused(f"{name} cannot be imported ({reason})") from None
+    except (Exception, SystemExit, GeneratorExit) as error:  # the candidate's own fault, whatever it is
+        raise Refused(f"{name} cannot be imported ({said(error).partition(chr(10))[0]})") from None

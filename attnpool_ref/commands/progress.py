@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 def shown():
     """A bar or lines, on stderr, so that stdout holds the report alone."""
-    return _Bar() if sys.stderr.isatty() else _Lines()
+    return _Bar() if sys.stderr.isatty() else Lines()
 
 
 class _Rest:
@@ -54,7 +54,7 @@ class _Bar:
         self._progress.update(self._task, completed=done, total=total, description=label, rest=rest)
 
 
-class _Lines:
+class Lines:
     """Called as ``progress(done, total, label)``; prints each label once, with its place and what is left."""
 
     def __init__(self):
@@ -67,6 +67,7 @@ class _Lines:
         pass
 
     def __call__(self, done, total, label):
+        """Prints the label, if it is another one."""
         if label != self._last:
             rest = self._rest(done, total)
             print(f"[{done}/{total}] {label}{rest and f', {rest}'}", file=sys.stderr, flush=True)

@@ -18,7 +18,7 @@ class Finding:
 
     ``aspect`` says what of a comparison failed: "values", "weights", "shape" or "dtype"; ``with_weights`` whether the
     weights were asked for. ``note`` is what is worth a note and breaks nothing; with ``excused`` the case says nothing
-    of the promise, neither that it holds nor that it is broken.
+    of the promise, neither that it holds nor that it is broken. ``hint`` is a clause for the end of the message.
     """
 
     check: str
@@ -30,6 +30,7 @@ class Finding:
     with_weights: bool = False
     note: str = ""
     excused: bool = False
+    hint: str = ""
 
 
 BOUNDED_TERMS = frozenset({"tanh_sum_score"})

@@ -46,6 +46,11 @@ class Calling:
         for key in self._parameters:
             for word in self._words(key):
                 self._spoken.setdefault(word, key)
+        for key in candidate.fixed:
+            if key not in self._parameters:
+                raise ValueError(
+                    f"{row.name} has no argument {key!r}, which `fixed` gives{did_you_mean(key, self._parameters)}"
+                )
         self._needed, self.declared = set(), frozenset()
         if self.signature is not None:
             self._bind(self.signature.parameters)

@@ -25,7 +25,7 @@ class Calls(TypedDict, total=False):
     fixed: Mapping[str, Any]
     leave: tuple[str, ...]
     arrays: Any
-    parameters: Callable[[Any], Mapping[str, Any]] | None
+    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,8 @@ class Candidate:
       leave: its arguments that stay at their defaults and are not the row's; and the row's masks that it is meant to lack.
       arrays: "numpy", "jax", "torch", "keras", or an adapter; found out if None.
       parameters: from the target to those arguments of the row that the target holds itself, as the row has them
-        (a ``torch.nn.Linear`` holds the transposed kernel).
+        (a ``torch.nn.Linear`` holds the transposed kernel); or the names of its attributes that hold them as they are:
+        ``{"query": "q", "key_kernel": "key.kernel"}``.
     """
 
     target: Any
@@ -64,7 +65,7 @@ class Candidate:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     leave: tuple[str, ...] = ()
     arrays: Any = None
-    parameters: Callable[[Any], Mapping[str, Any]] | None = None
+    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None = None
 
     def __post_init__(self):
         if self.mask_form is not None and self.mask_form not in MASK_FORMS:
@@ -82,6 +83,20 @@ class Candidate:
             return replace(self, target=found) if found.complete() else None
         return replace(self, target=found) if callable(found) else None
 
+    def found(self, names):
+        """For each name of a row the candidate for it, or None where it has none; a callable is the only row named.
+
+        Raises:
+          ValueError: a function alone cannot be judged as this row.
+        """
+        if len(names) == 1:
+            return {name: single(self, name) for name in names}
+        return {name: self.for_row(variants.get(name)) for name in names}
+
+    def title(self):
+        """The name of its target, for a report."""
+        return title_of(self.target)
+
     def rows(self):
         """Names of the rows that it has."""
         return tuple(row.name for row in variants.BY_NAME.values() if self.for_row(row) is not None)
@@ -93,6 +108,7 @@ class Candidate:
         said |= {"batched": self.batched, "same_batch": self.same_batch}
         said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
         said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
+        said |= {"parameters": dict(self.parameters) if isinstance(self.parameters, Mapping) else {}}
         return {key: value for key, value in said.items() if value}
 
 

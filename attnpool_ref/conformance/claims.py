@@ -15,9 +15,13 @@ from attnpool_ref.nearest import did_you_mean
 WHOLE = "nothing left out"
 """The claim that each mask and each argument of the candidate was judged: where it fails, a "pass" is only "partial"."""
 
+NONE = "the candidate has none of the rows; name the one that it is"
+
 
 def each_promise(candidate, *rows, **asked: Any):
     """One :class:`Claim` for each promise of each row, for ``pytest.mark.parametrize`` or a loop over ``subTest``.
+
+    The candidate is called in this process, which it can end or block; ``pytest --attnpool`` calls it in a child process.
 
     Args:
       candidate: as in :func:`~attnpool_ref.conformance.judge`.
@@ -39,22 +43,33 @@ def each_promise(candidate, *rows, **asked: Any):
     whole = as_candidate(candidate, calls)
     names = [variants.get(name).name for name in rows] or whole.rows()
     if not names:
-        raise ValueError("the candidate has none of the rows; name the one that it is: each_promise(candidate, NAME)")
-    judgements = [Judgement(whole, name, asked, alone=len(names) == 1) for name in names]
+        raise ValueError(f"{NONE}: each_promise(candidate, NAME)")
+
+    def judge_row(name):
+        found = single(whole, name)
+        # a mapping, so that a single function is judged like a row among others
+        return judge(whole if found is None else {name: found}, only=(name,), **asked)
+
+    return claims_of(names, judge_row)
+
+
+def claims_of(names, judge_row):
+    """One :class:`Claim` for each promise of each of these rows; ``judge_row`` returns the report of one."""
+    judgements = [Judgement(name, judge_row, alone=len(names) == 1) for name in names]
     return [Claim(judgement, promise) for judgement in judgements for promise in (*BY_NAME, WHOLE)]
 
 
 class Judgement:
-    """One row of a candidate, judged when its report is first read.
+    """One row, judged when its report is first read.
 
     Attributes:
       row: the row's name.
-      asked: arguments of the judge.
+      judge_row: from the name to the report of the judge.
       alone: whether the row is the only one.
     """
 
-    def __init__(self, candidate, row, asked, alone):
-        self.candidate, self.row, self.asked, self.alone = candidate, row, asked, alone
+    def __init__(self, row, judge_row, alone):
+        self.row, self.judge_row, self.alone = row, judge_row, alone
 
     @cached_property
     def report(self):
@@ -63,9 +78,7 @@ class Judgement:
         Raises:
           KeyboardInterrupt: somebody has stopped the judging.
         """
-        found = single(self.candidate, self.row)
-        # a mapping, so that a single function is judged like a row among others
-        report = judge(self.candidate if found is None else {self.row: found}, only=(self.row,), **self.asked)
+        report = self.judge_row(self.row)
         if report.interrupted:
             raise KeyboardInterrupt
         return report.rows[0]

@@ -1,30 +1,42 @@
 """Cases as a candidate can meet them: what it does not take stays at its default, masks have the form that it reads."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance import holding
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.candidates import Candidate
+from attnpool_ref.nearest import did_you_mean
 
 
 def own_parameters(candidate, row, adapter):
     """The arguments of the row that the target holds itself, as NumPy arrays; none without ``parameters``.
 
     Raises:
-      ValueError: the row has no such argument, or not in such a shape.
+      ValueError: the row has no such argument, or not in such a shape, or the target has no such attribute.
     """
-    if candidate.parameters is None:
+    given = candidate.parameters
+    if given is None:
         return {}
-    found = {k: np.asarray(adapter.read(v)) for k, v in candidate.parameters(candidate.target).items() if v is not None}
+    for key in given if isinstance(given, Mapping) else ():
+        _check_argument(row, key)
+    held = holding.attributes(candidate.target, given) if isinstance(given, Mapping) else given(candidate.target)
+    found = {k: np.asarray(adapter.read(v)) for k, v in held.items() if v is not None}
     for key, value in found.items():
-        if key not in row.arguments:
-            raise ValueError(f"{row.name} has no argument {key!r}, which `parameters` gives")
+        _check_argument(row, key)
         if not any(len(own) == value.ndim for own in _shapes(row, key)):
             raise ValueError(f"`{key}` has shape {value.shape}, {row.name} needs {row.arguments[key]}")
     return found
+
+
+def _check_argument(row, key):
+    if key not in row.arguments:
+        near = did_you_mean(key, row.arguments)
+        raise ValueError(f"{row.name} has no argument {key!r}, which `parameters` gives{near}")
 
 
 def _shapes(row, key):
@@ -33,12 +45,32 @@ def _shapes(row, key):
 
 
 def sized(row, sizes, parameters):
-    """The row with these sizes, and with those that these parameters have."""
-    sizes = dict(sizes)
+    """The row with these sizes, and with those that these parameters have.
+
+    Raises:
+      ValueError: the row has no such axis, or an axis has two sizes.
+    """
+    axes = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
+    for axis in sizes:
+        if axis not in axes:
+            raise ValueError(f"{row.name} has no axis {axis!r}{did_you_mean(axis, axes)}")
+    sizes, told = dict(sizes), dict.fromkeys(sizes, "`sizes`")
     for key, value in parameters.items():
         own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
-        sizes |= {axis: size for axis, size in zip(own, value.shape, strict=True) if axis.rstrip("'").isidentifier()}
+        for axis, size in zip(own, value.shape, strict=True):
+            if not _is_name(axis):
+                continue
+            if sizes.setdefault(axis, size) != size:
+                raise ValueError(
+                    f"`{key}` has shape {value.shape} and {row.name} needs {row.arguments[key]}, but {axis} is "
+                    f"{sizes[axis]} by {told[axis]}; {holding.in_python(key)}"
+                )
+            told.setdefault(axis, f"`{key}`")
     return replace(row, sizes=sizes) if sizes else row
+
+
+def _is_name(axis):
+    return axis.rstrip("'").isidentifier()
 
 
 def fit(case, calling, parameters):
@@ -54,8 +86,10 @@ def fit(case, calling, parameters):
         raise NotAsked("its masks are not the row's: they have one form")
     for key, value in parameters.items():
         own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
-        if values[key] is None or values[key].shape[-value.ndim or None :] != value.shape:
-            raise NotAsked(f"its own `{key}` has shape {value.shape}")
+        needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
+        if needed != value.shape:
+            turned = f"; {holding.in_python(key)}" if value.ndim > 1 else ""
+            raise NotAsked(f"its own `{key}` has shape {value.shape}{turned}")
         values[key], axes[key] = value.astype(np.float64), own
     for key in row.options:
         if key not in options and (calling.is_needed(key) or key in candidate.fixed):

@@ -8,11 +8,11 @@ from attnpool_ref import variants
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance import excuses, searching, waivers, worker
 from attnpool_ref.conformance.adapters import NumpyArrays
-from attnpool_ref.conformance.candidates import Calls, as_candidate, single, title_of
-from attnpool_ref.conformance.processes import Processes
+from attnpool_ref.conformance.candidates import Calls, as_candidate
+from attnpool_ref.conformance.processes import Elsewhere
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport
 from attnpool_ref.conformance.rows import RowJudge, Scope
-from attnpool_ref.conformance.threads import Threads
+from attnpool_ref.conformance.threads import Threads, debugged
 from attnpool_ref.conformance.watch import noting
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
@@ -54,7 +54,9 @@ def judge(
 ):
     """Judges a candidate against the oracle.
 
-    Ctrl-C ends it with a report of what was judged until then.
+    It is called in this process, which it can end or block, unless ``jobs`` is at least 2; ``attnpool check`` and
+    ``pytest --attnpool`` import and call it in a child process. Ctrl-C ends the judging with a report of what was
+    judged until then.
 
     Args:
       candidate: a module, a mapping of names, any object with functions named as in the table, one callable where
@@ -84,8 +86,10 @@ def judge(
       examples: how many more calls hypothesis searches for a wrong answer, for each row, in the first dtype.
       time_limit: seconds for one call, its compilation included; what takes longer ends the judging of its row.
       seed: draws other cases; without it they derive from their names, and are the same on every machine.
-      jobs: how many processes judge, each a row at a time; the report is the same. Each imports the candidate anew, or
-        gets a copy by ``pickle``; what cannot be sent so, as what a notebook or a script holds, is judged in this process.
+      jobs: number of processes; the report is the same. 1 judges in threads of this process. With 2 or more each child
+        process judges a row at a time, and imports the candidate anew or gets a copy by ``pickle``; one that cannot be
+        sent so, such as a function of a notebook or a script, is judged in this process. 0 judges in this thread, row
+        by row, without ``time_limit`` and without capturing output: for debuggers.
       **calls: how the candidate is called, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.
 
     Returns:
@@ -103,32 +107,26 @@ def judge(
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")
-    whole = as_candidate(candidate, calls)
+    whole = candidate if isinstance(candidate, Elsewhere) else as_candidate(candidate, calls)
     scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, options, partial, long, refusals, integers, examples)
     scope = replace(scope, demands=excuses.demanded(mixed, broadcasting, contract))
     steps = _Steps(progress, len(rows) * len(dtypes))
     reports, waiting = {}, []
+    found = whole.found([row.name for row in rows])
     for row in rows:
-        found = single(whole, row.name) if len(rows) == 1 else whole.for_row(row)
-        if found is None:
+        if found[row.name] is None:
             steps.take(row.name, len(dtypes))
             reports[row.name] = _missing(row, strict or bool(only))
         else:
-            waiting.append(RowJudge(row, found, scope, steps.take))
-    jobs = min(jobs, len(waiting))
-    sent = worker.packed(whole, scope, time_limit, str(seed)) if jobs > 1 else None
-    if sent is not None:
-        interrupted = Processes(waiting, jobs, sent, steps).run()
-    else:
-        with noting():
-            interrupted = Threads(waiting, time_limit, str(seed)).run()
+            waiting.append(RowJudge(row, found[row.name], scope, steps.take))
+    interrupted = _run(whole, waiting, worker.Order(scope, time_limit, str(seed)), jobs, steps)
     for judged in waiting:
         reports[judged.row.name] = judged.report
     reports = [reports[row.name] for row in rows]
     idle = waivers.apply(reports, waive)
     adapter = next((judged.adapter for judged in waiting if judged.adapter is not None), NumpyArrays())
     return Report(
-        name or title_of(whole.target),
+        name or whole.title(),
         adapter.device(),
         adapter.versions(),
         reports,
@@ -138,6 +136,20 @@ def judge(
         waive,
         {} if interrupted else idle,
     )
+
+
+def _run(whole, rows, order, jobs, steps):
+    """Judges the rows where the implementation is, or in new processes; returns whether somebody has interrupted it."""
+    if isinstance(whole, Elsewhere):
+        return whole.judge(rows, order, jobs, steps)
+    if jobs == 0:
+        return debugged(rows, order.seed)
+    sent = worker.packed(whole) if min(jobs, len(rows)) > 1 else None
+    if sent is None:
+        with noting():
+            return Threads(order.limit, order.seed, rows).run()
+    with Elsewhere(sent, whole.title()) as children:
+        return children.judge(rows, order, jobs, steps)
 
 
 class _Steps:
@@ -186,7 +198,9 @@ def check(
     seed="",
     **calls: Unpack[Calls],
 ):
-    """Asserts that a candidate is the row called ``name``; for one's own tests.
+    """Asserts that a candidate is the row called ``name``; for your own tests.
+
+    It is called in this process, which it can end or block.
 
     Args:
       candidate: a function, a module with parameters, or anything that has the row by its name.

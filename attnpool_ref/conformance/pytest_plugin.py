@@ -1,12 +1,14 @@
 """The tests of ``pytest --attnpool``: ``attnpool::mean_pooling::NaN in padding``."""
 
+import contextlib
 import shlex
 import unittest
 
 import pytest
 
 from attnpool_ref.commands import extras
-from attnpool_ref.conformance.claims import each_promise
+from attnpool_ref.conformance.claims import NONE, claims_of, each_promise
+from attnpool_ref.conformance.judge import judge
 
 
 def tests_of(session, lines):
@@ -31,11 +33,31 @@ class CandidateNode(pytest.Collector):
     def collect(self):
         """A node for each row."""
         try:
-            claims = _claims(self.words)
+            claims = self._claims()
         except (ValueError, TypeError) as error:
             raise self.CollectError(f"--attnpool {self.words}: {error}") from None
         for row in dict.fromkeys(claim.row for claim in claims):
             yield RowNode.from_parent(self, name=row, claims=[claim for claim in claims if claim.row == row])
+
+    def _claims(self):
+        """The promises of the implementation, which a child process imports and judges."""
+        missing = extras.missing("cli")
+        if missing:
+            raise ValueError(missing.removeprefix("attnpool: "))
+        from attnpool_ref.commands.application import check
+
+        with _refused_as_values():
+            named, asked, child = check.main(
+                shlex.split(self.words), "--attnpool", standalone_mode=False, obj=_question
+            )
+            if child is None:  # --jobs 0
+                target, rows = named()
+                return each_promise(target, *rows, **asked, jobs=0)
+            self.config.add_cleanup(child.close)
+            names = child.about.rows or child.about.has
+        if not names:
+            raise ValueError(f"{NONE}: --as NAME, with my.module:function")
+        return claims_of(names, lambda name: judge(child, only=(name,), **asked))
 
 
 class RowNode(pytest.Collector):
@@ -75,27 +97,24 @@ class PromiseItem(pytest.Item):
         return self.path, None, f"{self.claim.row}: {self.claim.promise}"
 
 
-def _claims(words):
-    """The promises of what these words of ``attnpool check`` ask for."""
-    missing = extras.missing("cli")
-    if missing:
-        raise ValueError(missing.removeprefix("attnpool: "))
+@contextlib.contextmanager
+def _refused_as_values():
+    """Turns the command's refusals into a ValueError."""
     import click
 
-    from attnpool_ref.commands.application import check
-
     try:
-        target, rows, asked = check.main(shlex.split(words), "--attnpool", standalone_mode=False, obj=_question)
+        yield
     except click.ClickException as error:
         raise ValueError(error.format_message()) from None
-    return each_promise(target, *rows, **asked)
 
 
-def _question(candidate, *, files, jobs, **words):
-    from attnpool_ref.commands.check import question
+def _question(candidate, *, files, jobs, quick, **words):
+    """What these words of ``attnpool check`` ask for: the implementation, arguments of the judge, and a process for it."""
+    from attnpool_ref.commands import check
 
     if any(files.values()):
         raise ValueError("--json, --junit and --html are the command's; pytest writes --junit-xml")
-    if jobs is not None:
-        raise ValueError("--jobs is the command's; pytest-xdist has -n")
-    return question(candidate, **words)
+    if jobs:
+        raise ValueError(f"--jobs {jobs} is the command's; pytest-xdist has -n")
+    named, asked = check.question(candidate, quick=quick, **words)
+    return named, asked, None if jobs == 0 else check.elsewhere(named, quick)

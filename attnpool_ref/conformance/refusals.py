@@ -7,6 +7,7 @@ from attnpool_ref.conformance.bad_input import refusals_of
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.promises import REFUSALS
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
+from attnpool_ref.conformance.watch import said
 
 
 def judge(report, subject):
@@ -48,8 +49,7 @@ def outcome(subject, refusal):
             same = all(a.tobytes() == b.tobytes() for a, b in zip(before, after, strict=True))
             return "" if same else "changed its inputs before it raised"
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
-            text = str(error).partition("\n")[0][:120]
-            return f"raised {text}" if type(error).__name__ == "Raised" else f"raised {type(error).__name__}: {text}"
+            return f"raised {said(error).partition(chr(10))[0][:140]}"
         return f"returned {_described(result)}"
 
 

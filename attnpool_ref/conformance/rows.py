@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref.conformance import adapters, causes, excuses, hazards, refusals, searching, verdict
+from attnpool_ref.conformance import adapters, causes, excuses, hazards, holding, refusals, searching, verdict
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.calling import NotAsked
@@ -18,7 +18,7 @@ from attnpool_ref.conformance.runner import Runner
 from attnpool_ref.conformance.snippets import reproduce
 from attnpool_ref.conformance.stated import stated_gradients
 from attnpool_ref.conformance.subject import Subject
-from attnpool_ref.conformance.watch import Watch
+from attnpool_ref.conformance.watch import Watch, said
 
 PLAIN = ("smallest", "fullest")
 """The ways to call a row that are worth a program in each dtype."""
@@ -87,6 +87,10 @@ class RowJudge:
 
     def run(self):
         """Judges everything, and says what came of it."""
+        with np.errstate(all="ignore"):  # the arithmetic of the judge is not what is judged
+            self._run()
+
+    def _run(self):
         self._began = time.perf_counter()
         try:
             self.adapter = self._find_adapter()
@@ -139,11 +143,23 @@ class RowJudge:
         else:
             adapter = adapters.find(self.candidate.target, self._first_result)
         self.subject = self._subject(adapter, self.scope.dtypes[0])
-        why = self.subject.calling.why_not()
+        why, own = self.subject.calling.why_not(), self._undescribed()
         if why:
-            raise NotAsked(why)
+            raise NotAsked("; ".join(filter(None, (why, own))))
+        if own:
+            self.report.unasked.append(Unasked("its parameters", own))
         self.report.by_place = self.subject.calling.by_place
         return adapter
+
+    def _undescribed(self):
+        """A sentence about parameters that the candidate holds, where nobody has said what they are."""
+        own = [] if self.candidate.parameters is not None else holding.held(self.candidate.target)
+        if not own:
+            return ""
+        return (
+            f"it holds {holding.listed(own)}: say which argument of the row each is, by its attribute (--parameter "
+            f"ARGUMENT={own[0]}, parameters={{ARGUMENT: {own[0]!r}}})"
+        )
 
     def _in(self, dtype):
         """The candidate in a dtype; that of float64 has its programs from the other dtypes' gradients."""
@@ -293,7 +309,7 @@ class RowJudge:
         except Untraceable as error:
             self.report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
-            why = f"raises {type(error).__name__}: {error}"
+            why = f"raises {said(error)}"
         if found is None and not why:
             return
         message = why if found is None else found.message
@@ -328,8 +344,9 @@ class RowJudge:
         try:
             subject.outputs(case)
         except Exception as error:  # the candidate's own, in any words
-            if isinstance(error, TypeError) or excuses.refuses(str(error)):
-                return f"it refuses {dtype} ({type(error).__name__}: {str(error).partition(chr(10))[0][:120]})"
+            text = said(error)
+            if isinstance(error, TypeError) or excuses.refuses(text):
+                return f"it refuses {dtype} ({text.partition(chr(10))[0][:140]})"
         return ""
 
 

@@ -7,8 +7,10 @@ from attnpool_ref.conformance.adapters import Untraceable
 from attnpool_ref.conformance.agreement import Finding
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.checks import PROMISE_OF, booked
+from attnpool_ref.conformance.hints import hint
 from attnpool_ref.conformance.promises import ANSWER, BY_NAME, explained_by
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
+from attnpool_ref.conformance.watch import said
 
 NOTES = 3
 """How many notes of a promise are kept."""
@@ -107,7 +109,11 @@ class Runner:
           Untraceable: the check needs a gradient that the framework cannot take.
         """
         found = self._look(name, run, case)
-        return excuses.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
+        found = excuses.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
+        for finding in found:
+            if finding.message:
+                finding.message, finding.hint = finding.message + finding.hint, ""
+        return found
 
     def _look(self, name, run, case):
         """The findings, before anything is excused."""
@@ -117,8 +123,8 @@ class Runner:
         except (NotAsked, Untraceable):
             raise
         except Exception as error:  # the candidate's own: whatever it is, it is the finding
-            text = str(error) if type(error).__name__ == "Raised" else f"{type(error).__name__}: {error}"
-            found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {text}")
+            found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {said(error)}")
+            found.hint = hint(error, self.subject, case)
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
         for finding in found:

@@ -1,4 +1,4 @@
-"""Judges rows in threads of this process, so that a call that takes too long can be left alone."""
+"""Judging in this process: in threads, so that the judge can leave a call that takes too long, or for a debugger."""
 
 import contextvars
 import copy
@@ -6,58 +6,78 @@ import os
 import threading
 
 from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance.watch import Debugged
 
 TOGETHER = 8
 """Rows after which an adapter forgets what it has compiled."""
 
 ROW_THREAD = "attnpool judges"
-"""What the names of the threads begin with in which candidates are called."""
+"""Prefix of the names of the threads in which implementations are called."""
+
+STOPPED = "stopped by Ctrl-C"
+
+
+def at_once(scope):
+    """Number of rows that threads judge at the same time.
+
+    Compiling leaves Python's lock: two rows at a time take little more than half of the time. But hypothesis sets the
+    global random states anew for each example, which another row would be accused of.
+    """
+    return 1 if scope.examples else min(os.cpu_count() or 1, 4)
 
 
 class Threads:
-    """Judges rows, each in a thread of its own, a few at a time; waits for none that takes too long."""
+    """Judges rows, each in a thread of its own, a few at a time; waits for none that takes too long.
 
-    def __init__(self, rows, limit, seed, look=None):
-        """``look`` is called now and then; it may raise a KeyboardInterrupt."""
+    Attributes:
+      waiting: the rows that no thread has begun; more may be added while they are judged.
+    """
+
+    def __init__(self, limit, seed, rows=(), *, look=None, done=None):
+        """``look`` is called now and then and may raise a KeyboardInterrupt; ``done`` is called with each judged row."""
         self.waiting, self.limit, self.running, self.failed = list(rows), limit, [], []
-        self.look = look
+        self.look, self.done = look or (lambda: None), done or (lambda judged: None)
         self.context = contextvars.copy_context()
         self.context.run(drawing.SEED.set, seed)
+        self._begun = []  # since an adapter has last forgotten
 
     def run(self):
-        """Judges all rows; whether somebody has interrupted it.
+        """Judges all rows; returns whether somebody has interrupted it.
 
         Raises:
-          Exception: what is no fault of the candidate's, such as an argument that no row has.
+          Exception: an error that is not the implementation's, such as an argument that no row has.
         """
-        # Compiling leaves Python's lock: two rows at a time take little more than half of the time. But hypothesis
-        # sets the global random states anew for each example, which another row would be accused of.
-        workers = 1 if any(judged.scope.examples for judged in self.waiting) else min(os.cpu_count() or 1, 4)
-        begun = []
         try:
             while (self.waiting or self.running) and not self.failed:
-                while self.waiting and len(self.running) < workers and len(begun) < TOGETHER:
-                    begun.append(self.waiting.pop(0))
-                    self._start(begun[-1])
+                while self.waiting and self._has_room():
+                    self._begun.append(self.waiting.pop(0))
+                    self._start(self._begun[-1])
                 self._look()
-                if len(begun) == TOGETHER and not self.running:
-                    for adapter in {
-                        type(judged.adapter): judged.adapter for judged in begun if judged.adapter
-                    }.values():
-                        adapter.forget()
-                    begun.clear()
+                if len(self._begun) == TOGETHER and not self.running:
+                    self._forget()
         except KeyboardInterrupt:
             for judged, _ in self.running:
                 if not judged.done:
-                    _abandon(judged, lambda judged: judged.finish("stopped by Ctrl-C"))
+                    _abandon(judged, lambda judged: judged.finish(STOPPED))
+                self.done(judged)
             for judged in self.waiting:
-                judged.report.partial.append("stopped by Ctrl-C before it began")
+                judged.report.partial.append(f"{STOPPED} before it began")
+                self.done(judged)
             return True
         if self.failed:
             for judged, _ in self.running:
                 judged.watch.abandoned = True
             raise self.failed[0]
         return False
+
+    def _has_room(self):
+        return len(self._begun) < TOGETHER and len(self.running) < at_once(self.waiting[0].scope)
+
+    def _forget(self):
+        adapters = {type(judged.adapter): judged.adapter for judged in self._begun if judged.adapter}
+        for adapter in adapters.values():
+            adapter.forget()
+        self._begun.clear()
 
     def _start(self, judged):
         thread = threading.Thread(
@@ -78,16 +98,18 @@ class Threads:
             return
 
     def _look(self):
-        """Waits a moment, and leaves those behind that are done or take too long."""
+        """Waits a moment, and leaves the rows that are done or take too long."""
         self.running[0][1].join(0.02)
-        if self.look is not None:
-            self.look()
+        self.look()
         for judged, thread in list(self.running):
-            if not thread.is_alive():
-                self.running.remove((judged, thread))
-            elif judged.watch.overran(self.limit):
+            alive = thread.is_alive()
+            if alive and not judged.watch.overran(self.limit):
+                continue
+            if alive:
                 _abandon(judged, lambda judged: judged.overrun(self.limit))
-                self.running.remove((judged, thread))
+            self.running.remove((judged, thread))
+            if not self.failed:
+                self.done(judged)
 
 
 def _abandon(judged, conclude):
@@ -95,3 +117,20 @@ def _abandon(judged, conclude):
     judged.watch.abandoned = True
     judged.report = copy.deepcopy(judged.report)
     conclude(judged)
+
+
+def debugged(rows, seed):
+    """Judges rows in this thread, one after another and without a time limit; returns whether somebody has stopped it."""
+    context, rows = contextvars.copy_context(), list(rows)
+    context.run(drawing.SEED.set, seed)
+    try:
+        while rows:
+            rows[0].watch = Debugged()
+            context.run(rows[0].run)
+            rows.pop(0)
+    except KeyboardInterrupt:
+        rows[0].finish(STOPPED)
+        for judged in rows[1:]:
+            judged.report.partial.append(f"{STOPPED} before it began")
+        return True
+    return False

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 
 from attnpool_ref.conformance.agreement import Finding, compare
+from attnpool_ref.conformance.watch import said
 
 
 def traced(subject, case, return_weights=False):
@@ -66,4 +67,4 @@ def _heard():
 
 
 def _first_line(error):
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    return said(error).partition("\n")[0]

@@ -1,9 +1,10 @@
-"""Calls of foreign code: what it prints, what it warns of, and how long it takes is noted, not suffered.
+"""Calls of an implementation under test, with its output, its warnings and the duration of each call.
 
 Each row is judged in a thread of its own. Who started the thread looks at its :class:`Watch`, and stops waiting where
-a call takes too long; the thread ends by itself at the candidate's next word.
+a call takes too long; the thread ends at the implementation's next call.
 """
 
+import bdb
 import contextlib
 import sys
 import threading
@@ -19,7 +20,27 @@ class Abandoned(BaseException):
 
 
 class Raised(Exception):
-    """The candidate has raised what is no Exception, such as SystemExit."""
+    """The candidate has raised what is no Exception, such as SystemExit, or one whose text cannot be read."""
+
+
+def said(error):
+    """The type and the text of an exception; the type alone where reading the text raises.
+
+    >>> said(KeyError("x"))
+    "KeyError: 'x'"
+    """
+    text, kind = _text(error), type(error).__name__
+    if text is None:
+        return f"{kind}, whose text cannot be read: its __str__ raises"
+    return text if isinstance(error, Raised) else f"{kind}: {text}".rstrip(": ")
+
+
+def _text(error):
+    """The text of an exception, or None where reading it raises."""
+    try:
+        return str(error)
+    except BaseException:  # the implementation's own code: it may do anything
+        return None
 
 
 class Watch:
@@ -38,10 +59,10 @@ class Watch:
         self.printed, self.warned = [], []
 
     def call(self, function, *args, **kwargs):
-        """``function(*args, **kwargs)``, whatever it raises as an Exception.
+        """Returns ``function(*args, **kwargs)``; passes on any Exception whose text can be read.
 
         Raises:
-          Raised: it raised what is none.
+          Raised: it raised something else.
           Abandoned: nobody waits.
         """
         if self.abandoned:
@@ -50,14 +71,20 @@ class Watch:
         self.began = time.monotonic()
         try:
             return function(*args, **kwargs)
-        except (Exception, Abandoned):
+        except Abandoned:
             raise
         except BaseException as error:
-            raise Raised(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+            self.pass_on(error)
         finally:
             self.began, _CURRENT.watch = None, before
             if self.abandoned:
                 raise Abandoned
+
+    def pass_on(self, error):
+        """Raises what a call has raised, as an Exception with a text."""
+        if isinstance(error, Exception) and _text(error) is not None:  # read here, where the time limit covers it
+            raise error
+        raise Raised(said(error)) from None
 
     def overran(self, limit):
         """Whether the call that runs now takes longer than ``limit`` seconds."""
@@ -69,6 +96,16 @@ class Watch:
         for line in text.splitlines():
             if line.strip() and line not in kept and len(kept) < NOTES:
                 kept.append(line[:200])
+
+
+class Debugged(Watch):
+    """A watch of calls in the main thread, which Ctrl-C and the ``quit`` of a debugger end."""
+
+    def pass_on(self, error):
+        """Raises what a call has raised; what ends a debugging session as a KeyboardInterrupt."""
+        if isinstance(error, (KeyboardInterrupt, bdb.BdbQuit)):
+            raise KeyboardInterrupt from None
+        super().pass_on(error)
 
 
 _CURRENT = threading.local()

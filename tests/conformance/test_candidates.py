@@ -203,7 +203,7 @@ class Pool:
     def __init__(self, transposed=False):
         rng = np.random.default_rng(3)
         self.query, self.kernel = rng.standard_normal(4).astype("f"), rng.standard_normal((6, 4)).astype("f")
-        self.transposed = transposed
+        self.transposed, self.turned = transposed, self.kernel.T.copy()
 
     def __call__(self, x, mask=None):
         return ref.attention_pooling(x, mask, self.query, key_kernel=self.kernel)
@@ -223,6 +223,31 @@ def test_a_module_is_judged_in_its_parameters_dtype_alone():
     assert row.status == "n/a" and row.unasked[0].why == "its parameters are float32"
 
 
+def test_parameters_are_named_by_their_attributes():
+    names = {"query": "query", "key_kernel": "kernel"}
+    row = row_of(Pool(), "attention_pooling", parameters=names)
+    assert row.status == "pass" and row.cases
+    assert (
+        row_of(types.SimpleNamespace(a=[Pool()]).a[0].__call__, "attention_pooling", parameters=names).status == "pass"
+    )
+    swapped = row_of(Pool(), "attention_pooling", parameters={"query": "query", "key_kernel": "turned"})
+    (why,) = [unasked.why for unasked in swapped.unasked if "(4, 6)" in unasked.why]
+    assert why.endswith("what lies transposed needs Python: parameters=lambda m: {'key_kernel': m.NAME.T}")
+
+
+def test_parameters_that_nobody_described_are_listed():
+    (own,) = [unasked for unasked in row_of(Pool(), "attention_pooling").unasked if unasked.what == "its parameters"]
+    assert own.why.startswith("it holds `query`, `kernel`, `turned`: say which argument of the row each is")
+    assert "--parameter ARGUMENT=query" in own.why
+    for described in (Pool.parameters, {"query": "query", "key_kernel": "kernel"}):
+        row = row_of(Pool(), "attention_pooling", parameters=described)
+        assert "its parameters" not in [unasked.what for unasked in row.unasked]
+    (unasked,) = row_of(lambda x, q, mask=None: x, "mean_pooling").unasked[:1]
+    assert "it holds" not in unasked.why
+    (unasked,) = row_of(Pool(), "multi_head_attention").unasked[:1]
+    assert unasked.why.startswith("it takes no `") and "; it holds `query`" in unasked.why
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -232,6 +257,13 @@ def test_a_module_is_judged_in_its_parameters_dtype_alone():
         ({"mask_form": "lengths", "padding_true": True}, "padding_true says nothing of a mask in the form 'lengths'"),
         ({"arrays": "lists"}, "no arrays are called 'lists', needs one of numpy"),
         ({"parameters": lambda target: {"kernel": np.ones(2)}}, "mean_pooling has no argument 'kernel'"),
+        (
+            {"parameters": {"xx": "weights"}},
+            "mean_pooling has no argument 'xx', which `parameters` gives; did you mean x?",
+        ),
+        ({"parameters": {"x": "weights"}}, "the candidate has no attribute 'weights'"),
+        ({"sizes": {"dd": 3}}, "mean_pooling has no axis 'dd'; did you mean d?"),
+        ({"fixed": {"maks": 3}}, "mean_pooling has no argument 'maks', which `fixed` gives; did you mean mask?"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options, message):
@@ -254,9 +286,45 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def test_a_module_with_parameters_is_judged_from_the_command_line(here, tmp_path):
+    (tmp_path / "modules_of_a_test.py").write_text(
+        "import attnpool_ref\nimport numpy as np\n"
+        "class Pool:\n"
+        "    def __init__(self):\n"
+        "        self.q = np.linspace(-1, 1, 6, dtype='f')\n"
+        "    def __call__(self, x, mask=None):\n"
+        "        return attnpool_ref.attention_pooling(x, mask, self.q, scale=1.0)\n"
+        "pool = Pool()\n"
+    )
+
+    def run(*arguments):
+        words = ["check", "modules_of_a_test:pool", "--as", "attention_pooling", "--quick", "--dtype", "float32"]
+        return CliRunner().invoke(application, [*words, "--jobs", "0", *arguments], env={"COLUMNS": "200"})
+
+    assert run("--parameter", "query=q", "--fixed", "scale=1.0").exit_code == 0
+    assert run("--parameter", "query=q").exit_code == 1
+    undescribed = run("--size", "q=6", "--size", "d=6")
+    assert undescribed.exit_code == 1 and "its parameters: it holds `q`: say which" in undescribed.output
+    wrong = run("--parameter", "query=p")
+    assert (wrong.exit_code, wrong.output.splitlines()[-1]) == (
+        2,
+        "Error: the candidate has no attribute 'p'; it holds `q`",
+    )
+
+
 def test_the_command_line_says_the_same(here):
     def run(*arguments):
-        words = ["check", "candidates_of_a_test:pool", "--as", "mean_pooling", "--quick", "--dtype", "float32"]
+        words = [
+            "check",
+            "candidates_of_a_test:pool",
+            "--as",
+            "mean_pooling",
+            "--quick",
+            "--dtype",
+            "float32",
+            "--jobs",
+            "0",
+        ]
         return CliRunner().invoke(application, [*words, *arguments])
 
     assert run().exit_code == 3
@@ -265,7 +333,11 @@ def test_the_command_line_says_the_same(here):
     assert run("--arg", "padding=mask").exit_code == 1
     assert run("--arg", "padding=mask", "--padding-true").exit_code == 0
     assert run("--arg", "padding=mask", "--padding-true", "--mask-required", "--batched").exit_code == 0
+    assert run("--leave", "padding", "--leave", "mask", "--size", "d=6", "--fixed", "lengths=None").exit_code == 0
     assert run("--arg", "padding").exit_code == 2
+    for option in ("--parameter", "--size", "--fixed"):
+        assert f"{option} d needs " in run(option, "d").output
+    assert "--size d=0 needs a whole number above 0" in run("--size", "d=0").output
     assert "needs THEIRS=OURS" in run("--arg", "padding").output
 
 

@@ -259,7 +259,18 @@ def test_the_command_writes_every_format_beside_the_table(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     files = {kind: tmp_path / f"report.{kind}" for kind in formats.FORMATS}
     options = [word for kind, file in files.items() for word in (f"--{kind}", str(file))]
-    found = ["check", "formats_of_a_test:pool", "--as", "mean_pooling", "--quick", "--dtype", "float32", *options]
+    found = [
+        "check",
+        "formats_of_a_test:pool",
+        "--as",
+        "mean_pooling",
+        "--quick",
+        "--dtype",
+        "float32",
+        "--jobs",
+        "0",
+        *options,
+    ]
     result = CliRunner().invoke(application, found, env={"COLUMNS": "200"})
     assert result.exit_code == 1
     assert result.stdout.startswith("mean_pooling: equals the definition with `~mask`")

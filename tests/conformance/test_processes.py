@@ -1,17 +1,21 @@
-"""Several processes judge what one judges, and bear what it does not."""
+"""Several processes judge what one judges, and child processes survive what ends the judge."""
 
 import json
+import os
+import subprocess
 import sys
 import threading
 import types
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from attnpool_ref import conformance
 from attnpool_ref.commands import check
-from attnpool_ref.conformance import Candidate, formats, worker
-from attnpool_ref.conformance.rows import Scope
+from attnpool_ref.commands.application import application
+from attnpool_ref.conformance import Candidate, formats, processes, worker
+from attnpool_ref.conformance.processes import About
 from attnpool_ref.conformance.threads import ROW_THREAD
 
 FEW = {"dtypes": ("float32", "bfloat16"), "shapes": (), "laws": False, "partial": False, "long": False}
@@ -92,7 +96,7 @@ def test_what_cannot_be_sent_is_judged_here(own):
     assert [row.status for row in report.rows] == ["pass", "fail"]
 
     def packed(target):
-        return worker.packed(Candidate(target), Scope(("float32",)), 1.0, "")
+        return worker.packed(Candidate(target))
 
     here = types.ModuleType("__main__")
     function = types.FunctionType(own.mean_pooling.__code__, vars(here))
@@ -116,5 +120,138 @@ def test_another_process_has_the_configuration_of_jax():
 def test_there_are_as_many_processes_as_cores_up_to_four_and_none_for_a_few_rows(monkeypatch):
     for cores, want in ((3, [1, 1, 1, 2, 3, 3]), (16, [1, 1, 1, 2, 3, 4])):
         monkeypatch.setattr(check.os, "sched_getaffinity", lambda _, cores=cores: range(cores), raising=False)
-        assert [check._jobs(conformance, ["row"] * count) for count in (1, 8, 15, 16, 24, 100)] == want
-    assert check._jobs(types.SimpleNamespace(mean_pooling=len), ()) == 1
+        abouts = [About((), ("row",) * count, {}, False) for count in (1, 8, 15, 16, 24, 100)]
+        assert [check._jobs(about) for about in abouts] == want
+    assert check._jobs(About((), ("row",) * 100, {}, on_accelerator=True)) == 1
+
+
+# The command
+
+
+HOSTILE = """
+import os, signal, subprocess, sys, threading, time
+import attnpool_ref as ref
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+    __repr__ = __str__
+
+def mean_pooling(x, mask=None):
+    os._exit(0)
+
+def max_pooling(x, mask=None):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def sum_pooling(x, mask=None):
+    sys.exit(0)
+
+def first_pooling(x, mask=None):
+    raise Mute
+
+def l2_normalize(x):
+    input()
+
+def last_pooling(x, mask=None):
+    for stream in (1, 2):
+        try:
+            os.close(stream)
+        except OSError:
+            pass
+    sys.stdout = sys.stderr = None
+    return ref.last_pooling(x, mask)
+
+def std_pooling(x, mask=None):
+    if threading.active_count() < 9:
+        threading.Thread(target=time.sleep, args=(600,), daemon=False).start()
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        if os.fork() == 0:
+            time.sleep(600)
+    return ref.std_pooling(x, mask)
+"""
+
+
+def command(folder, *words, main="from attnpool_ref.__main__ import main; main()"):
+    """Runs the command in a folder, to the end of its output."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
+    return subprocess.run(
+        [sys.executable, "-c", main, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_whatever_an_implementation_does_to_its_process_the_command_reports_all_rows_and_ends(tmp_path):
+    (tmp_path / "hostile_of_a_test.py").write_text(HOSTILE)
+    result = command(tmp_path, "check", "hostile_of_a_test", "--quick", "--dtype", "float32", "--json", "-")
+    assert result.returncode == 1, result.stderr
+    rows = {row["name"]: row for row in json.loads(result.stdout)["rows"] if row["status"] != "missing"}
+    found = {
+        name: next((f["message"] for kept in row["promises"].values() for f in kept["failures"]), row["status"])
+        for name, row in rows.items()
+    }
+    assert found == {
+        "mean_pooling": "smallest: the process ended with status 0",
+        "max_pooling": "smallest: the process was killed by SIGSEGV",
+        "sum_pooling": "raises SystemExit: 0",
+        "first_pooling": "raises Mute, whose text cannot be read: its __str__ raises",
+        "l2_normalize": "raises EOFError: EOF when reading a line",
+        "last_pooling": "pass",
+        "std_pooling": "pass",
+    }
+
+
+def test_the_asking_process_imports_neither_the_implementation_nor_jax(tmp_path):
+    (tmp_path / "pool_of_a_test.py").write_text("from attnpool_ref import mean_pooling\n")
+    main = (
+        "import sys\nfrom attnpool_ref.__main__ import main\n"
+        "try: main()\n"
+        "finally: print([name for name in ('jax', 'pool_of_a_test') if name in sys.modules], file=sys.stderr)"
+    )
+    result = command(tmp_path, "check", "pool_of_a_test:mean_pooling", "--quick", "--dtype", "float32", main=main)
+    assert result.returncode == 0 and result.stderr.splitlines()[-1] == "[]", result.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import os; os._exit(0)", "cannot be imported: its process ended with status 0"),
+        ("import time; time.sleep(600)", "cannot be imported: its process took longer than 1 s for the import"),
+        ("import sys; sys.exit(0)", "cannot be imported (SystemExit: 0)"),
+        ("class E(Exception): __str__ = None\nraise E", "cannot be imported (E, whose text cannot be read"),
+        ("import nothing_of_a_test", "needs 'nothing_of_a_test', which is not installed"),
+    ],
+)
+def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(tmp_path, monkeypatch, code, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(processes, "IMPORTS", 1.0 if "sleep" in code else processes.IMPORTS)
+    (tmp_path / "import_of_a_test.py").write_text(code)
+    result = CliRunner().invoke(application, ["check", "import_of_a_test"])
+    assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
+    assert result.output.startswith(f"Error: import_of_a_test {message}")
+
+
+def test_a_process_that_kept_pythons_lock_or_was_stopped_ends_its_row(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(processes, "SILENT", 0.5)
+    code = "import os, signal\ndef mean_pooling(x, mask=None):\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
+    (tmp_path / "stopped_of_a_test.py").write_text(code)
+    words = ["check", "stopped_of_a_test:mean_pooling", "--time-limit", "1"]
+    result = CliRunner().invoke(application, words)
+    assert result.exit_code == 1 and "smallest: the process gave no answer within 1 s" in result.output
+
+
+def test_a_debugger_works_in_the_asking_process(tmp_path):
+    code = "import attnpool_ref\ndef mean_pooling(x, mask=None):\n    breakpoint()\n    return attnpool_ref.mean_pooling(x, mask)\n"
+    (tmp_path / "debugged_of_a_test.py").write_text(code)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
+    words = ["check", "debugged_of_a_test:mean_pooling", "--quick", "--dtype", "float32", "--jobs", "0"]
+    result = subprocess.run(
+        [sys.executable, "-m", "attnpool_ref", *words],
+        cwd=tmp_path,
+        env=environment,
+        input="p 'shape', x.shape\nquit\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "(Pdb) ('shape', (" in result.stdout and "Stopped by Ctrl-C" in result.stdout
+    assert result.returncode == 130, result.stderr

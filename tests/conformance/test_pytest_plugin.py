@@ -12,7 +12,7 @@ from attnpool_ref import conformance
 from attnpool_ref.commands import check  # noqa: F401, imported once and not by each run
 from attnpool_ref.conformance.claims import WHOLE
 
-WORDS = "--quick --dtype float32"
+WORDS = "--quick --dtype float32 --jobs 0"
 
 POOLS = """
 import attnpool_ref
@@ -48,7 +48,7 @@ def run(pytester):
 
 
 def test_collecting_names_each_promise_of_each_row_and_calls_nothing(run, pytester):
-    shown = run("--attnpool", "pools_of_a_test", "--collect-only", "-q").outlines
+    shown = run("--attnpool", "pools_of_a_test --jobs 0", "--collect-only", "-q").outlines
     assert "attnpool::mean_pooling::NaN in padding" in shown and "attnpool::max_pooling::values" in shown
     count = 2 * (len(conformance.PROMISES) + 1)
     assert sum(line.startswith("attnpool::") for line in shown) == count
@@ -89,16 +89,14 @@ def test_tests_are_chosen_like_others(run, pytester):
 
 
 def test_what_the_settings_name_is_judged_where_it_is_asked_for(run, pytester):
-    lines = (
-        f'["pools_of_a_test {WORDS} --only mean_pooling", "pools_of_a_test:padded --as mean_pooling --padding-true"]'
-    )
+    lines = f'["pools_of_a_test {WORDS} --only mean_pooling", "pools_of_a_test:padded --as mean_pooling --padding-true --jobs 0"]'
     pytester.makepyprojecttoml(f"[tool.pytest.ini_options]\nattnpool = {lines}\n")
     pytester.makepyfile("def test_of_mine(): pass")
     run().assert_outcomes(passed=1)
     shown = run("--attnpool", "-k", "side", "--collect-only", "-q").outlines
     assert shown[:2] == [
         f"attnpool::pools_of_a_test {WORDS} --only mean_pooling::mean_pooling::padding side",
-        "attnpool::pools_of_a_test:padded --as mean_pooling --padding-true::mean_pooling::padding side",
+        "attnpool::pools_of_a_test:padded --as mean_pooling --padding-true --jobs 0::mean_pooling::padding side",
     ]
 
 
@@ -106,7 +104,7 @@ def test_what_the_settings_name_is_judged_where_it_is_asked_for(run, pytester):
     ("words", "text"),
     [
         ("no_such_module", "there is no module 'no_such_module'"),
-        ("pools_of_a_test:padded", "'padded' is no row of the table; say which one it is: --as NAME"),
+        ("pools_of_a_test:padded --jobs 0", "'padded' is no row of the table; say which one it is: --as NAME"),
         ("pools_of_a_test --colour red", "No such option: --colour"),
         ("pools_of_a_test --only mean_poolin", "did you mean mean_pooling"),
         (
@@ -147,6 +145,17 @@ def test_processes_share_the_rows(pytester, monkeypatch):
     )
     counts = result.parseoutcomes()
     assert (counts["failed"], counts["passed"], counts["skipped"]) == (1, 9, 4)
+
+
+def test_a_process_that_ends_is_a_failed_test_and_pytest_goes_on(run, pytester):
+    pytester.makepyfile(
+        ending_of_a_test="import os\nfrom attnpool_ref import mean_pooling\ndef max_pooling(x, mask=None):\n    os._exit(0)\n"
+    )
+    pytester.makepyfile("def test_of_mine(): pass")
+    result = run("--attnpool", "ending_of_a_test --quick --dtype float32", "-k", "of_mine or answer or shape")
+    result.assert_outcomes(passed=4, failed=1, skipped=4, deselected=2 * (len(conformance.PROMISES) + 1) - 8)
+    assert "max_pooling: an answer: smallest: the process ended with status 0" in result.stdout.str()
+    assert "ending_of_a_test" not in sys.modules
 
 
 OWN = """

@@ -150,7 +150,7 @@ def test_without_hypothesis_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r"hypothesis is not installed; pip install 'attnpool\[test\]'"):
         row_of(ref.mean_pooling, examples=1)
-    words = ["check", "attnpool_ref", "--only", "mean_pooling", "--examples", "5"]
+    words = ["check", "attnpool_ref", "--only", "mean_pooling", "--examples", "5", "--jobs", "0"]
     result = CliRunner().invoke(application, words)
     assert result.exit_code == 2 and "pip install 'attnpool[test]'" in result.output
 

@@ -105,7 +105,7 @@ def test_the_command_line_says_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(*waivers):
-        words = ["check", "waivers_of_a_test:mean_pooling", "--quick", "--dtype", "float32"]
+        words = ["check", "waivers_of_a_test:mean_pooling", "--quick", "--dtype", "float32", "--jobs", "0"]
         waived = [word for waiver in waivers for word in ("--waive", waiver)]
         return CliRunner().invoke(application, [*words, *waived], env={"COLUMNS": "200"})
 

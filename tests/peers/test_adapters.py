@@ -29,6 +29,15 @@ def test_tensors_are_found_out_and_judged_with_gradients_in_every_dtype():
     assert report.versions["torch"] == torch.__version__
 
 
+def dots(query, key):
+    return query @ key.swapaxes(-1, -2)
+
+
+def test_a_body_whose_methods_numpy_has_too_is_given_tensors_where_its_module_uses_torch():
+    report = conformance.judge(dots, only=("dot_score",), dtypes=("float32",), **FEW)
+    assert (report.rows[0].status, report.rows[0].adapter) == ("pass", "torch"), report.rows[0].failures
+
+
 class Doubled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

@@ -22,7 +22,10 @@ to read it back. Of a "framework" whose arrays are lists of lists, which only kn
 'pass'
 """
 
+import inspect
 import sys
+import types
+from typing import Any
 
 import numpy as np
 
@@ -86,7 +89,8 @@ def _classes(module, names):
 def find(target, attempt):
     """The adapter of a candidate: what its type says, else the family whose arrays it gives back for a small case.
 
-    NumPy's arrays are tried, then those of the frameworks that are imported already.
+    NumPy's arrays are tried, then those of the frameworks that are imported already. PyTorch's come first where the
+    function's module uses PyTorch and its body uses neither NumPy nor JAX: methods that both have say nothing.
 
     Args:
       target: the candidate.
@@ -95,7 +99,8 @@ def find(target, attempt):
     known = family_of(target)
     if known is not None:
         return known
-    for name in FAMILIES:
+    families = sorted(FAMILIES, key=lambda name: name != "torch") if _is_of_torch(target) else FAMILIES
+    for name in families:
         if name != "numpy" and name not in sys.modules:
             continue
         adapter = family(name)
@@ -109,3 +114,29 @@ def find(target, attempt):
         if isinstance(result, (int, float)) and name == "numpy":
             return adapter
     return NumpyArrays()
+
+
+def _is_of_torch(target):
+    """Returns whether a function's module holds something of PyTorch, and its body names nothing of NumPy or JAX."""
+    while hasattr(target, "func"):  # a partial
+        target = target.func
+    function: Any = inspect.unwrap(getattr(target, "__func__", target))
+    if not hasattr(function, "__code__"):
+        function = type(function).__call__
+    if not hasattr(function, "__code__"):
+        return False
+    held = function.__globals__
+    named = {_package(held[name]) for name in _names_in(function.__code__) if name in held}
+    return not named & {"numpy", "jax"} and "torch" in map(_package, list(held.values()))
+
+
+def _names_in(code):
+    """Returns the global names in a function's body, and in the functions within it."""
+    inner = [name for part in code.co_consts if isinstance(part, types.CodeType) for name in _names_in(part)]
+    return [*code.co_names, *inner]
+
+
+def _package(value):
+    """Returns the package of a module, a class or a function."""
+    name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return name.partition(".")[0] if isinstance(name, str) else ""
