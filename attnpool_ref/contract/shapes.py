@@ -11,7 +11,7 @@ COUNTS = ("num_segments",)
 
 def is_symbol(size):
     """Whether a size is a symbol of ``jax.export``, for which any number from 1 on may stand; seen without importing JAX."""
-    return hasattr(type(size), "dimension_as_value")
+    return hasattr(type(size), "dimension_as_value") and not hasattr(type(size), "dtype")  # which a tracer has
 
 
 def exceeds(value, size):
