@@ -136,7 +136,8 @@ def _extrapolated(subject, case, return_weights):
 
     base = gradient(floats)
     names = list(base)
-    floats, directions = ({name: arrays[name] for name in names} for arrays in (floats, directions))  # no static numbers
+    floats = {name: floats[name] for name in names}  # without numbers that the framework holds fixed
+    directions = {name: directions[name] for name in names}
     if not all(np.all(np.isfinite(g)) for g in base.values()):
         return None
     moved = tolerances.sensitivity(
