@@ -49,7 +49,7 @@ def alpha_entmax(scores, alpha, axis):
     weights = lax.cond((power > 1) & (power < jnp.inf), refined, lambda weights: weights, weights)
     total = jnp.sum(weights, axis, keepdims=True)
     weights = weights / jnp.where(total == 0, 1, total)
-    lost = jnp.isnan(top) | (top == jnp.inf) | (jnp.isinf(power) & (top > -jnp.inf))
+    lost = jnp.isnan(top) | (top == jnp.inf) | (~jnp.isfinite(power) & (top > -jnp.inf))
     return jnp.where(lost, jnp.nan, weights)
 
 

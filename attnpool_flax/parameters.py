@@ -147,7 +147,7 @@ def _given(argument, given):
 
 
 def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
-    """``value`` as an int; refuses what is no integer or too small."""
+    """``value`` as an int; refuses what is no integer, too small, or larger than any axis."""
     try:
         size = operator.index(value)
     except TypeError:
@@ -155,6 +155,8 @@ def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
     if isinstance(value, bool) or size < least:
         none = "; None makes one query, without an axis for it" if argument == "num_queries" else ""
         raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at least {least}{none}")
+    if size > contract.LARGEST_SIZE:
+        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at most {contract.LARGEST_SIZE}")
     return size
 
 

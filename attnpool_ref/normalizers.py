@@ -159,7 +159,7 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     .. math:: w_j = \big[(\alpha - 1) s_j - \tau\big]_+^{1 / (\alpha - 1)}, \qquad \sum_{j : k_j} w_j = 1
 
     Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
-    gives NaN in its own row, and so does an infinite :math:`\alpha`. The gradient at a score on the edge of the support is
+    gives NaN in its own row, and so does an :math:`\alpha` that is not finite. The gradient at a score on the edge of the support is
     that of weight 0.
 
     Args:

@@ -202,11 +202,12 @@ def test_entmax_keeps_its_digits_at_a_large_alpha(package, dtype, scores, alpha,
 
 
 @every_package
-def test_entmax_of_an_infinite_alpha_is_nan_where_anything_is_real(package):
+@pytest.mark.parametrize("alpha", [np.inf, np.nan])
+def test_entmax_of_an_alpha_that_is_not_finite_is_nan_where_anything_is_real(package, alpha):
     scores, mask = np.float32([[1, 2, 0.5], [1, 2, 3]]), np.array([[True, True, False], [False, False, False]])
     expected = np.float32([[np.nan, np.nan, 0], [0, 0, 0]])
     for call in [package.entmax] + [jax.jit(package.entmax)] * (package is attnpool_flax):
-        chex.assert_trees_all_equal(np.asarray(call(scores, mask, alpha=np.inf)), expected)
+        chex.assert_trees_all_equal(np.asarray(call(scores, mask, alpha=alpha)), expected)
 
 
 # Integers

@@ -6,7 +6,7 @@ traces, and once a signature. :func:`check_values` looks at masks, lengths and s
 """
 
 from attnpool_ref.contract.dtypes import check_dtype, common_dtype, kind_of, refuse_non_numeric
-from attnpool_ref.contract.options import check_weights, checked_static
+from attnpool_ref.contract.options import LARGEST_SIZE, check_weights, checked_static
 from attnpool_ref.contract.resolving import Call, bind, resolve, signature_of
 from attnpool_ref.contract.rounding import roundings
 from attnpool_ref.contract.shapes import (
@@ -25,6 +25,7 @@ from attnpool_ref.contract.values import check_not_zero, check_values
 __all__ = [
     "COUNTS",
     "FEATURES",
+    "LARGEST_SIZE",
     "Call",
     "axes_text",
     "bind",

@@ -37,6 +37,16 @@ REFUSED = [
         ValueError,
         "AttentionPool: `in_features` is 0, needs an integer of at least 1",
     ),
+    (
+        nnx_of("AttentionPool", in_features=2**31),
+        ValueError,
+        "AttentionPool: `in_features` is 2147483648, needs an integer of at most 2147483647",
+    ),
+    (
+        nnx_of("MultiHeadAttentionPool", in_features=4, num_heads=2, num_queries=2**70),
+        ValueError,
+        f"MultiHeadAttentionPool: `num_queries` is {2**70}, needs an integer of at most 2147483647",
+    ),
     (nnx_of("AttentionPool", in_features=4.0), ValueError, "`in_features` is 4.0, needs an integer of at least 1"),
     (nnx_of("AttentionPool", in_features=4, qk_features=True), ValueError, "`qk_features` is True, needs an integer"),
     (
