@@ -27,15 +27,15 @@ def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
 
 def _affine(extras):
     """Scale and shift of a batch normalisation whose statistics are frozen."""
-    scale, bias, mean, variance = (np.asarray(extras[key], np.float64) for key in _NORM)
     with np.errstate(all="ignore"):  # a variance below 0, an infinite mean: NaN, as the original has it
+        scale, bias, mean, variance = (np.asarray(extras[key], np.float64) for key in _NORM)
         slope = scale / np.sqrt(variance + BATCH_NORM_EPSILON)
         return slope, bias - mean * slope
 
 
 def _derive(parameters, extras):
     dtype = extras[_NORM[0]].dtype
-    with np.errstate(over="ignore"):  # as above
+    with np.errstate(over="ignore", invalid="ignore"):  # as above
         return {
             name: part.astype(dtype) for name, part in zip(("norm_scale", "norm_bias"), _affine(extras), strict=True)
         }
