@@ -64,7 +64,7 @@ def _products(x, y, precision):
 
 
 def _reaches(x, y):
-    """What bounds the products of each token: its norm times the largest one of the other side."""
+    """Bounds the products of each token: its norm times the largest norm of the other side."""
     x_size, y_size = norm(x)[..., 0], norm(y)[..., 0]
     most = functools.partial(jnp.max, axis=-1, keepdims=True, initial=0)
     return x_size * most(y_size), y_size * most(x_size)
@@ -85,7 +85,7 @@ def _best(x, y, x_mask, y_mask, rows, precision):
 
 
 def _places(x, rows):
-    """Where blocks begin, the last of them early so that it is whole; and where what is new in them begins."""
+    """Returns the starts of blocks, the last one moved back to be whole, and of the part that no earlier block covers."""
     new = jnp.arange(0, x.shape[-2], rows)
     return jnp.minimum(new, x.shape[-2] - rows), new
 

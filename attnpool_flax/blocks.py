@@ -104,7 +104,7 @@ def _joined(blocks, whole):
 
 
 def size_of(*arrays_and_axes):
-    """How many numbers the common batch axes of some arrays hold: pairs of an array and the number of its own axes."""
+    """Counts the elements of the common batch axes of arrays: pairs of an array and the number of its own axes."""
     pairs = zip(arrays_and_axes[::2], arrays_and_axes[1::2], strict=True)
     return math.prod(jnp.broadcast_shapes(*(array.shape[: array.ndim - own] for array, own in pairs)))
 

@@ -1,4 +1,4 @@
-"""Trained heads in and out of NNX modules. What files hold stands in :mod:`attnpool_ref.formats`."""
+"""Loading of trained heads into NNX modules, and saving. File formats are in :mod:`attnpool_ref.formats`."""
 
 import hashlib
 import os
@@ -22,9 +22,9 @@ _SETTINGS: Any = jax.config  # its attributes are made at run time
 
 
 class Extras(Mapping):
-    """What a file holds and no module owns, kept on the host so that :func:`save` can give it back.
+    """Arrays of a file that are no parameter of the module, stored on the host for :func:`save` to write back.
 
-    It is no state of a module: it has a hash, so that ``nnx.jit`` takes it for a part of the definition.
+    They are not state of a module: the hash makes ``nnx.jit`` treat them as part of the graph definition.
     """
 
     def __init__(self, arrays):

@@ -1,8 +1,8 @@
-"""What every JAX function has in common: checked arguments, one compiled program a signature, the rules of dtype.
+"""Dispatch of the JAX functions: checked arguments, one compiled function for each signature, dtype promotion.
 
-The checks run in Python, before JAX sees anything, and raise what the oracle raises: what shapes and dtypes decide once a
-signature, what stands in host arrays at each call. What is compiled computes in float32, or in float64 where the arguments
-are, and rounds once, at the end.
+The checks run in Python, before tracing, and raise the same errors as the oracle. Shapes and dtypes are checked once for
+each signature, the values of host arrays at each call. Compiled functions compute in float32, or in float64 if an argument
+is float64, and round once, at the end.
 """
 
 import functools
@@ -111,10 +111,10 @@ def chosen_implementation(name, *args, **kwargs):
 
 @dataclass
 class _Plan:
-    """How the calls of one signature run.
+    """Specialization of a function for one signature.
 
     Attributes:
-      call: what the signature comes to.
+      call: the resolved signature.
       names: the arrays that are given, in the order in which the programs take them.
       programs: the compiled program, and where the weights stand apart that of the weights.
       wants_weights: whether the caller asked for the weights.
@@ -133,7 +133,7 @@ class _Plan:
 
 
 class _Frame:
-    """What the calls of one function share."""
+    """State shared by all calls of one function: its row, signature and specializations."""
 
     def __init__(self, function, as_they_come, weights_apart):
         self.function, self.as_they_come, self.weights_apart = function, as_they_come, weights_apart
@@ -295,7 +295,7 @@ class _Frame:
         return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
 
     def _told(self, given, argument, call):
-        """What the caller gave for an argument; for a mask what the lengths in its place say."""
+        """Returns the given value of an argument; for a mask that is given as lengths, that mask."""
         lengths = given.get(argument.lengths) if argument.kind == "mask" else None
         if lengths is None or argument.lengths not in call.targets:
             return given.get(argument.name)
@@ -340,7 +340,7 @@ _JAX_TYPES, _TRACERS = set(), set()
 
 
 def _place_defaults(arrays, plan):
-    """Puts the defaults among the numbers into their places, as they lie where the arrays are."""
+    """Fills in the default numbers, as arrays on the devices of the other arguments."""
     where = _place(arrays)
     placed = plan.placed.get(where)
     if placed is None:
@@ -350,7 +350,7 @@ def _place_defaults(arrays, plan):
 
 
 def _place(arrays):
-    """Where the first JAX array lies; None while JAX traces, and for NumPy arrays."""
+    """Returns the sharding of the first JAX array; None while JAX traces, and for NumPy arrays."""
     for array in arrays:
         if type(array) in _JAX_TYPES:
             return None if isinstance(array, Tracer) else array.sharding

@@ -97,7 +97,7 @@ def over_explicit_axes(body, given, row, call, both, apart):
 
 
 def _places(given, arguments, rank):
-    """Where each axis lies: names of mesh axes by the name of the axis, or by the number of a batch axis."""
+    """Returns the sharding of each axis: mesh axes by the name of the axis, or by the number of a batch axis."""
     places = {}
     for key, array in given.items():
         argument = arguments[key]

@@ -39,7 +39,7 @@ def softmax(scores, mask, axis=-1):
 
 
 def exponentials(scores, mask, axis=-1):
-    """What a softmax divides: (exponentials, 0 at padding but for a NaN among the real scores; their sum)."""
+    """Computes the exponentials of a softmax and their sum; they are 0 at padding, unless a real score is NaN."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     top = small(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
@@ -108,10 +108,10 @@ def _below_largest(scores, mask, axis):
 
 
 def _support(below, degree, axis):
-    """Which scores have a weight: those above the t at which the sum of max(0, s - t)^degree is 1; NaN is among them.
+    """Finds the scores with a weight: those above the t at which the sum of max(0, s - t)^degree is 1, and NaN.
 
-    Newton's steps from below: the sum is convex in t, so that t never passes it, and rises until rounding ends it. There
-    are about ten; sorting costs XLA's CPU backend as much as hundreds.
+    Newton's method from below: the sum is convex in t, therefore t never passes the solution, and rises until rounding
+    stops it. About ten steps suffice; in XLA's CPU backend a sort costs as much as hundreds.
     """
     scores = lax.stop_gradient(below)
 

@@ -1,7 +1,7 @@
-"""What the modules own: one table, from which NNX and Linen both create their parameters.
+"""Parameters of the modules: one table, from which NNX and Linen both create them.
 
-The shape of a parameter is written in the symbols of its function's row (:mod:`attnpool_ref.variants`), so that a
-checkpoint of an NNX module loads into the Linen module of the same name, and the other way round.
+Shapes are written in the symbols of the function's row (:mod:`attnpool_ref.variants`). A checkpoint of an NNX module
+loads into the Linen module of the same name, and the other way round.
 """
 
 from collections.abc import Mapping
@@ -54,10 +54,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Owner:
-    """One module.
+    """Parameters of one module.
 
     Attributes:
-      function: the function whose arguments its parameters are.
+      function: the function that takes them as arguments.
       sizes: for each symbol in ``axes`` the constructor argument, or the module's attribute, that says its size.
       parameters: in the order in which they are created.
     """

@@ -304,7 +304,7 @@ def code_wise_attention(
 
 
 def _keys(query, context):
-    """How many scores one token of the context has in every example."""
+    """Counts the scores of one context token in all examples."""
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 

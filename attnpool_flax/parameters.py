@@ -1,4 +1,4 @@
-"""The parameters of one module: their sizes, from what its constructor was given, and their first values.
+"""Shapes and initial values of the parameters of a module, from the arguments of its constructor.
 
 What there is stands in :mod:`attnpool_flax.owners`.
 """
@@ -77,7 +77,7 @@ class Shaped:
 
 
 def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped | None]:
-    """What a module owns, by name; None for what its function does not need.
+    """Resolves the parameters of a module by name; None for those that its function does not need.
 
     Args:
       module: a key of :data:`OWNERS`.
@@ -105,13 +105,13 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
 
 
 def _has(parameter, given):
-    """Whether the module is of a variant that has the parameter."""
+    """Returns whether the module's variant has the parameter."""
     asked = (condition.partition("=") for condition in parameter.when if "=" in condition)
     return all(given[name] == value for name, _, value in asked)
 
 
 def _is_wanted(parameter, wanted):
-    """Whether an option asks for a parameter: a flag, a size, or the names of those that there are."""
+    """Returns whether an option asks for a parameter: a flag, a size, or a tuple of names."""
     if isinstance(wanted, (tuple, frozenset)):
         return parameter.name in wanted
     return wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)

@@ -215,11 +215,11 @@ def vlad_pooling(
 
 
 def residuals_of(tokens, assign_kernel, centers, assign_bias):
-    """What is left of tokens in any layout, of all devices.
+    """Sums the residuals of tokens in any layout to the cluster centres, over all devices.
 
     Returns:
-      (top [..., K], the largest logarithm of a weight, a constant; the sums [..., K, d] of the residuals under weights
-      relative to it; weights [..., L, K]).
+      (max score [..., K], the largest logarithm of a weight, treated as a constant; the sums [..., K, d] of the residuals
+      under weights relative to it; weights [..., L, K]).
     """
     # a parameter that is the same on all devices becomes each one's own once, and not in every trip of the loop
     _, assign_kernel, centers, assign_bias = alike(tokens.x, assign_kernel, centers, assign_bias)

@@ -1,4 +1,4 @@
-"""What rounding must not decide. Twin of :mod:`attnpool_ref.rounding`, with the epsilon of the computing dtype."""
+"""Rounding-safe comparisons, norms and scales. Twin of :mod:`attnpool_ref.rounding`, with the computing dtype's epsilon."""
 
 import functools
 
@@ -12,7 +12,7 @@ from attnpool_ref.contract import roundings
 
 
 def within_rounding(terms, dtype):
-    """How far, relative to their size, two sums of so many products may be apart and still count as equal."""
+    """Bounds the relative difference at which two sums of so many products still count as equal."""
     return roundings(terms) * float(jnp.finfo(dtype).eps)
 
 
@@ -58,12 +58,12 @@ def largest_product(scores, mask, size, terms, axis=-1):
     Args:
       scores: products, or sums of them.
       mask: of their shape, or None.
-      size: what bounds each product: the product of the norms; broadcasts to the result.
-      terms: how many products a score sums up.
-      axis: where the maximum is taken.
+      size: a bound of each product, the product of the norms; broadcasts to the result.
+      terms: the number of products that a score sums up.
+      axis: the axis of the maximum.
 
     Returns:
-      ``scores`` without the axis; -inf where nothing is real.
+      ``scores`` without the axis; -inf for a fully masked row.
     """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
@@ -73,6 +73,6 @@ def largest_product(scores, mask, size, terms, axis=-1):
 
 
 def tied(scores, top, size, terms, axis=-1):
-    """Which products reach the largest one along an axis, but for rounding; ``top`` and ``size`` have it not."""
+    """Returns the mask of the products that equal the largest along an axis up to rounding; ``top`` and ``size`` lack that axis."""
     reach = size * within_rounding(terms, scores.dtype)
     return (scores >= jnp.expand_dims(top - reach, axis)) & (scores > -jnp.inf)

@@ -1,4 +1,4 @@
-"""What the stages of sentence-transformers compute, by the functions of this package."""
+"""Stages of sentence-transformers models, computed by the functions of this package."""
 
 from dataclasses import replace
 from typing import Any

@@ -13,7 +13,7 @@ from attnpool_flax.rounding import power_of_two
 
 
 def known(*sizes):
-    """Whether all sizes, or products and sums of sizes, are numbers; a symbol of ``jax.export`` is none."""
+    """Returns whether all sizes are integers; a symbol of ``jax.export`` is not."""
     return all(isinstance(size, int) for size in sizes)
 
 

@@ -1,4 +1,4 @@
-"""What is left of a chunk. Twin of :mod:`attnpool_ref.states`: pytrees, whose sums keep what rounding takes from them.
+"""Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.states`.
 
 Only kind and dtype are static. The leaves have the batch axes of the chunk, and are float32 or wider, or integers.
 """
@@ -43,7 +43,7 @@ def pytree(*leaves, static=()):
 
 
 class Decided:
-    """What all kinds have."""
+    """Base of all kinds of states: the dtype of the result, and the names of options."""
 
     decided: str
 
@@ -265,7 +265,7 @@ class WeightedState(Decided):
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
 
     def beside(self, values):
-        """What the weights have, beside what the tokens have."""
+        """Expands values of the weights to broadcast against the tokens."""
         return values[..., None]
 
 
@@ -286,7 +286,7 @@ class ChannelState(WeightedState):
     """
 
     def beside(self, values):
-        """What the weights have, beside what the tokens have."""
+        """Expands values of the weights to broadcast against the tokens."""
         return values
 
 
@@ -405,7 +405,7 @@ def anonymous(state):
 
 
 def agreed(a, b):
-    """What is known of the options of two states of one kind that merge."""
+    """Merges the known options of two states of one kind; None for one in which they differ."""
     both = zip(a.known, b.known, strict=False)
     return tuple((key, own if own == other else None) for (key, own), (_, other) in both)
 

@@ -29,15 +29,15 @@ class DenseChannels:
         self.x, self.axis_name = self.kept(x.astype(computing(x.dtype))), axis_name
 
     def kept(self, values, padding: float = 0):
-        """What a token has, and something else in padding."""
+        """Replaces the values of padding."""
         return values if self.real is None else jnp.where(self.real, values, padding)
 
     def beside(self, weights):
-        """Weights [..., L] or [..., L, d] as what a token has."""
+        """Gives weights [..., L] or [..., L, d] an axis of channels."""
         return weights if weights.ndim == self.x.ndim else weights[..., None]
 
     def across(self, values):
-        """A number [], or one for each feature [d], beside what an example has and beside what a token has."""
+        """Reshapes a number [], or one for each feature [d], to broadcast against values of examples and of tokens."""
         values = jnp.reshape(values, (1,) * (self.x.ndim - 2) + (-1,))
         return values, values[..., None, :]
 
@@ -48,7 +48,7 @@ class DenseChannels:
         return 2.0 ** (self.x.shape[-2] * shards).bit_length()
 
     def each(self, values):
-        """What the example has, at each of its tokens."""
+        """Expands the values of each example to its tokens."""
         return values[..., None, :]
 
     def total(self, *arrays):
@@ -98,15 +98,15 @@ class PackedChannels:
         self.x = self.kept(x.astype(computing(x.dtype)))
 
     def kept(self, values, padding: float = 0):
-        """What a token has, and something else in padding."""
+        """Replaces the values of padding."""
         return jnp.where(self.real, values, padding)
 
     def beside(self, weights):
-        """Weights [N] or [N, d] as what a token has."""
+        """Gives weights [N] or [N, d] an axis of channels."""
         return weights if weights.ndim == self.x.ndim else weights[:, None]
 
     def across(self, values):
-        """A number [], or one for each feature [d], beside what a segment has and beside what a token has."""
+        """Reshapes a number [], or one for each feature [d], to broadcast against values of segments and of tokens."""
         values = jnp.reshape(values, (1, -1))
         return values, values
 
@@ -116,7 +116,7 @@ class PackedChannels:
         return 2.0 ** self.x.shape[0].bit_length()
 
     def each(self, values):
-        """What the segment has, at each of its tokens."""
+        """Expands the values of each segment to its tokens."""
         return self.segments.each(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
 
     def total(self, *arrays):
@@ -150,7 +150,7 @@ class PackedChannels:
 
 
 def _scanned(joined, arrays):
-    """What ``joined`` makes of each element of arrays [N, ...] and all before it."""
+    """Computes the inclusive scan of arrays [N, ...] under ``joined``."""
     length = arrays[0].shape[0]
     if known(length):
         return lax.associative_scan(joined, arrays)

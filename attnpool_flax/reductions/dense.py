@@ -230,7 +230,7 @@ class Dense:
         return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
 
     def _under(self, scores):
-        """What :meth:`scored` gives, of given scores."""
+        """Computes the result of :meth:`scored` from given scores."""
         batch = self._batch((scores, 2))
         scores, mask = alike(self._flat(jnp.swapaxes(scores, -1, -2), 2, batch), self._flat(self.mask, 1, batch))
         scores, state = softmax.under(scores, mask, lambda heights: self._totals(heights, 1, batch))

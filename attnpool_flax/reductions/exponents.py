@@ -26,10 +26,10 @@ XLA's own ln(1 + x) loses two digits of float64 on some CPUs."""
 
 
 class Exponents(NamedTuple):
-    """What is left of tokens, each channel by itself.
+    """State of an exponential reduction, separate for each channel.
 
     Attributes:
-      total: the sum of exp(scale depth), the depth of a token being what it lies below the largest one, at most 0.
+      total: the sum of exp(scale depth), where the depth of a token is its value minus the largest one, at most 0.
       slack: the sum of (exp(scale depth) - 1) / scale, or of the depths where the scale is 0, over
         :func:`~attnpool_flax.reductions.sums.part_of` the count, so that it does not overflow.
       count: the number of real tokens.
@@ -172,7 +172,7 @@ logarithm.defjvp(_logarithm_jvp, symbolic_zeros=True)
 
 
 def _is_flat(exponent):
-    """Where exp(x) - 1 is x, to rounding."""
+    """Returns the mask of exponents x for which exp(x) - 1 rounds to x."""
     return jnp.abs(exponent) < jnp.finfo(exponent.dtype).eps
 
 

@@ -14,12 +14,12 @@ from attnpool_flax.rounding import largest
 
 
 class ExtremeState(NamedTuple):
-    """What is left of tokens whose largest values are known.
+    """State of a maximum over tokens.
 
     Attributes:
-      extreme: [B, d], -inf where nothing was real.
-      count: [B, d]: how many real tokens reach it; they share its gradient. int32, over a mesh float32.
-      some: [B], whether anything was real.
+      extreme: [B, d], the largest values; -inf for a fully masked row.
+      count: [B, d]: the number of real tokens that reach it and share its gradient. int32, over a mesh float32.
+      some: [B], whether any token was real.
     """
 
     extreme: Any

@@ -17,11 +17,11 @@ from attnpool_flax.reductions.softmax import SoftmaxState, exponential
 
 
 class SumState(NamedTuple):
-    """What is left of tokens whose weights are known.
+    """State of a weighted sum of tokens.
 
     Attributes:
       sum: [..., d].
-      weight: [...], what the weights sum to, in the sum's dtype; None where nobody asks.
+      weight: [...], the sum of the weights, in the sum's dtype; None where it is not needed.
     """
 
     sum: Any
@@ -29,10 +29,10 @@ class SumState(NamedTuple):
 
 
 class PositionState(NamedTuple):
-    """What is left of tokens of which one is wanted, the first or the last.
+    """State of the first or the last real token.
 
     Attributes:
-      rank: [...], int32: the larger one is nearer to the wanted end; -1 where nothing was real.
+      rank: [...], int32, larger nearer to the wanted end; -1 for a fully masked row.
       token: [..., d].
     """
 
@@ -104,7 +104,7 @@ def _collective(operation, arrays, rank, names):
 
 
 def _addends(state, top):
-    """What of a state is added up, rescaled to the top of all."""
+    """Returns the parts of a state that are summed over the mesh, rescaled to the global maximum."""
     if isinstance(state, SoftmaxState):
         scale = exponential(lax.stop_gradient(state.top), top)
         return state.total * scale, state.sum * scale[..., None]

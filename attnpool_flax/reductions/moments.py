@@ -10,9 +10,9 @@ from attnpool_flax.rounding import power_of_two
 
 
 class Moments(NamedTuple):
-    """What is left of tokens of which the mean and the deviation are wanted. Each is [..., d], or [..., 1] for all alike.
+    """State of the weighted mean and deviation of tokens. Each array is [..., d], or [..., 1] if all channels share it.
 
-    The first three are constants, which cancel: gradients go through the sums alone.
+    The first three are treated as constants in the gradient, because they cancel.
 
     Attributes:
       unit: of the weights, the power of two under the largest.

@@ -22,7 +22,7 @@ from attnpool_flax.sizes import known
 
 
 class Side(NamedTuple):
-    """What becomes of one sequence; without the batch axis inside of a trip.
+    """Result for one of the two sequences; inside of a loop's step it has no batch axis.
 
     Attributes:
       pooled: [B, d].
@@ -36,7 +36,7 @@ class Side(NamedTuple):
 
 
 def fits(x, y):
-    """Whether [B, L, d] and [B, T, d] can be walked at once, and are worth a loop."""
+    """Returns whether [B, L, d] and [B, T, d] can share one loop, and are large enough for it."""
     if x.shape[0] != y.shape[0] or not known(*x.shape[1:], *y.shape[1:]):
         return False
     rows = [array.shape[1] * array.shape[2] * array.dtype.itemsize for array in (x, y)]

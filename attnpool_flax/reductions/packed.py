@@ -60,7 +60,7 @@ class Packed:
         return self.kept(walks.exponential(logs, self.segments.each(top)).T), top[: self.number]
 
     def of_all(self, top, sums):
-        """What is given: packed tokens are not split."""
+        """Returns its arguments unchanged: packed tokens are never sharded."""
         return top, sums
 
     def softmax(self, queries, multiplier=None, scored=None, bias=None):
@@ -184,7 +184,7 @@ class Packed:
         return self.segments.each(self._known(values))
 
     def _known(self, values):
-        """What each segment has; of one without tokens where there is none."""
+        """Returns the values of each segment; zeros for one segment if there is none."""
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
 
     def weighed_of(self, scores, normalize):

@@ -1,7 +1,7 @@
-"""How packed tokens are walked: whole, by sums of segments, or a tile in the cache at a time.
+"""Loops over packed tokens: segment sums of whole arrays, or one tile in the cache at a time.
 
-Scores and heights of tokens are small; what is as large as x is read from x itself, a tile at a time, and no row of it is
-held for a head or gathered for a segment beyond a tile.
+Scores and unnormalized weights of tokens are small. Arrays of the size of x exist only for one tile at a time: no row of
+x is copied for a head or gathered for a segment outside of it.
 """
 
 import functools
@@ -27,11 +27,11 @@ UNROLLED = 16
 
 
 class Strip(NamedTuple):
-    """How [N, d] is cut into tiles of ``size`` tokens.
+    """Tiling of [N, d] by ``size`` tokens.
 
     Attributes:
       length: N.
-      size: tokens of a tile; the last one begins early and overlaps.
+      size: the number of tokens of a tile; the last tile is moved back to be whole, and overlaps.
     """
 
     length: int
@@ -43,7 +43,7 @@ class Strip(NamedTuple):
         return -(-self.length // self.size)
 
     def first(self, trip):
-        """Where a tile begins."""
+        """Returns the start of a tile."""
         return jnp.minimum(trip * self.size, self.length - self.size)
 
     def cut(self, array, trip):

@@ -66,7 +66,7 @@ _reverse_only.defjvp(_reverse_only_jvp, symbolic_zeros=True)
 
 
 def is_forward_refusal(error):
-    """Whether it is the refusal of forward mode, this one or JAX's own, which comes first where tangents are mapped."""
+    """Returns whether an error refuses forward mode: ours, or JAX's own, which comes first under ``vmap`` of tangents."""
     return REFUSAL in str(error) or "can't apply forward-mode autodiff" in str(error)
 
 

@@ -1,7 +1,7 @@
-"""Which segment each packed token belongs to, and sums over segments that do not drift.
+"""Segments of packed tokens, and sums over segments without drift in float32.
 
-A segment's tokens are dealt to slots of about PART tokens each, and the slots to slots again until one sum of at most
-PART terms is left: float32 drifts over long sums. There are at most N / PART slots beside one for each segment.
+Long sums in float32 drift. The tokens of a segment are therefore summed in slots of about PART tokens each, and the slots
+in slots again, until one sum of at most PART terms remains. There are at most N / PART slots plus one for each segment.
 """
 
 import dataclasses
@@ -24,8 +24,8 @@ class Segments:
       ids: [N], int32, 0 to count - 1, whatever the numbers of padding were.
       real: [N], bool: in range, and not masked.
       chain: index arrays, the first [N], each telling to which of the next the terms of a sum go.
-      count: how many segments there are, at least 1.
-      sizes: how many sums each of the chain has; the last is ``count``.
+      count: the number of segments, at least 1.
+      sizes: the number of sums at each link of the chain; the last is ``count``.
       ordered: whether the numbers never decrease.
     """
 
@@ -37,7 +37,7 @@ class Segments:
     ordered: bool = dataclasses.field(metadata={"static": True})
 
     def each(self, values):
-        """What a segment has, [count, ...], at each of its tokens, [N, ...]."""
+        """Expands the values of segments [count, ...] to their tokens [N, ...]."""
         return at(values, self.ids)
 
     def largest(self, values):

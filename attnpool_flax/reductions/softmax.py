@@ -1,4 +1,4 @@
-"""The softmax reduction: from tokens and queries to a state of three sums, in one walk over the tokens."""
+"""Online softmax: max, denominator and numerator in one pass over the tokens (Milakov and Gimelshein 2018)."""
 
 import functools
 from typing import Any, NamedTuple
@@ -13,12 +13,12 @@ from attnpool_flax.reductions.sums import products, products_of_tile, summed, su
 
 
 class SoftmaxState(NamedTuple):
-    """What is left of tokens whose scores are known: an exponential average before its division.
+    """State of an online softmax: max score, denominator and numerator, before the division.
 
     Attributes:
-      top: [B, h], the largest score; a constant, as it cancels.
-      total: [B, h], the sum of exp(score - top).
-      sum: [B, h, d], the sum of exp(score - top) times the token.
+      top: [B, h], the largest score, treated as a constant in the gradient because it cancels.
+      total: [B, h], the denominator: the sum of exp(score - top).
+      sum: [B, h, d], the numerator: the sum of exp(score - top) times the token.
     """
 
     top: Any
@@ -27,7 +27,7 @@ class SoftmaxState(NamedTuple):
 
 
 def finalize(state):
-    """The pooled vectors [B, h, d]; 0 where nothing was real."""
+    """Divides numerator by denominator: pooled vectors [B, h, d]; 0 for a fully masked row."""
     return state.sum / jnp.where(state.total == 0, 1, state.total)[..., None]
 
 

@@ -1,7 +1,7 @@
-"""Tiles: walks over tokens so that each is read from memory once, a part that fits into the cache at a time.
+"""Tiles: loops that read each token from memory once, one block that fits into the cache at a time.
 
-XLA's CPU backend hands products and sums to a library that no select can be fused into: a mask would cost a copy of x. Inside
-the trip of a loop the select is free, as the tile is copied into the cache in any case. On accelerators loops lose.
+XLA's CPU backend calls a library for products and sums, and fuses no select into it: a mask would cost a copy of x. Inside
+of a loop's step the select is free, because the tile is copied into the cache anyway. On accelerators loops are slower.
 """
 
 import functools
@@ -33,14 +33,14 @@ LEAST = 32
 
 
 class Tiling(NamedTuple):
-    """How [B, L, d] is cut: tiles of ``rows`` examples with all their tokens, or of ``size`` tokens of one example.
+    """Tiling of [B, L, d] by ``rows`` examples with all their tokens, or by ``size`` tokens of one example.
 
     Attributes:
       batch: B, an integer or a symbol.
       length: L.
-      rows: examples of a tile.
-      size: tokens of a tile.
-      taken: those at its beginning that are looked at.
+      rows: the number of examples of a tile.
+      size: the number of tokens of a tile.
+      taken: the number of tokens at its beginning that are read.
     """
 
     batch: int

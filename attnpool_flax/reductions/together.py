@@ -1,4 +1,4 @@
-"""What the tokens of several sequences, in any layout, need at once: over a mesh all of them meet in the same collectives."""
+"""Reductions of several sequences, in any layout, that share their collectives over a mesh."""
 
 from attnpool_flax.reductions.mesh import over_mesh
 
