@@ -28,7 +28,7 @@ KEPT = 4096
 """Signatures of a function that are remembered."""
 
 _SETTINGS: Any = jax.config
-"""What JAX's configuration says here and now, contexts included."""
+"""JAX's configuration as it is now, context managers included."""
 
 _MISSING, _NUMBER, _DEFAULT = object(), object(), object()
 _PYTHON_NUMBERS = (float, int)

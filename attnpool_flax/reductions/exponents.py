@@ -20,7 +20,7 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.reductions.sums import part_of
 
 NEAR, CLOSE = 0.25, 0.125
-"""Where power series are taken: exponents below NEAR, for the derivative by the scale, and means within CLOSE of 1.
+"""Limits of the power series: exponents below NEAR, for the derivative by the scale, and means within CLOSE of 1.
 
 XLA's own ln(1 + x) loses two digits of float64 on some CPUs."""
 

@@ -17,7 +17,7 @@ LONGEST, PART = 512, 128
 """Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
 
 LEVELS = 2
-"""How often sums of an unknown number of terms are summed up in parts: PART ** 3 terms are 2 million."""
+"""Levels of parts in sums over a symbolic number of terms: PART ** 3 terms are 2 million."""
 
 SLICES = 32
 """Products of at most LONGEST tokens each that are written one by one; more of them are one batched product."""
