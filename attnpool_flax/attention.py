@@ -79,13 +79,13 @@ class Rows(NamedTuple):
 
 
 def average(heights, total, value, precision):
-    """[..., n, v] of clean values under heights over their total [..., n, 1]: v sums are divided, not m weights."""
+    """Averages clean values under unnormalized weights: [..., n, v]; divides v sums by the total, not m weights."""
     sums = small(weighted(heights, value, precision))
     return sums if total is None else sums / jnp.where(total == 0, 1, total)
 
 
 def drop(weights, multiplier, mask):
-    """Weights after dropout; what the multiplier holds at padding is never read."""
+    """Applies dropout to weights; the multiplier at padding is never read."""
     if multiplier is None:
         return weights
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
@@ -123,7 +123,7 @@ def dot_product_attention(
 
 
 def only_seen(query, key, value, mask):
-    """Queries that see no key, and keys and values that no query sees, replaced by 0."""
+    """Replaces queries that see no key, and keys and values that no query sees, by 0."""
     seen = seen_keys(mask)
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
@@ -269,7 +269,7 @@ def multi_head_attention(
 
 
 def to_heads(x, kernel, bias, precision):
-    """[..., L, d] by a kernel [d, H, c] to [..., H, L, c]; the bias [H, c] may be None."""
+    """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c]; the bias [H, c] may be None."""
     heads = jnp.einsum("...ld,dhc->...hlc", x, kernel, precision=precision)
     return heads if bias is None else heads + jnp.broadcast_to(bias[:, None, :], heads.shape)
 

@@ -16,7 +16,7 @@ from attnpool_flax.sizes import known, resized
 
 
 def of_all(x, y, x_mask, y_mask, precision):
-    """The largest product of each token with a real one of the other side; -inf where there is none.
+    """Returns the largest product of each token with a real one of the other side; -inf where there is none.
 
     Equal are those that rounding alone can tell apart: they share a gradient evenly.
 
@@ -99,7 +99,7 @@ def _only(scores, mask, axis):
 
 
 def _full(value, x, y):
-    """[..., m]: a value for each token of y, which varies over a mesh as the tokens do."""
+    """Returns [..., m]: a value for each token of y, which varies over a mesh as the tokens do."""
     return jnp.where(jnp.isnan(y[..., 0]) & jnp.isnan(x[..., :1, 0]), value, value)
 
 
@@ -115,13 +115,13 @@ def _keep(x, y, x_mask, y_mask, rows, precision):
 
 
 def _backward(rows, precision, kept, cotangents):
-    """The products are computed twice more: to count who shares the gradient of a column, and to share it."""
+    """Computes the products twice more: to count the ties that share the gradient of a column, and to distribute it."""
     x, y, x_mask, y_mask, x_best, y_best = kept
     x_reach, y_reach = _reaches(x, y)
     terms, places = x.shape[-1], _places(x, rows)
 
     def ties(start, new):
-        """(block of x, which products are the largest of their row, and of their column)."""
+        """Returns (block of x, which products are the largest of their row, and of their column)."""
         block = _cut(x, start, rows, -2)
         scores = _products(block, y, precision)
         first = (start + jnp.arange(rows) >= new)[:, None]

@@ -79,7 +79,7 @@ def _over_unknown(function, parts, masks, count, most):
 
 
 def rows_of(keys):
-    """Queries of a block."""
+    """Returns the number of queries of a block."""
     return max(1, LARGEST // max(1, keys)) if known(keys) else FEW
 
 
@@ -90,7 +90,7 @@ def _rows_of_mask(mask, start, rows):
 
 
 def _in_blocks(part, whole, rows):
-    """[..., n, d] as [n // rows, ..., rows, d]."""
+    """Reshapes [..., n, d] to [n // rows, ..., rows, d]."""
     if part is None:
         return None
     blocks = jnp.reshape(part[..., :whole, :], (*part.shape[:-2], whole // rows, rows, part.shape[-1]))
@@ -98,7 +98,7 @@ def _in_blocks(part, whole, rows):
 
 
 def _joined(blocks, whole):
-    """[k, ..., rows, v] as [..., k rows, v]."""
+    """Reshapes [k, ..., rows, v] to [..., k rows, v]."""
     blocks = jnp.moveaxis(blocks, 0, -3)
     return jnp.reshape(blocks, (*blocks.shape[:-3], whole, blocks.shape[-1]))
 
@@ -187,7 +187,7 @@ def _rows_from(start, rows, array):
 
 @functools.partial(written_in_blocks.defjvp, symbolic_zeros=True)
 def _written_jvp(function, rows, axis, primals, tangents):
-    """The tangent is added up block by block: the transpose of an addition cuts the results' gradient by index."""
+    """Adds up the tangent block by block: the transpose of an addition slices the results' gradient by index."""
     result = written_in_blocks(function, rows, axis, *primals)
     own, shared = primals
     of_own, of_shared = jax.tree.map(lambda slope: None if isinstance(slope, SymbolicZero) else slope, tangents)

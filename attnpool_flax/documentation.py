@@ -41,7 +41,7 @@ def composed(body, family=""):
 
 
 def _without_example(function):
-    """(text, example) of a docstring; both are empty where Python leaves docstrings out."""
+    """Returns (text, example) of a docstring; both are empty if Python strips docstrings (``-OO``)."""
     text, prompt, example = (inspect.getdoc(function) or "").partition(">>> ")
     return text.strip(), prompt + example
 

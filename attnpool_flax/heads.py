@@ -167,7 +167,7 @@ def pma(
     implementation=None,
     precision=None,
 ):
-    """Lee et al. 2019, equation 11, as the authors have it, or as PyG has.
+    """Computes the Set Transformer's PMA (Lee et al. 2019, equation 11), as in the authors' code or in PyG.
 
     The authors add the attention to the projected query, without an output map, and scale by the width of all heads. PyG
     maps the tokens first, adds to the query itself, and has the usual scale and map.

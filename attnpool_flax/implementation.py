@@ -80,7 +80,7 @@ FRAMES = {}
 
 @contract.refusing
 def chosen_implementation(name, *args, **kwargs):
-    """The implementation that a call would take, without computing anything.
+    """Returns the implementation that a call would use, without computing anything.
 
     Args:
       name: the function's name, such as "attention_pooling".
@@ -149,7 +149,7 @@ class _Frame:
         self.plans, self.programs = {}, {}
 
     def prepare(self, args, kwargs):
-        """(plan, the arrays that its programs take, the arguments by name) of a call.
+        """Returns (plan, the arrays that its programs take, the arguments by name) of a call.
 
         Raises:
           TypeError: an argument is no array of numbers, or there is no such argument.
@@ -220,7 +220,7 @@ class _Frame:
         return tuple(key), on_host
 
     def _known_plan(self, key):
-        """The plan that was made for a key, or None."""
+        """Returns the cached specialization of a key, or None."""
         try:
             return self.plans.get(key)
         except TypeError:  # a static array, which has no hash
@@ -250,7 +250,7 @@ class _Frame:
         return _Plan(call, names, programs, wants, numbers, computing)
 
     def _program(self, values, names, call, dtype, static, weights):
-        """The compiled program; one for all values of a number, its default included."""
+        """Returns the compiled function; one for all values of a number, its default included."""
         static = static if weights is None else static | {"return_weights": weights}
         computing = _computing(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
@@ -271,7 +271,7 @@ class _Frame:
         return self.row.arguments[name].numeric
 
     def run(self, given, call, dtype, static):
-        """The body, between what all bodies have in common."""
+        """Runs the body, with the conversions before and after it that all bodies share."""
         prepared = {
             key: self._prepared(self._told(given, argument, call), argument, call, dtype, static)
             for key, argument in call.arguments.items()
@@ -358,7 +358,7 @@ def _place(arrays):
 
 
 def _on(sharding, number):
-    """A number where the arrays are, so that a call with device arrays alone transfers nothing; not committed to it."""
+    """Puts a number on the arrays' devices, uncommitted: a call with only device arrays then transfers nothing."""
     if not isinstance(sharding, jax.sharding.SingleDeviceSharding):
         return number  # while JAX traces, for NumPy arrays and for several devices
     (device,) = sharding.device_set
@@ -383,7 +383,7 @@ def as_array(name, key, value):
 
 
 def _for_jax(value, argument, computing):
-    """A NumPy array as JAX can take it: without x64 it would keep the lower half of a 64-bit integer."""
+    """Converts a NumPy array for JAX: without x64, JAX would keep the lower half of a 64-bit integer."""
     if argument.kind in ("data", "parameter", "stretch", "number"):
         if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
             return value.astype(computing)
@@ -400,7 +400,7 @@ def _in_32_bits(numbers, count):
 
 
 def result_dtype(decided):
-    """The dtype of a result, from what the arguments decide (None: nothing) and JAX's settings."""
+    """Returns the dtype of a result, from the arguments' promoted dtype (or None) and JAX's settings."""
     if decided is None:
         return np.dtype(jnp.result_type(float))
     if decided == np.float64 and not _SETTINGS.jax_enable_x64:
@@ -420,7 +420,7 @@ def check_implementation(name, asked):
 
 
 def settled_precision(name, precision, dtype):
-    """The caller's own choice, else full float32 products; narrow inputs are exact in one pass."""
+    """Resolves the precision: the given one, else full float32 products; narrow inputs are exact in one pass."""
     if precision is not None:
         return _checked_precision(name, precision)
     if _SETTINGS.jax_default_matmul_precision is not None:

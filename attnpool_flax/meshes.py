@@ -115,7 +115,7 @@ def _places(given, arguments, rank):
 
 
 def _specs(results, places, rank):
-    """A place for each axis of each array; a mesh axis is used once."""
+    """Returns a partition spec for each array; a mesh axis is used once."""
     found = tuple(_spec([*range(rank), *axes[1:]] if axes[:1] == ("...",) else axes, places) for axes in results)
     return found[0] if len(found) == 1 else found
 

@@ -33,7 +33,7 @@ def fold(queries, key_kernel, precision):
 
 
 def _offsets(queries, key_bias, normalizer, precision):
-    """[..., H, n]: what the key bias adds to the scores of each query; None where it cancels."""
+    """Returns [..., H, n]: the key bias's contribution to the scores of each query; None where it cancels."""
     if key_bias is None or normalizer in SHIFTED:
         return None
     return jnp.einsum("...hnc,hc->...hn", queries, key_bias, precision=precision)

@@ -51,7 +51,7 @@ def cross_attention_pooling(
 
 
 def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
-    """(pooled, weights) of both sides, in any layout, by the sums or the means of each other."""
+    """Returns (pooled, weights) of both sides, in any layout, by the sums or the means of each other."""
     precision = xs.precision
     sides = xs.beside(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
@@ -65,12 +65,12 @@ def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
 
 
 def _summary(tokens, reduction):
-    """[..., d]: the sum or the mean of the real tokens."""
+    """Returns [..., d]: the sum or the mean of the real tokens."""
     return tokens.mean() if reduction == "mean" else tokens.total()
 
 
 def _seen_from(total, own_kernel, others_kernel, precision):
-    """One summed vector [..., e] as the tokens of the other side see it: the kernels never meet the tokens."""
+    """Returns one summed vector [..., e] as the tokens of the other side see it: the kernels never meet the tokens."""
     if own_kernel is not None:
         total = jnp.einsum("...e,ec->...c", total, own_kernel, precision=precision)
     return total if others_kernel is None else jnp.einsum("...c,dc->...d", total, others_kernel, precision=precision)
@@ -99,12 +99,12 @@ def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
 
 
 def _average(weights, x, precision):
-    """[..., L] and clean [..., L, d] to [..., d]."""
+    """Averages clean values [..., L, d] under weights [..., L]: [..., d]."""
     return weighted(weights[..., None, :], x, precision)[..., 0, :]
 
 
 def _over_real(scores, y, y_mask):
-    """Scores [..., L] over the other side y [..., T, e]; 0, whatever x holds, where nothing of it is real."""
+    """Returns scores [..., L] over the other side y [..., T, e]; 0, whatever x holds, where nothing of it is real."""
     if y_mask is not None:
         return jnp.where(jnp.any(y_mask, -1, keepdims=True), scores, 0)
     return scores if y.shape[-2] else jnp.zeros_like(scores)
@@ -169,7 +169,7 @@ def _over_all(tiled, function, axis, own, shared):
 
 
 def _summed_up(precision, reduction, own, shared):
-    """The sums or the means of tokens [n, L, d], as [n, 1, d]."""
+    """Returns the sums or the means of tokens [n, L, d], as [n, 1, d]."""
     del shared
     x, mask = own
     return (_summary(Dense(x, mask, "einsum", precision), reduction)[:, None],)
@@ -186,7 +186,7 @@ def _pooled_by_queries(precision, reduction, own, shared):
 
 
 def _pooled_by_scores(precision, own, shared):
-    """(pooled [n, m, d], weights [n, m, L]) of tokens [n, L, d] under scores [n, m, L]."""
+    """Returns (pooled [n, m, d], weights [n, m, L]) of tokens [n, L, d] under scores [n, m, L]."""
     del shared
     x, mask, scores = own
     weights = softmax(scores, None if mask is None else mask[:, None])

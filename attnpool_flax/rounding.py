@@ -17,7 +17,7 @@ def within_rounding(terms, dtype):
 
 
 def power_of_two(x):
-    """The largest power of two that is not above the magnitude of x: a constant, exact, and so is its reciprocal.
+    """Returns the largest power of two not above the magnitude of x: a constant, exact, and so is its reciprocal.
 
     It is 1 for 0 and for what is not finite, and no further from 1 than its reciprocal is a normal number.
     """
@@ -40,7 +40,7 @@ def norm(x):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def largest(values, tied, axis):
-    """The maximum along an axis, without it; its gradient is shared evenly by the values that are ``tied`` to it."""
+    """Computes the maximum along an axis; its gradient is shared evenly by the values that are ``tied`` to it."""
     del tied
     return jnp.max(values, axis, initial=-jnp.inf)
 
@@ -53,7 +53,7 @@ def _largest_jvp(axis, primals, tangents):
 
 
 def largest_product(scores, mask, size, terms, axis=-1):
-    """The maximum of real products along an axis; equal are those that rounding alone can tell apart.
+    """Returns the maximum of real products along an axis; equal are those that rounding alone can tell apart.
 
     Args:
       scores: products, or sums of them.

@@ -43,7 +43,7 @@ class TokenWalker(PoolingModule):
 
 
 def values(module, name, sizes, **initializers):
-    """The parameters by name, created on the first call, as the function takes them.
+    """Returns the parameters by name, created on the first call, as the function takes them.
 
     Args:
       module: the module, whose sizes and options are fields.

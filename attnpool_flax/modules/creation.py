@@ -58,7 +58,7 @@ def create(module, name, rngs, given=None, **initializers):
 
 
 def values(module, name, **data):
-    """The parameters by name, as the function takes them: zeros for one that it needs and the module does not have.
+    """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
 
     Raises:
       ValueError: data of another size than the module was made for.

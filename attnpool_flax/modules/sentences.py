@@ -63,7 +63,7 @@ class SentencePool(PoolingModule):
 
 
 def shaped(stages):
-    """The name, the shape and the initialiser of each parameter."""
+    """Returns the name, the shape and the initialiser of each parameter."""
     inits = {"bias": nnx.initializers.zeros, "scale": nnx.initializers.ones, "layer_weights": nnx.initializers.ones}
     for number, stage in enumerate(stages):
         for name, shape in stage.shapes:

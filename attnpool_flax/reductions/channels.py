@@ -52,18 +52,18 @@ class DenseChannels:
         return values[..., None, :]
 
     def total(self, *arrays):
-        """The sums of what a token has, which is 0 in padding, or None for 1; over a mesh in one collective."""
+        """Sums arrays over tokens, which are 0 in padding (None: counts tokens); over a mesh in one collective."""
         sums = [self._number() if array is None else summed(array, array.ndim - 2) for array in arrays]
         return everywhere(lax.psum, sums, self.x.ndim - 2, self.axis_name)
 
     def _number(self):
-        """[..., 1]: how many of this device's tokens are real."""
+        """Counts the real tokens of this device: [..., 1]."""
         if self.real is None:
             return jnp.full_like(self.x, as_number(self.x.shape[-2], self.x.dtype), shape=(*self.x.shape[:-2], 1))
         return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
     def largest(self, *arrays):
-        """The largest of what a token has, -inf without any and without gradient; over a mesh in one collective.
+        """Computes the maximum over tokens, -inf without any and without gradient; over a mesh in one collective.
 
         A mesh may lose NaN here; no sum does.
         """
@@ -71,7 +71,7 @@ class DenseChannels:
         return everywhere(lax.pmax, tops, self.x.ndim - 2, self.axis_name)
 
     def folded(self, values, both):
-        """[..., d]: values [..., L, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
+        """Returns [..., d]: values [..., L, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
         values = _folded(values, both)
         if self.axis_name is None:
             return values
@@ -120,17 +120,17 @@ class PackedChannels:
         return self.segments.each(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
 
     def total(self, *arrays):
-        """The sums of what a token has, which is 0 in padding, or None for 1."""
+        """Sums arrays over tokens, which are 0 in padding (None: counts tokens)."""
         ones = self.real.astype(jnp.int32)
         sums = [self.segments.total(ones if array is None else array) for array in arrays]
         return [array[: self.number].astype(self.x.dtype) for array in sums]
 
     def largest(self, *arrays):
-        """The largest of what a token has, -inf without any and without gradient."""
+        """Computes the maximum over tokens, -inf without any and without gradient."""
         return [self.segments.largest(lax.stop_gradient(array))[: self.number] for array in arrays]
 
     def folded(self, values, both):
-        """[S, d]: values [N, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
+        """Returns [S, d]: values [N, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
         if not values.shape[0]:
             return jnp.zeros((self.number, values.shape[1]), values.dtype)
         order = jnp.argsort(self.segments.ids)  # stable, and so the tokens of a segment stand after each other
@@ -166,7 +166,7 @@ def _scanned(joined, arrays):
 
 
 def _folded(values, both):
-    """[..., d] of [..., L, d]: one half with the other, until one is left."""
+    """Reduces [..., L, d] to [..., d] pairwise: one half with the other, until one is left."""
     if not known(values.shape[-2]):
         return _folded_parts(values, both)
     while values.shape[-2] > 1:
@@ -188,7 +188,7 @@ def _folded_parts(values, both):
 
 
 def exponentials(channels, scores):
-    """(exp(score - top) of each token, 0 in padding; the top of each example): the softmax before its division."""
+    """Returns (exp(score - max) of each token, 0 in padding; the max of each example): the softmax before division."""
     scores = channels.kept(scores, -jnp.inf)
     (top,) = channels.largest(scores)
     return channels.kept(exponential(scores, channels.each(top))), top

@@ -41,7 +41,7 @@ class Exponents(NamedTuple):
 
 
 def depths(values, top, scale):
-    """Distances of values from the largest one, at most 0.
+    """Returns distances of values from the largest one, at most 0.
 
     Beside an infinite one infinite values that equal it have 0; so have finite ones at a scale of 0, where the mean of all
     is infinite as well.
@@ -56,7 +56,7 @@ def half(top):
 
 
 def lowered(top, half):
-    """The largest value, less twice ``half``, at most 0: what lies between finite values is finite."""
+    """Returns the largest value minus twice ``half``, at most 0: distances between finite values stay finite."""
     return (top + half) + half
 
 
@@ -99,13 +99,13 @@ def _average_jvp(primals, tangents):
 
 
 def _in_parts(total):
-    """A total over :func:`~attnpool_flax.reductions.sums.part_of` it; XLA would multiply what it divides by that part."""
+    """Divides a total by its :func:`~attnpool_flax.reductions.sums.part_of`; XLA would multiply the dividend by it."""
     return lax.optimization_barrier(total / part_of(total))
 
 
 @jax.custom_jvp
 def slackened(below, scale):
-    """(exp(scale depth) - 1) / scale; the depth at a scale of 0."""
+    """Returns (exp(scale depth) - 1) / scale; the depth at a scale of 0."""
     exponent = scaled(below, scale)
     return jnp.where(_is_flat(exponent), below, jnp.expm1(exponent) / _divisor(scale))
 
@@ -143,7 +143,7 @@ def logarithm(sums, scale, mean):
 
 
 def _parts(sums, scale):
-    """(total, 1 where nothing is real; total / count - 1; slack / count)."""
+    """Returns (total, 1 where nothing is real; total / count - 1; slack / count)."""
     slack = sums.slack / _in_parts(jnp.maximum(sums.count, 1))
     rest = jnp.where(scale == 0, 0, jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(scale == 0, 0, slack))
     return jnp.where(sums.count == 0, 1, sums.total), jnp.where(jnp.isinf(scale), -1, rest), slack
@@ -185,7 +185,7 @@ def _times(slope, tangent):
 
 
 def _series(x, coefficient, radius):
-    """The power series of so many terms as are seen in the dtype where x is below the radius, by Horner's rule."""
+    """Evaluates a power series by Horner's rule, with as many terms as the dtype resolves for x below the radius."""
     taken = itertools.takewhile(
         lambda term: abs(term[1]) * radius ** term[0] > jnp.finfo(x.dtype).eps / 4,
         ((k, coefficient(k)) for k in itertools.count()),
@@ -197,7 +197,7 @@ def _series(x, coefficient, radius):
 
 
 def clamped(x, floor):
-    """The larger one of x and a number; where they are equal the gradient is that of x."""
+    """Returns the maximum of x and a number; where they are equal the gradient is that of x."""
     return _clamped(x, jnp.broadcast_to(floor, x.shape))
 
 

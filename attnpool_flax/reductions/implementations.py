@@ -74,16 +74,16 @@ def listening():
 
 
 def varies(array):
-    """The mesh axes over which an array differs from device to device, inside of shard_map."""
+    """Returns the varying manual axes of an array, inside of ``shard_map``."""
     return jax.typeof(array).manual_axis_type.varying
 
 
 def alike(*arrays: Any) -> Any:
-    """The arrays, or None, varying over the same mesh axes: a rule for gradients must not meet two kinds."""
+    """Casts arrays, or None, to the same varying manual axes, as custom gradient rules need."""
     axes = frozenset().union(*(varies(array) for array in arrays if array is not None))
     return tuple(array if array is None else varying(array, axes - varies(array)) for array in arrays)
 
 
 def varying(array, axes):
-    """The array, typed as varying over these mesh axes too."""
+    """Casts the array to vary over these manual axes too."""
     return lax.pcast(array, tuple(sorted(axes)), to="varying") if axes else jnp.asarray(array)

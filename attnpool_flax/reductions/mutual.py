@@ -51,7 +51,7 @@ def _forward(x, y, x_mask, y_mask, scale, mean, precision):
 
 
 def _each(function, *arrays):
-    """The function of each example: one after another on CPUs, all at once elsewhere."""
+    """Maps a function over examples: one after another on CPUs, all at once elsewhere."""
 
     def in_turn(*arrays):
         def at(i, array):
@@ -81,17 +81,17 @@ def _clean(x, mask):
 
 
 def _sum(weights, x, precision):
-    """[L] and [L, d] to [d]."""
+    """Sums [L, d] under weights [L]: [d]."""
     return in_slices(lambda part: jnp.dot(weights[part], x[part], precision=precision), x.shape[0])
 
 
 def _part(mean, length):
-    """A power of two by which the terms of a mean are divided, so that no sum overflows."""
+    """Returns a power of two that divides the terms of a mean to avoid overflow."""
     return 2 ** length.bit_length() if mean else 1
 
 
 def _shares(mask, mean, like):
-    """[L]: how much of each token is in the sum, or in the mean, over the part."""
+    """Returns [L]: how much of each token is in the sum, or in the mean, over the part."""
     length = like.shape[-2]
     real = jnp.ones(like.shape[:-1], computing(like.dtype)) if mask is None else mask.astype(computing(like.dtype))
     return real / _part(mean, length)
@@ -109,7 +109,7 @@ def _count(shares):
 
 
 def _pooled(x, mask, query, other, precision):
-    """(pooled [d], weights [L]); the scores are 0 where nothing of the other side is real, whatever x holds."""
+    """Returns (pooled [d], weights [L]); the scores are 0 where nothing of the other side is real, whatever x holds."""
     scores = jnp.dot(x, query, precision=precision)
     if other is not None:
         scores = jnp.where(jnp.any(other), scores, 0)
@@ -164,7 +164,7 @@ def _slope(x, mask, side, cotangents, other, precision):
 
 
 def _written(x, mask, weights, of_pooled, slope, query, of_summary, mean):
-    """The gradient of x [B, L, d]: through the average, the scores, and the sum that the other side meets."""
+    """Computes ``dx`` [B, L, d]: through the average, the scores, and the sum that the other side is scored by."""
     shares = _shares(mask, mean, x)
     if mean:
         shares = shares / _count(shares)[..., None]
@@ -175,7 +175,7 @@ def _written(x, mask, weights, of_pooled, slope, query, of_summary, mean):
 
 @reverse_rule(_keep, _backward, nondiff_argnums=(5, 6))
 def tiled(x, y, x_mask, y_mask, scale, mean, precision):
-    """((pooled [B, d], weights [B, L]) of x, the same of y).
+    """Returns ((pooled [B, d], weights [B, L]) of x, the same of y).
 
     Args:
       x: [B, L, d] tokens, in any floating dtype.

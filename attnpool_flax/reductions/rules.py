@@ -52,7 +52,7 @@ def reverse_rule(forward, backward, nondiff_argnums=()) -> Any:  # what is decor
 
 @jax.custom_jvp
 def _reverse_only(*arrays):
-    """The same arrays; all at once, so that what differentiates first removes it for all of them."""
+    """Returns the same arrays; one call, because the first differentiation removes the refusal for all of them."""
     return arrays
 
 

@@ -41,15 +41,15 @@ class Segments:
         return at(values, self.ids)
 
     def largest(self, values):
-        """[count, ...]: the largest of values [N, ...], which are -inf at padding."""
+        """Returns [count, ...]: the largest of values [N, ...], which are -inf at padding."""
         return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
 
     def total(self, values):
-        """[count, ...]: the sum of values [N, ...], which are 0 at padding."""
+        """Returns [count, ...]: the sum of values [N, ...], which are 0 at padding."""
         return self.joined(self._summed(values, 0))
 
     def joined(self, sums):
-        """[count, ...] of the sums [sizes[0], ...] of the first of the chain."""
+        """Sums along the chain: from its first sums [sizes[0], ...] to [count, ...]."""
         for level in range(1, len(self.chain)):
             sums = self._summed(sums, level)
         return sums
@@ -65,7 +65,7 @@ def at(values, ids):
 
 
 def segments_of(segment_ids, mask, count, ordered):
-    """The :class:`Segments` of numbers [N], int32, of which those out of range are padding, and a mask [N] or None."""
+    """Makes :class:`Segments` from int32 numbers [N], padding where out of range, and a mask [N] or None."""
     real = (segment_ids >= 0) & (segment_ids < count)
     if mask is not None:
         real = real & mask
@@ -82,7 +82,7 @@ def segments_of(segment_ids, mask, count, ordered):
 
 
 def _dealt(index, length, count, ordered):
-    """(the slot of each term, the segment of each slot, how many slots there may be)."""
+    """Returns (the slot of each term, the segment of each slot, the largest number of slots)."""
     terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
     shares = (terms + PART - 1) // PART
     place = lax.iota(jnp.int32, length)
