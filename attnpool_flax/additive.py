@@ -58,7 +58,7 @@ def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, ou
 
 
 def _side_by_side(bias, gate_bias, kernel):
-    """Both biases as one, 0 for one that is not there; None for neither."""
+    """Concatenates both biases, with 0 for a missing one; None for neither."""
     if bias is None and gate_bias is None:
         return None
     nothing = jnp.zeros_like(kernel[0])

@@ -63,7 +63,7 @@ class Rows(NamedTuple):
     normalize: Callable[..., Any]
 
     def average(self, value, return_weights, implementation, precision):
-        """[..., n, v] of clean values [..., m, v]; or, where they are asked for, (None, weights [..., n, m])."""
+        """Averages clean values [..., m, v]: [..., n, v]; or returns (None, weights [..., n, m]) if requested."""
 
         def pooled(*block):
             *parts, multiplier, mask = block
@@ -158,7 +158,7 @@ def additive_attention(
 
 
 def _attend(scores, value, mask, multiplier, return_weights, precision):
-    """Softmax, dropout and average; the values are clean."""
+    """Applies softmax and dropout, and averages clean values."""
     weights = softmax(scores, mask)
     pooled = weighted(drop(weights, multiplier, mask), value, precision)
     return (pooled, weights) if return_weights else pooled
@@ -275,7 +275,7 @@ def to_heads(x, kernel, bias, precision):
 
 
 def from_heads(heads, kernel, bias, precision):
-    """[..., H, n, c] by a kernel [H, c, o] to [..., n, o], or side by side without one; the bias [o] may be None."""
+    """Projects [..., H, n, c] by a kernel [H, c, o] to [..., n, o], or concatenates the heads; the bias may be None."""
     if kernel is None:
         heads = jnp.swapaxes(heads, -3, -2)
         return jnp.reshape(heads, (*heads.shape[:-2], heads.shape[-2] * heads.shape[-1]))

@@ -39,7 +39,7 @@ def of_all(x, y, x_mask, y_mask, precision):
 
 
 def in_blocks(x, y, x_mask, y_mask, precision):
-    """As :func:`of_all`, from as many rows of products at a time as make a block."""
+    """Computes :func:`of_all` from one block of rows of products at a time."""
     batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     keys = math.prod(batch) * y.shape[-2]
     length, rows = x.shape[-2], blocks.rows_of(keys)
@@ -149,5 +149,5 @@ def _backward(rows, precision, kept, cotangents):
 
 @reverse_rule(_keep, _backward, nondiff_argnums=(4, 5))
 def _of_blocks(x, y, x_mask, y_mask, rows, precision):
-    """As :func:`of_all`, some rows of products at a time."""
+    """Computes :func:`of_all` from some rows of products at a time."""
     return _best(x, y, x_mask, y_mask, rows, precision)

@@ -103,7 +103,7 @@ def _by_smallest(gaps, height, power, some, axis):
 
 
 def _powers(below, c, power):
-    """max(0, exp(-power c) + power below) to 1/power; exp(below - c) where the power is 0."""
+    """Computes max(0, exp(-power c) + power below)^(1/power); exp(below - c) where the power is 0."""
     whole, away = jnp.exp(-power * c) + power * below, jnp.expm1(-power * c) + power * below
     inside = whole > 0
     logarithm = jnp.where(power < GENTLE, jnp.log1p(jnp.where(inside, away, 0)), jnp.log(jnp.where(inside, whole, 1)))
@@ -114,7 +114,7 @@ def _powers(below, c, power):
 
 @alpha_entmax.defjvp
 def _alpha_entmax_jvp(axis, primals, tangents):
-    """With g = w^(2 - alpha) on the support: g (ds - sum(g ds) / sum(g)), and the like for alpha."""
+    """Computes g (ds - sum(g ds) / sum(g)) with g = w^(2 - alpha) on the support, and the analogue for alpha."""
     (scores, alpha), (of_scores, of_alpha) = primals, tangents
     weights = alpha_entmax(scores, alpha, axis)
     power, support = alpha - 1, ~(weights <= 0)

@@ -58,7 +58,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
 
 
 def _over_unknown(function, parts, masks, count, most):
-    """As :func:`over_queries` where the number of queries is a symbol: they are filled up to whole blocks."""
+    """Computes :func:`over_queries` for a symbolic number of queries, padded to whole blocks."""
     number, rows = -(-count // most), smaller(most, count)  # one block of all queries where these are fewer
 
     def in_blocks(array):
@@ -142,7 +142,7 @@ def even_rows(most, count):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def written_in_blocks(function, rows, axis, own, shared):
-    """``function(own, shared)``, of some elements at a time on CPUs, each block written into its place in the results.
+    """Computes ``function(own, shared)``, on CPUs in blocks of elements that are written into the results in place.
 
     What a loop stacks comes with the blocks first: with the elements along another axis it would be copied.
 
@@ -158,7 +158,7 @@ def written_in_blocks(function, rows, axis, own, shared):
 
 
 def placed(function, axis, own, shared):
-    """``function(own, shared)`` whose results have along ``axis`` what they have along the first one."""
+    """Computes ``function(own, shared)``, and swaps the first axis of its results with ``axis``."""
     return jax.tree.map(lambda result: jnp.swapaxes(result, 0, axis), function(own, shared))
 
 

@@ -115,9 +115,9 @@ def attention_pool_2d(
     implementation=None,
     precision=None,
 ):
-    """Radford et al. 2021 and CLIP's ``AttentionPool2d``: the mean of the real tokens stands before them, and is the query.
+    """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
 
-    It is a key and a value as well, and real unless nothing is; so is the class token that timm may have in its place.
+    It is also a key and a value, and real unless the row is fully masked; timm may use a class token in its place.
     """
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:

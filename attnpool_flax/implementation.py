@@ -183,7 +183,7 @@ class _Frame:
         return plan, arrays, values
 
     def _key(self, values):
-        """(the key of a call's specialization, whether an array lies on the host); host arrays become NumPy's own."""
+        """Returns (the key of the specialization, whether an array is on the host); host arrays become NumPy arrays."""
         key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
         on_host = traced = False
         for name, is_number in self.arrays:
@@ -283,7 +283,7 @@ class _Frame:
         return jax.tree.map(lambda part: _finish(part, batch, dtype), result)
 
     def traced(self, values):
-        """As a call, but not compiled and not remembered: for looking at what it would do."""
+        """Runs a call without compilation or cache, to trace it."""
         for name, _ in self.arrays:
             values[name] = as_array(self.row.name, name, values[name])
         call = contract.resolve(self.row, values)
@@ -327,7 +327,7 @@ class _Frame:
         return value
 
     def _settle(self, arrays, plan):
-        """Host arrays and Python's numbers as JAX can take them."""
+        """Converts host arrays and Python numbers for JAX."""
         for i, name in enumerate(plan.names):
             if type(arrays[i]) is np.ndarray:
                 arrays[i] = _for_jax(arrays[i], self.row.arguments[name], plan.dtype)
@@ -367,7 +367,7 @@ def _on(sharding, number):
 
 
 def as_array(name, key, value):
-    """Python numbers as NumPy arrays; what holds an array (a module's parameter) as that array; no other class."""
+    """Converts Python numbers to NumPy arrays, unwraps modules' parameters, and refuses other classes."""
     if value is None or isinstance(value, jax.Array):
         return value
     if isinstance(value, (bool, int, float, complex, np.generic)):
@@ -394,7 +394,7 @@ def _for_jax(value, argument, computing):
 
 
 def _in_32_bits(numbers, count):
-    """Segment numbers and indices as int32: what is out of range stays out of it, and the order what it is."""
+    """Converts segment numbers and indices to int32; keeps their order, and numbers out of range out of range."""
     own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
     return jnp.clip(numbers, own(max(-1, info.min)), as_limit(count, own)).astype(jnp.int32)
 

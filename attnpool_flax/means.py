@@ -160,7 +160,7 @@ def power_mean(tokens, p, epsilon):
 
 
 def power_mean_sums(tokens, p, epsilon):
-    """(the largest value, where p is negative the smallest; :class:`Exponents` of the logarithms; what zeros add).
+    """Returns (the largest value, for p < 0 the smallest; :class:`Exponents` of the logarithms; the zeros' part).
 
     Tokens of exactly 0 add nothing but a gradient, that of the mean where p is 1, which their logarithms lose.
     """
@@ -215,7 +215,7 @@ def logsumexp_sums(tokens, scale):
 
 
 def finished_logsumexp(extreme, sums, scale, mean):
-    """ln(mean exp(scale x)) / scale, of the sum without ``mean``, [..., d]; 0 where nothing is real."""
+    """Computes ln(mean exp(scale x)) / scale [..., d], of the sum without ``mean``; 0 for a fully masked row."""
     below = turned(logarithm(sums, doubled(scale), mean), scale)
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
@@ -275,5 +275,5 @@ def doubled(scale):
 
 
 def turned(values, scale):
-    """Returns values with the sign of the scale."""
+    """Multiplies values by the sign of the scale."""
     return jnp.where(scale < 0, -values, values)

@@ -71,7 +71,7 @@ def check_split(row, values):
 
 
 def over_explicit_axes(body, given, row, call, both, apart):
-    """``body(given)``; over Explicit mesh axes the compiler places what is inside, and the results' axes lie as the arguments'.
+    """Computes ``body(given)``; over Explicit mesh axes as Auto inside, and shards the results as the arguments.
 
     Args:
       body: from arrays by name to a result, or to (a result or None, the weights).

@@ -17,7 +17,7 @@ SHIFTED = ("softmax", "sparsemax", "entmax15", "hardmax")
 
 
 def queries_of_heads(query, query_kernel, query_bias, scale, precision):
-    """Learned queries [..., n, q], or without a kernel [n, H, c], as [..., H, n, c], scaled."""
+    """Projects learned queries [..., n, q], or without a kernel [n, H, c], to [..., H, n, c], scaled."""
     if query_kernel is None:
         heads = jnp.swapaxes(query, 0, 1)
     else:
@@ -28,7 +28,7 @@ def queries_of_heads(query, query_kernel, query_bias, scale, precision):
 
 
 def fold(queries, key_kernel, precision):
-    """Queries [..., H, n, c] as [..., H, n, d]: their products with raw tokens are the scores, but for the key bias."""
+    """Folds the key kernel into queries: [..., H, n, d], whose products with raw tokens are scores without key bias."""
     return jnp.einsum("...hnc,dhc->...hnd", queries, key_kernel, precision=precision)
 
 
@@ -85,7 +85,7 @@ def attended(
 
 
 def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer):
-    """As :func:`attended`, of tokens in any layout, of which none is ever projected."""
+    """Computes :func:`attended` of tokens in any layout, without projecting them."""
     offsets = _offsets(queries, key_bias, normalizer, tokens.precision)
     queries = fold(queries, key_kernel, tokens.precision)
     *lead, heads, count, width = queries.shape

@@ -97,7 +97,7 @@ def entmax_15(scores, mask, axis=-1):
 
 
 def _below_largest(scores, mask, axis):
-    """Returns scores less the largest real one, at least -1 as nothing deeper has a weight; which rows are empty."""
+    """Returns scores minus the largest real one, at least -1 (lower ones have no weight), and bool of empty rows."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     largest = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))

@@ -159,7 +159,7 @@ def cross_attention_pooling_all_pairs(
 
 
 def _over_all(tiled, function, axis, own, shared):
-    """``function(own, shared)`` of all sequences, whose results have them along an axis; in blocks of them if tiled."""
+    """Computes ``function(own, shared)`` of all sequences, in blocks if tiled; results have them along an axis."""
     count, length, width = own[0].shape
     partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
     cost = (length + partners) * width
@@ -176,7 +176,7 @@ def _summed_up(precision, reduction, own, shared):
 
 
 def _pooled_by_queries(precision, reduction, own, shared):
-    """(pooled, weights, sums) of tokens [n, L, d] under their products with queries [m, d]; 0 without real ones."""
+    """Returns (pooled, weights, sums) of tokens [n, L, d] under products with queries [m, d]; 0 if fully masked."""
     (x, mask), (queries, real) = own, shared
     scores = jnp.einsum("nld,md->nlm", Dense(x, mask, None).clean(), queries, precision=precision)
     if real is not None:
@@ -194,7 +194,7 @@ def _pooled_by_scores(precision, own, shared):
 
 
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
-    """Largest scores [C, B, L] and [C, B, T] of each token over the other side's real ones, 0 where there are none.
+    """Computes max scores [C, B, L] and [C, B, T] of each token over the other side's real ones, 0 if there are none.
 
     A block is some of the candidates y, or where one of them is too much already, some of the x with one of them.
     """
@@ -226,7 +226,7 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
 
 
 def _best_of(y, y_mask, precision):
-    """From rows [..., n, d] to their largest products [..., n, 1] with the real tokens of y."""
+    """Returns a function from rows [..., n, d] to their largest products [..., n, 1] with the real tokens of y."""
     longest = jnp.max(norm(y), -2, initial=0)
     real = None if y_mask is None else y_mask[..., None, :]
 
@@ -238,7 +238,7 @@ def _best_of(y, y_mask, precision):
 
 
 def _summed_best(best, y, x_mask, y_mask, mean):
-    """[...]: the sum or the mean of the largest products [..., L] of real tokens; 0 where either side is empty."""
+    """Returns the sum or mean [...] of the largest products [..., L] of real tokens; 0 if either side is empty."""
     best = _over_real(best, y, y_mask)
     if x_mask is None:
         return summed(best, -1) / (at_least_1(best.shape[-1]) if mean else 1)

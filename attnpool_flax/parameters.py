@@ -147,7 +147,7 @@ def _given(argument, given):
 
 
 def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
-    """``value`` as an int; refuses what is no integer or too small."""
+    """Converts ``value`` to an int; raises an error if it is no integer or too small."""
     try:
         size = operator.index(value)
     except TypeError:
@@ -299,7 +299,7 @@ def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
 
 
 def checked_variant(module: str, variant: str) -> str:
-    """``variant``; refuses one that the module does not have."""
+    """Returns ``variant``; raises an error if the module does not have it."""
     return contract.checked_static(module, "variant", variant, variants.get(OWNERS[module].function).options["variant"])
 
 
@@ -311,7 +311,7 @@ def check_rate(module: str, rate: float):
 
 
 def cast(value, dtype: Dtype | None):
-    """``value`` in the dtype of a module; what is no array of real numbers stays, for the function to refuse."""
+    """Casts ``value`` to the dtype of a module; leaves anything but real arrays for the function to refuse."""
     if (
         dtype is None
         or isinstance(value, np.ma.MaskedArray)

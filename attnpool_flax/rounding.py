@@ -31,7 +31,7 @@ def power_of_two(x):
 
 
 def norm(x):
-    """Euclidean norms along the last axis, which stays; no square under- or overflows. Without gradient at 0."""
+    """Computes Euclidean norms along the last axis, which stays; no square under- or overflows. No gradient at 0."""
     size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
     scaled = x / size
     squares = jnp.sum(scaled * scaled, -1, keepdims=True)

@@ -429,7 +429,7 @@ def settled(state, batch, dtype):
 
 
 def alike(a, b):
-    """Two states whose floating leaves have one dtype, the wider one."""
+    """Promotes the floating leaves of two states to the wider dtype."""
     wide = jnp.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves((a, b))) else jnp.float32
 
     def widened(leaf):

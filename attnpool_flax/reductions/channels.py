@@ -178,7 +178,7 @@ def _folded(values, both):
 
 
 def _folded_parts(values, both):
-    """As :func:`_folded` of a number of tokens that is a symbol: parts of a few, parts of these, and the rest in order."""
+    """Computes :func:`_folded` of a symbolic number of tokens: parts of a few, parts of these, the rest in order."""
     for _ in range(FOLDS):
         count = -(-values.shape[-2] // FEW)
         filled = resized(values, -2, count * FEW)

@@ -23,7 +23,7 @@ class Dense:
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
-        """``recompute``: whole products keep nothing like x for the gradient, as a loop over chunks would keep it of all."""
+        """Stores the tokens; with ``recompute`` whole products save no array of the size of x for the gradient."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
         self.x, self.asked, self.axis_name = x, implementation, axis_name
         self._recompute = recompute
@@ -123,7 +123,7 @@ class Dense:
         return self.averages(scores, state, batch)[:2]
 
     def softmax_with_shares(self, queries, multiplier=None, bias=None):
-        """As :meth:`softmax`, with [..., h]: what the weights that are averaged under sum to."""
+        """Computes :meth:`softmax`, and the sums [..., h] of the applied weights."""
         scores, state, batch = self.scored(queries, multiplier, None, bias)
         (state,) = over_mesh([state], self.axis_name)
         pooled, weights, shares = self.averages(scores, state, batch)
@@ -156,18 +156,18 @@ class Dense:
         return state.sum, weights, state.weight
 
     def averages(self, scores, state, batch):
-        """(pooled, weights, shares) of what :meth:`scored` gave, of all devices; no shares where the weights say it."""
+        """Returns (pooled, weights, shares) over all devices from :meth:`scored`; shares only over a mesh axis."""
         weights = self._spread(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
         pooled = self._spread(softmax.finalize(state), batch)
         return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
 
     def softmax_state(self, queries, bias=None):
-        """The :class:`~softmax.SoftmaxState` with the batch axes, of the products with queries [..., h, d], scaled."""
+        """Computes the :class:`~softmax.SoftmaxState` of products with scaled queries [..., h, d], with batch axes."""
         _, state, batch = self.scored(queries, bias=bias)
         return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
 
     def scored(self, queries, multiplier=None, scored=None, bias=None):
-        """(scores, state of this device, batch axes) of all examples after each other; with a mesh axis the shares as well."""
+        """Returns (scores, this device's state, batch axes), examples flattened; over a mesh axis with the shares."""
         batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
         multiplier, bias = (
             None if array is None else self._flat(jnp.swapaxes(array, -1, -2), 2, batch) for array in (multiplier, bias)
@@ -203,7 +203,7 @@ class Dense:
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):
-        """Bool of the shape of x without d: the tokens that are real in any example that shares them; None if all are."""
+        """Returns bool of x's shape without d: tokens real in any example that shares them; None if all are."""
         if self.mask is None:
             return None
         pairs = enumerate(zip(self.x.shape[:-2], self.mask.shape[:-1], strict=True))
@@ -211,7 +211,7 @@ class Dense:
         return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
     def softmax_of(self, scores):
-        """As :meth:`softmax`, of given scores [..., h, L]."""
+        """Computes :meth:`softmax` of given scores [..., h, L]."""
         scores, state, batch = self._under(scores)
         (state,) = over_mesh([state], self.axis_name)
         return self.averages(scores, state, batch)[:2]
@@ -225,7 +225,7 @@ class Dense:
         return state.sum, weights
 
     def softmax_state_of(self, scores):
-        """As :meth:`softmax_state`, of given scores [..., h, L]."""
+        """Computes :meth:`softmax_state` of given scores [..., h, L]."""
         _, state, batch = self._under(scores)
         return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
 
@@ -255,7 +255,7 @@ class Dense:
         return back(mutual.tiled(*alike(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision))
 
     def examples_with(self, other):
-        """((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), from axes B to the batch axes)."""
+        """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), map from B to the batch axes)."""
         batch = self._batch((other.x, 2), *(() if other.mask is None else [(other.mask, 1)]))
         masks = self._flat(self.mask, 1, batch), self._flat(other.mask, 1, batch)
         arrays = self._flat(self.x, 2), self._flat(other.x, 2), *masks
@@ -272,7 +272,7 @@ class Dense:
         return self._spread(0 - extreme.finalize(state).astype(self.dtype), batch)
 
     def extreme_state(self, least=False):
-        """The :class:`~extreme.ExtremeState` with the batch axes, in the computing dtype; with ``least`` that of -x."""
+        """Computes the :class:`~extreme.ExtremeState` with batch axes, in the computing dtype; of -x with ``least``."""
         state, batch = self._extreme(least)
         state = state._replace(extreme=state.extreme.astype(self.dtype))
         return extreme.ExtremeState(*(self._spread(part, batch) for part in state))
@@ -348,7 +348,7 @@ class Dense:
         return chosen(self.asked, *arrays) == "tiles"
 
     def _batch(self, *others):
-        """The batch axes of the tokens, the mask and others: pairs of an array or None and the number of its own axes."""
+        """Broadcasts the batch axes of tokens, mask and others: pairs (array or None, number of its own axes)."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
         shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
         return tuple(_common(sizes) for sizes in zip(*shapes, strict=True))

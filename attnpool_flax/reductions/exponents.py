@@ -51,24 +51,24 @@ def depths(values, top, scale):
 
 
 def half(top):
-    """Half of a largest value; XLA would make one product of its difference from other halves, which overflows."""
+    """Halves a largest value; XLA would fuse its difference from other halves into one product, which overflows."""
     return lax.optimization_barrier(top / 2)
 
 
 def lowered(top, half):
-    """Returns the largest value minus twice ``half``, at most 0: distances between finite values stay finite."""
+    """Returns the largest value plus twice ``half``, which is at most 0: values between finite ones stay finite."""
     return (top + half) + half
 
 
 def exponents_of(channels, below, scale, *others):
-    """The :class:`Exponents` of depths of tokens, and the sums of other arrays in a list, which are 0 at padding."""
+    """Computes the :class:`Exponents` of tokens' depths, and sums of other arrays in a list, which are 0 at padding."""
     shares, slack = channels.kept(jnp.exp(scaled(below, scale))), channels.kept(slackened(below, scale) / channels.part)
     total, slack, count, *others = channels.total(shares, slack, None, *others)
     return Exponents(total, slack * (channels.part / part_of(count)), count), others
 
 
 def scaled(below, scale):
-    """Scale depth; an infinite scale leaves 0 of the largest tokens and -inf of all others, and has no gradient."""
+    """Computes scale depth; an infinite scale gives 0 for the largest tokens, -inf for all others, and no gradient."""
     odd = jnp.isinf(below) | jnp.isinf(scale)
     regular = jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(jnp.isinf(below), 0, below)
     return jnp.where(odd, jnp.where((below < 0) & (scale > 0), -jnp.inf, 0), regular)
@@ -76,7 +76,7 @@ def scaled(below, scale):
 
 @jax.custom_jvp
 def exponential_times(exponent, factor):
-    """exp(exponent) times a factor that may be as large as numbers are: no derivative is larger than the product."""
+    """Computes exp(exponent) times a factor of any size: no derivative is larger than the product."""
     return jnp.exp(exponent) * factor
 
 
@@ -88,7 +88,7 @@ def _exponential_times_jvp(primals, tangents):
 
 @jax.custom_jvp
 def average(excess, total):
-    """Excess, which is over :func:`~attnpool_flax.reductions.sums.part_of` the total, by the total, not 0."""
+    """Divides the excess, given over :func:`~attnpool_flax.reductions.sums.part_of` the total, by the nonzero total."""
     return excess / _in_parts(total)
 
 
@@ -129,7 +129,7 @@ slackened.defjvp(_slackened_jvp, symbolic_zeros=True)
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def logarithm(sums, scale, mean):
-    """ln(total / count) / scale, without ``mean`` ln(total) / scale; 0 where nothing is real.
+    """Computes ln(total / count) / scale, without ``mean`` ln(total) / scale; 0 for a fully masked row.
 
     The gradient by the slack, as a sum, is 1 / total: it is all that of the tokens, as total = count + scale slack.
     """

@@ -126,5 +126,5 @@ def _backward(least, kept, cotangents):
 
 @reverse_rule(_keep, _backward, nondiff_argnums=(2,))
 def tiled(x, mask, least):
-    """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
+    """Computes :func:`plain`, a tile in the cache at a time; the gradient reads x once more, as it is written."""
     return _state(x, mask, least)

@@ -103,7 +103,7 @@ def _tile(x, real, plan, trip, dtype):
 
 
 def _unless_empty(of_tile, real, plan, trip):
-    """``of_tile(trip)``, or zeros where no token of the tile is real."""
+    """Computes ``of_tile(trip)``, or zeros where no token of the tile is real."""
     if real is None:
         return of_tile(trip)
     found = jax.eval_shape(of_tile, trip)

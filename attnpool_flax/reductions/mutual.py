@@ -145,7 +145,7 @@ def _backward(mean, precision, kept, cotangents):
 
 
 def _slopes(x, y, x_mask, y_mask, sides, cotangents, *, precision):
-    """For each side (gradient of its products [L], the sum of the tokens under it [d])."""
+    """Returns for each side (gradient of its products [L], the sum of the tokens under it [d])."""
     (own, other), (of_x, of_y) = sides, cotangents
     return _slope(x, x_mask, own, of_x, y_mask, precision), _slope(y, y_mask, other, of_y, x_mask, precision)
 

@@ -102,17 +102,17 @@ class Packed:
         return scores.T, after
 
     def softmax_of(self, scores):
-        """As :meth:`softmax`, of given scores [h, N]."""
+        """Computes :meth:`softmax` of given scores [h, N]."""
         scores, top, heights, _ = walks.heights_of(scores.T, self.segments, None, None)
         return self._averages(scores, SoftmaxState(top, self.segments.total(heights), self._totals(heights, True)))
 
     def softmax_with_shares(self, queries, multiplier=None, bias=None):
-        """As :meth:`softmax`, with [S, h]: what the weights that are averaged under sum to."""
+        """Computes :meth:`softmax`, and the sums [S, h] of the applied weights."""
         pooled, weights = self.softmax(queries, multiplier, bias=bias)
         return pooled, weights, self.sum_of(weights if multiplier is None else weights * self.kept(multiplier))
 
     def weighed(self, queries, normalize, offsets=None, bias=None, multiplier=None):
-        """As that of dense tokens: queries [h, d] or [S, h, d], offsets [h] or [S, h], bias and multiplier [h, N].
+        """Computes weighted sums as dense tokens do: queries [h, d] or [S, h, d], offsets [h] or [S, h], others [h, N].
 
         ``normalize`` looks at each score by itself.
         """
@@ -130,7 +130,7 @@ class Packed:
         return pooled, weights, self.sum_of(taken)
 
     def beside(self, other, scale, mean):
-        """None: no walk takes two packed sequences at once."""
+        """Returns None: no loop takes two packed sequences at once."""
         del other, scale, mean
 
     def largest(self):

@@ -132,7 +132,7 @@ def _slopes_of_sums(learned, kept, of_sums):
 
 @reverse_rule(_keep_sums, _slopes_of_sums, nondiff_argnums=(3,))
 def tiled_sums(x, segments, weights, learned):
-    """As :func:`plain_sums` of weights [N, 1]; ``learned`` says whether they have a gradient."""
+    """Computes :func:`plain_sums` of weights [N, 1]; with ``learned`` the weights have a gradient."""
     del learned
     return _sums(x, segments, weights)
 
@@ -257,7 +257,7 @@ def _scores(x, segments, queries, plan, precision):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
 def _products_of_all(x, real, queries, precision):
-    """[N, h], whatever padding gives: no copy of x is made to zero it, but where the product itself is differentiated."""
+    """Computes products [N, h] without zeroing padding, which copies x, unless the product itself is differentiated."""
     del real
     return _products(x, queries, precision)
 
@@ -410,11 +410,11 @@ def _count_by_tiles(x, segments, top, *, plan):
 
 @reverse_rule(_keep_softmax, _slopes_of_softmax, nondiff_argnums=(6,))
 def tiled_softmax(x, segments, scored, queries, multiplier, bias, precision):
-    """As :func:`plain_softmax`, with a gradient that reads x once more and writes it once."""
+    """Computes :func:`plain_softmax`, with a gradient that reads x once more and writes ``dx`` once."""
     return _softmax(x, segments, scored, queries, multiplier, bias, precision)
 
 
 @reverse_rule(_keep_largest, _slopes_of_largest, nondiff_argnums=(2,))
 def tiled_largest(x, segments, least):
-    """As :func:`plain_largest`."""
+    """Computes :func:`plain_largest` by tiles."""
     return _largest(x, segments, least)

@@ -59,7 +59,7 @@ def _scored(scores, scored):
 
 
 def exponential(scores, top):
-    """exp(score - top), 0 for -inf whatever the top."""
+    """Computes exp(score - top); 0 for -inf, whatever the top."""
     return jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
 
 
@@ -226,5 +226,5 @@ def _token_slopes(taken, of_scores, in_sum, queries, x, precision):
 
 @reverse_rule(_keep, _backward, nondiff_argnums=(6,))
 def tiled(x, mask, scored, queries, multiplier, bias, precision):
-    """As :func:`plain`: a tile in the cache at a time, and a gradient that reads x once more and writes it once."""
+    """Computes :func:`plain`, a tile in the cache at a time; the gradient reads x once more and writes ``dx`` once."""
     return _forward(x, mask, scored, queries, multiplier, bias, precision)

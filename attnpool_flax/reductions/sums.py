@@ -35,9 +35,9 @@ def weighted(weights, x, precision):
 
 
 def _weighted_jvp(precision, primals, tangents):
-    """Without slices: the transpose of each is an array as large as x. Of products over tokens only forward mode has any left.
+    """Computes the tangent without slices, whose transposes are as large as x; only forward mode keeps token products.
 
-    There up to 16384 tokens are one product, which is off by 4e-5 where all tokens are equal.
+    In forward mode up to 16384 tokens are one product, which is off by 4e-5 where all tokens are equal.
     """
     (weights, x), (of_weights, of_x) = primals, tangents
     length = x.shape[-2]
@@ -55,7 +55,7 @@ weighted.defjvp(_weighted_jvp, symbolic_zeros=True)
 
 
 def _in_parts(weights, x, precision):
-    """As :func:`weighted`: one batched product of parts, and one of what is left."""
+    """Computes :func:`weighted` as one batched product of parts, and one of the remainder."""
     whole = x.shape[-2] // PART * PART
     of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
     parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
@@ -169,7 +169,7 @@ def plain_total(x, mask, weights, part, precision):
 
 
 def computing(dtype):
-    """float64 for float64, float32 for all else."""
+    """Returns float64 for float64, else float32."""
     return jnp.dtype("float64" if dtype == "float64" else "float32")
 
 
@@ -238,5 +238,5 @@ def _reached_by_tiles(x, mask, of_total, *, plan, precision):
 
 @reverse_rule(_keep_total, _total_slopes, nondiff_argnums=(3, 4))
 def tiled_total(x, mask, weights, part, precision):
-    """As :func:`plain_total`, a tile in the cache at a time; the gradient of x does not read x."""
+    """Computes :func:`plain_total`, a tile in the cache at a time; the gradient of x does not read x."""
     return _total(x, mask, weights, part, precision)

@@ -83,7 +83,7 @@ def flat(x):
 
 
 def walk(tiled, plain, plan, *arrays):
-    """``tiled(*arrays, plan=plan)`` on CPUs, ``plain(*arrays)`` elsewhere and where there is no plan."""
+    """Calls ``tiled(*arrays, plan=plan)`` on CPUs, ``plain(*arrays)`` elsewhere or without a plan."""
     if plan is None:
         return plain(*arrays)
     return lax.platform_dependent(*arrays, cpu=functools.partial(tiled, plan=plan), default=plain)
@@ -184,7 +184,7 @@ def tile(x, mask, plan, trip, dtype):
 
 
 def shortest(of_tile, mask, plan, trip, fills=()):
-    """``of_tile(plan)`` for the shortest prefix of a tile, of a few, that holds all its real tokens.
+    """Computes ``of_tile(plan)`` for the shortest prefix of a tile, of a few, that holds all its real tokens.
 
     Padding at the end costs nothing then. Under ``vmap`` all prefixes would be computed: one example alone has no choice.
 

@@ -289,7 +289,7 @@ def _met(a, b):
 
 
 def _exponents_merged(states, under, scale):
-    """(total, its rest, slack, its rest) of two states that lie so far below the larger one, under a scale of at least 0."""
+    """Merges (total, its rest, slack, its rest) of two states that lie ``under`` the larger one; the scale is >= 0."""
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
     part, totals, slacks = part_of(counts[0] + counts[1]), [], []
     for state, below, count in zip(states, under, counts, strict=True):
@@ -302,7 +302,7 @@ def _exponents_merged(states, under, scale):
 
 
 def _moved(pair, share, more):
-    """Rescales a sum and its rest to a larger maximum."""
+    """Rescales a compensated sum (value, rest) by ``share``, and adds ``more``."""
     return added((pair[0] * share, pair[1] * share), (more, jnp.zeros_like(more)))
 
 
