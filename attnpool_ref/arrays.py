@@ -1,4 +1,4 @@
-"""What is no array of numbers, and what its owner should have written: the same words in both packages."""
+"""Errors for arguments that are not arrays of numbers, with a suggested repair: the same words in both packages."""
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def _arguments(name):
 
 
 def _mask_of(arguments, key):
-    """How the mask of a masked array is given: a token with anything masked is padding. "" where there is no such mask."""
+    """Returns code for the mask of a masked array, or "" without such an argument: a token with any masked number is padding."""
     if key not in arguments or arguments[key].kind not in ("data", "parameter"):
         return ""
     axes, whole = arguments[key].own, f"np.ma.getmaskarray({key})"

@@ -180,7 +180,7 @@ def deviation_of(total, squares, second, ddof, epsilon, size=1):
 
 
 def counting(x, weights):
-    """Which tokens have a weight, or are not finite; the others decide nothing, however large they are."""
+    """Returns a mask of tokens that have a nonzero weight or are not finite; the others, however large, have no effect."""
     return (weights != 0) | ~np.isfinite(x)
 
 

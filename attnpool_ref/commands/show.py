@@ -127,7 +127,7 @@ def _made(path, text, name, root):
 
 
 def _arguments(docstring):
-    """What the docstring says of each argument."""
+    """Returns the description of each argument in the docstring, by name."""
     section = re.search(r"^Args:\n((?:  .*\n|\n(?=  ))*)", docstring + "\n", re.MULTILINE)
     entries = re.findall(r"^  (\w+): (.*(?:\n    .*)*)", section[1] if section else "", re.MULTILINE)
     return {name: _plain(" ".join(text.split())) for name, text in entries}

@@ -105,7 +105,7 @@ class _Call:
         return Refusal(title, error, self.values | {key: value}, here)
 
     def of_every_argument(self):
-        """What is no array of numbers, or one of numbers or of a shape that the row does not take."""
+        """Yields calls with an argument that is no array of numbers, or whose dtype, shape or value the function rejects."""
         for key, kind in self.kinds.items():
             value = np.asarray(self.values[key])
             if not self.row.arguments[key].optional:

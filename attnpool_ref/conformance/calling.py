@@ -18,21 +18,21 @@ EMPTY = inspect.Parameter.empty
 
 
 class NotAsked(Exception):
-    """What a candidate cannot be asked; the message says why."""
+    """Exception for a case that the implementation under test cannot be called with; the message gives the reason."""
 
 
 class Calling:
-    """Which argument of the row goes where in the candidate's signature.
+    """Mapping of a function's arguments to the parameters of the implementation under test.
 
-    By name first: the name that the candidate was said to have, the row's own, for lengths and segment numbers
-    theirs. What is left in the row's signature then meets, in order, what is left in the candidate's.
+    Arguments are matched by name, then by position. The names tried are the one that ``Candidate.arguments`` gives, then
+    the function's own; masks in the form of lengths or segment numbers have the names of those.
 
     Attributes:
-      names: for each argument and option of the row that the candidate takes, the name of it there.
-      declared: those that stand in its signature, and not behind ``**``.
-      by_place: those among them that met by their place alone.
-      unjudged: arguments of the candidate that no argument of the row goes to, and that may change a result.
-      missing: why it cannot be called at all, or "".
+      names: for each argument and option of the function that the implementation takes, its name there.
+      declared: those that its signature names, as opposed to those that ``**`` takes.
+      by_place: those among them that were matched by position only.
+      unjudged: parameters of the implementation that no argument is matched to, and that may change a result.
+      missing: the reason why it cannot be called at all, or "".
     """
 
     def __init__(self, row, candidate, own=()):

@@ -162,9 +162,10 @@ class _InOneDtype:
         return best
 
     def _gain(self, mistake):
-        """How many more cases a mistake explains than contradict it.
+        """Returns the number of cases that a mistake explains less those that contradict it; at least 0.
 
-        It is 0 unless the mistake explains most of the wrong values, and if a mixed batch contradicts it.
+        It is 0 unless the mistake explains most of the wrong values. It is also 0 if a mixed batch contradicts it, or, for
+        a ``whole`` mistake, any case.
         """
         if any(answer.speaks_for(mistake) == CONTRADICTED for answer in self.main):
             return 0

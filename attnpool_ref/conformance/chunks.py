@@ -18,7 +18,7 @@ from attnpool_ref.conformance.cases.case import generator
 
 
 def named(namespace, name) -> Any:
-    """What a module, a mapping or an object has under a name, or None."""
+    """Returns the attribute of a module or an object, or the item of a mapping, under a name; or None."""
     return namespace.get(name) if isinstance(namespace, Mapping) else getattr(namespace, name, None)
 
 

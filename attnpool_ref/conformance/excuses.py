@@ -163,7 +163,7 @@ def _is_nan(subject, case, finding):
 
 
 def _tolerated(subject, case, situation, broken):
-    """What a second look at the broken promises tolerates; nothing where it would see the same."""
+    """Returns the deviations that a second run tolerates; an empty set where it would give the same result."""
     if not broken or all(finding.message.startswith("raises ") for finding in broken):
         return frozenset()
     tolerated = set()

@@ -31,7 +31,10 @@ def divisible(case):
 
 
 def place_of(axes, rank, names=AXIS):
-    """Which axes of an array lie on the mesh axes of these names; "..." stands for as many as the others leave."""
+    """Returns the ``PartitionSpec`` that shards an array's token axes over the mesh axes ``names``.
+
+    The axis "..." stands for as many axes as the others leave.
+    """
     from jax.sharding import PartitionSpec
 
     own = [names if axis in TOKENS else None for axis in axes if axis != "..."]

@@ -1,4 +1,4 @@
-"""What a call must leave as it was: its arguments, the generators of random numbers, and what it answers next time."""
+"""Checks that a call changes no argument and no global random state, and that repeated calls give the same result."""
 
 import random
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ def answers(subject, case, asked):
 
 
 def silence(subject, case, return_weights):
-    """What NumPy warns of, alone; None where the call raises or is not finite, which other promises tell."""
+    """Checks only that NumPy gives no warning; None where the call raises or its results are not finite."""
     try:
         seen = _watched(subject, case, return_weights)
     except Exception:  # the candidate's own, in any words

@@ -26,7 +26,7 @@ PLAIN = ("smallest", "fullest")
 
 @dataclass(frozen=True)
 class Scope:
-    """What is judged; the arguments of :func:`attnpool_ref.conformance.judge` that say so."""
+    """Scope of a judgement, as given by the arguments of :func:`attnpool_ref.conformance.judge`."""
 
     dtypes: tuple[str, ...]
     shapes: tuple[str, ...] = drawing.SHAPES
@@ -169,7 +169,7 @@ class RowJudge:
         return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
 
     def _first_result(self, adapter):
-        """What the candidate gives back for a small case in float32."""
+        """Returns the first array of the implementation's result for a small case in float32."""
         subject = Subject(self.row, self.candidate, adapter, "float32", {}, self.watch)
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
@@ -351,7 +351,7 @@ class RowJudge:
 
 
 def _structure(case, kind):
-    """What makes a case another one: not the name of the configuration that it was drawn for."""
+    """Returns a key that is equal for equal cases, whatever the configuration for which they were drawn."""
     given = tuple((k, v.shape, v.dtype.kind) for k, v in case.values.items() if v is not None)
     kind = "main" if kind == "way" else kind
     dtypes = tuple(sorted(case.dtypes.items()))

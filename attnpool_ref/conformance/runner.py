@@ -91,7 +91,7 @@ class Runner:
         return bool(explained_by(promise, broken | {promise: here}))
 
     def _alike(self, name, run, case, finding):
-        """How a smaller case, which its row must take, breaks the same promise in the same way, or None."""
+        """Returns a finding in which a smaller, valid case breaks the same guarantee in the same way, or None."""
         try:
             self.subject.exact(case)
             findings = self.look(name, run, case)

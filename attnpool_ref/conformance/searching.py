@@ -65,7 +65,7 @@ def search(report, subject, count, traced):
 
 
 class _Look:
-    """What was seen of the examples: what held, and the last, smallest one that breaks a promise."""
+    """Results of the examples: checks that held, and the last and smallest example that breaks a guarantee."""
 
     def __init__(self, report, subject):
         self.report, self.subject, self.found = report, subject, None

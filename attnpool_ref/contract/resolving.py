@@ -26,15 +26,15 @@ from attnpool_ref.language import Argument, Excludes, Needs, arguments_of
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What a signature comes to: all that the shapes and dtypes of a call's arguments decide. Hashable, by identity.
+    """Sizes, shapes and dtype of a call, resolved from the shapes and dtypes of its arguments; hashable by identity.
 
     Attributes:
-      batch: the batch axes, as sizes.
+      batch: the sizes of the batch axes.
       sizes: the size of each named axis.
-      dtype: the result's dtype, or None where integers alone decide nothing.
-      targets: for each data array with batch axes, mask and stretched array the shape to which it broadcasts.
+      dtype: the result's dtype, or None where all arguments are integers.
+      targets: for each data array with batch axes, each mask and each bias, the shape to which it broadcasts.
       limits: the largest length, for each argument that holds lengths.
-      arguments: the row's arguments, with the shapes that they may have in this call.
+      arguments: the function's arguments, with the shapes that they may have in this call.
     """
 
     batch: tuple[int, ...]

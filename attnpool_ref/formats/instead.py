@@ -1,4 +1,4 @@
-"""What somebody may have meant whose file has no head of that format, or none there."""
+"""Suggestions for a file without a head of the requested format, or without one under the requested prefix."""
 
 from attnpool_ref.formats.matching import match, prefixes
 from attnpool_ref.formats.showing import MOST, brief, listed

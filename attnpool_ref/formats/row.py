@@ -68,7 +68,7 @@ class Form:
 
     @property
     def parameters(self):
-        """What its tensors hold, and how it lies here."""
+        """Names of the parameters in its tensors, each with the title of its layout."""
         return {(name, tensor.layout.title) for tensor in self.tensors for name in tensor.parameters}
 
 

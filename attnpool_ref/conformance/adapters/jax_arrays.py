@@ -15,7 +15,7 @@ class JaxArrays(NumpyArrays):
     name = "jax"
 
     def device(self):
-        """What computes."""
+        """Returns the name of the device that computes."""
         import jax
 
         first = jax.devices()[0]
@@ -104,7 +104,7 @@ class JaxArrays(NumpyArrays):
         return {key: np.asarray(value) for key, value in found.items()}
 
     def refusal(self, function, arrays, fixed):
-        """What forward mode of a jit around a function raises, or None; nothing is compiled."""
+        """Returns the exception that forward mode of a jit around ``function`` raises, or None; compiles nothing."""
         import jax
 
         inner = jax.jit(function)

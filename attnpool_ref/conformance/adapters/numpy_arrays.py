@@ -39,7 +39,7 @@ class NumpyArrays:
     """Whether arrays of several dtypes may meet in an operation."""
 
     def device(self):
-        """What computes."""
+        """Returns the name of the device that computes."""
         return "cpu (NumPy)"
 
     def versions(self):

@@ -18,7 +18,7 @@ class TorchArrays(NumpyArrays):
         self._device, self._torch = device, importlib.import_module("torch")
 
     def device(self):
-        """What computes."""
+        """Returns the name of the device that computes."""
         known = self._torch.cuda.get_device_name(self._device) if str(self._device).startswith("cuda") else "PyTorch"
         return f"{self._device} ({known})"
 
