@@ -6,7 +6,7 @@ from attnpool_ref import variants
 
 
 def is_ragged(value):
-    """Whether it is a list, or an array of objects, whose parts differ in shape."""
+    """Returns whether it is a list, or an array of objects, whose parts differ in shape."""
     if isinstance(value, np.ndarray):
         return value.dtype == object and value.ndim > 0 and _shape(value.tolist()) is None
     return isinstance(value, (list, tuple)) and _shape(value) is None
@@ -77,7 +77,7 @@ def _arguments(name):
 
 
 def _mask_of(arguments, key):
-    """Returns code for the mask of a masked array, or "" without such an argument: a token with any masked number is padding."""
+    """Returns code for the argument that takes the mask of a masked array, or "". A masked number masks its token."""
     if key not in arguments or arguments[key].kind not in ("data", "parameter"):
         return ""
     axes, whole = arguments[key].own, f"np.ma.getmaskarray({key})"

@@ -56,7 +56,7 @@ _MARKED = {
 
 
 def mark_stands_in(mark, shapes):
-    """Whether a row's shapes have this mark."""
+    """Returns whether a row's shapes have this mark."""
     return re.search(_MARKED.get(mark) or re.escape(mark), shapes) is not None
 
 

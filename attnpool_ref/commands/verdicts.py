@@ -151,7 +151,7 @@ def _held(row):
 
 
 def _promises(row):
-    """Formats the number that held, then the names of broken guarantees: those that no other explains, and waived ones."""
+    """Formats the number that held, and the names of the broken ones that no other explains or that are waived."""
     text = _held(row)
     text.append("".join(f"\n{kept.promise}" for kept in row.accused), "red")
     return text.append("".join(f"\n{kept.promise} (waived)" for kept in row.broken if kept.waived), "yellow")

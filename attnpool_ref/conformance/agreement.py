@@ -16,9 +16,9 @@ from attnpool_ref.conformance import tolerances
 class Finding:
     """Result of one check: errors in units of epsilon, and a message if it failed.
 
-    ``aspect`` names the part of a comparison that failed: "values", "weights", "shape" or "dtype". ``with_weights`` says
-    whether the call returned weights. ``note`` is a remark about something that breaks no guarantee. An ``excused`` finding
-    neither confirms nor breaks its guarantee. ``hint`` is a clause for the end of the message.
+    ``aspect`` names the part of a comparison that failed: "values", "weights", "shape" or "dtype". ``with_weights``
+    says whether the call returned weights. ``note`` is a remark about something that breaks no guarantee. An
+    ``excused`` finding neither confirms nor breaks its guarantee. ``hint`` is a clause for the end of the message.
     """
 
     check: str

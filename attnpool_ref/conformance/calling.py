@@ -24,8 +24,8 @@ class NotAsked(Exception):
 class Calling:
     """Mapping of a function's arguments to the parameters of the implementation under test.
 
-    Arguments are matched by name, then by position. The names tried are the one that ``Candidate.arguments`` gives, then
-    the function's own; masks in the form of lengths or segment numbers have the names of those.
+    Arguments are matched by name, then by position. The names tried are the one that ``Candidate.arguments`` gives,
+    then the function's own; masks in the form of lengths or segment numbers have the names of those.
 
     Attributes:
       names: for each argument and option of the function that the implementation takes, its name there.
@@ -137,7 +137,7 @@ class Calling:
         return self.candidate.fixed.get(key, self._parameters[key].default)
 
     def takes(self, key):
-        """Whether the candidate can be given this argument or option of the row."""
+        """Returns whether the implementation takes this argument or option of the function."""
         return key in self.names
 
     def why_not(self):
@@ -167,7 +167,7 @@ class Calling:
         return names, {k: v if self.takes(k) else self.default(k) for k, v in options.items()}
 
     def is_needed(self, key):
-        """Whether the candidate has no default of its own for it."""
+        """Returns whether the implementation has no default for it."""
         return key in self._needed
 
     def not_taken(self):
@@ -189,7 +189,7 @@ class Calling:
 
 
 def _alike(ours, theirs):
-    """Whether an argument of the row may meet one of the candidate with this default by its place alone."""
+    """Returns whether an argument may be matched, by position only, to a parameter of the implementation with this default."""
     if theirs is EMPTY or ours is theirs:
         return True
     if ours is EMPTY or ours is None or theirs is None or isinstance(ours, bool) or isinstance(theirs, bool):

@@ -48,7 +48,7 @@ class Situation:
       gradients: whether gradients are judged.
       laws: whether the implementation is compared with itself.
       floating: whether the case has floating-point data.
-      masked: whether a mask of one sequence, [..., L], is passed with its padding.
+      masked: whether there is a mask of a sequence, [..., L], and its padding is passed.
       surrogate: whether the gradient is a stated one, not the derivative of the values.
       degenerate: whether the case is about directions of vectors of width 1, which have no gradient to compare.
       reference: the implementation in float64, where its gradients are judged; or None.
@@ -286,7 +286,7 @@ def _of_each_promise(subject, case, return_weights, got, found):
 
 
 def _hides(case):
-    """Whether masks, or the lengths in their place, hide something."""
+    """Returns whether masks, or lengths given in place of them, hide any token."""
     lengths = [k for k in case.given("int", "lengths") if case.arguments()[k].optional]
     return bool(lengths) or any(not np.all(case.values[k]) for k in case.given("mask"))
 
@@ -309,7 +309,7 @@ def in_the_right_dtype(subject, exact, got):
 
 
 def _only_where_nothing_is_real(subject, case, got, return_weights):
-    """Whether the results are right but for what must be 0 whatever the data are."""
+    """Returns whether the results are right except where they must be 0 for any data."""
     zeros = hazards.always_zero(subject, case, return_weights)
     mended = [np.where(zero, np.zeros((), g.dtype), g) for g, zero in zip(got, zeros, strict=True)]
     mended = [m.astype(g.dtype) for m, g in zip(mended, got, strict=True)]

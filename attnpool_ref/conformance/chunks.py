@@ -41,7 +41,7 @@ class InChunks:
         self.__signature__ = inspect.signature(self.whole)
 
     def complete(self):
-        """Whether the namespace has all that is needed."""
+        """Returns whether the namespace has all required functions."""
         return all(map(callable, (self.whole, self.merge, self.finalize)))
 
     def __call__(self, *args, **kwargs):

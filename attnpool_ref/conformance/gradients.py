@@ -93,7 +93,7 @@ def gradient(subject, case, return_weights=False, reference=None):
 
 
 def _overflows(subject, case, return_weights, reference):
-    """Whether float16 has no number for an element of the gradient, as where weights nearly cancel."""
+    """Returns whether float16 has no number for an element of the gradient, as where weights nearly cancel."""
     if subject.dtype != "float16":
         return False
     exact, _ = _in_float64(subject, case, return_weights, reference)

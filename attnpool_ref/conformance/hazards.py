@@ -30,7 +30,7 @@ def empty_rows(subject, case, return_weights):
 
 
 def always_zero(subject, case, return_weights):
-    """Returns boolean arrays that mark exact results that are 0 for any data, as in fully masked rows and padded weights."""
+    """Returns boolean arrays that mark the exact results that are 0 for any data, as in fully masked rows."""
     key = (case.title, return_weights, "zero")
     if key not in subject.kept:
         values, rng = subject.values(case), case.rng(" other data")
@@ -85,7 +85,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
 
 
 def same_bits(a, b):
-    """Whether two arrays are equal to the last bit; one NaN is as good as another, whatever its sign."""
+    """Returns whether two arrays are equal to the last bit; one NaN is as good as another, whatever its sign."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     both = np.isnan(a) & np.isnan(b)

@@ -13,7 +13,7 @@ AXIS, TOKENS = "tokens", ("L", "T")
 
 
 def takes_axis_name(function):
-    """Whether a function can be told over which mesh axis its sequences are split."""
+    """Returns whether a function has the argument ``axis_name``: the mesh axis over which its sequences are sharded."""
     try:
         return "axis_name" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # no signature can be had

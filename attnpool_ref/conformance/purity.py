@@ -41,7 +41,7 @@ def purity(subject, case, return_weights, reuse=True):
 
 
 def answers(subject, case, asked):
-    """Whether the candidate gives arrays, with the weights and without as ``asked``, and raises nothing."""
+    """Returns whether the implementation returns arrays, with and without weights as in ``asked``, and raises nothing."""
     try:
         return all(subject.outputs(case, return_weights) is not None for return_weights in asked)
     except Exception:  # the candidate's own, in any words
@@ -108,7 +108,7 @@ def _of_other_content(subject, case):
 
 
 def _overwritten(adapter, arrays, others):
-    """Whether the content of other arrays could be written to these; arrays of some frameworks are never changed."""
+    """Returns whether other content could be written to these arrays; arrays of some frameworks are immutable."""
     for array, other in zip(arrays, others, strict=True):
         view = adapter.read(array)
         if not view.flags.writeable:

@@ -41,11 +41,11 @@ class Scope:
     demands: frozenset[str] = frozenset()
 
     def judges_whole(self, case):
-        """Whether a case is judged in every dtype and with gradients."""
+        """Returns whether a case is judged in every dtype and with gradients."""
         return self.options or case.title.partition(", ")[0] in PLAIN
 
     def differentiates(self, dtype):
-        """Whether gradients are judged in this dtype."""
+        """Returns whether gradients are judged in this dtype."""
         return self.gradients if isinstance(self.gradients, bool) else dtype in self.gradients
 
 
@@ -203,7 +203,7 @@ class RowJudge:
             yield fitted, kind
 
     def _has(self, dtype):
-        """Whether the candidate's arrays may have this dtype beside others."""
+        """Returns whether the implementation's arrays may have this dtype together with others."""
         return dtype.startswith("int") or self.adapter.supports(dtype)
 
     # One dtype
@@ -243,7 +243,7 @@ class RowJudge:
             self._search(dtype, evidence)
 
     def _differentiates(self, subject):
-        """Whether there are gradients to judge in the subject's dtype."""
+        """Returns whether there are gradients to judge in the subject's dtype."""
         asked = self.scope.differentiates(subject.dtype)
         return asked and self.adapter.gradient is not None and not self._coverage.untraceable
 

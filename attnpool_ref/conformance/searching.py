@@ -71,7 +71,7 @@ class _Look:
         self.report, self.subject, self.found = report, subject, None
 
     def fails(self, example):
-        """Whether an example breaks a promise, whichever it is."""
+        """Returns whether an example breaks any guarantee."""
         case, situation = example
         self.subject.forget()
         runner = Runner(self.report, self.subject, case, situation)

@@ -50,23 +50,26 @@ class Subject:
         return fitting.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
-        """Whether it can be asked for the weights."""
+        """Returns whether it can return the weights."""
         return bool(self.row.weights) and self.calling.takes("return_weights")
 
     def reduced_products(self):
-        """Whether narrow results may have been computed in their own dtype."""
+        """Returns whether narrow results may have been computed in their own dtype."""
         return excuses.NARROW in self.tolerated or self.adapter.reduced_products()
 
     def terms(self, case):
-        """Returns the number of roundings in the longest chain; where narrow computation is tolerated, sums have more bits."""
+        """Returns the number of roundings in the longest chain of operations.
+
+        Where computation in a narrow dtype is tolerated, sums do not count: they have more bits.
+        """
         return tolerances.NARROW_STEPS if excuses.NARROW in self.tolerated else case.terms()
 
     def is_held_to_rounding_alone(self):
-        """Whether the contract is not asked for, under which what is within rounding of 0 is 0."""
+        """Returns whether the contract option is off; it requires that values within rounding of 0 are 0."""
         return excuses.CONTRACT not in self.demands
 
     def logarithms(self, case):
-        """Returns the error of a rounded log-sum-exp of the scores, in roundings of 1, where it is tolerated; else 0."""
+        """Returns the error of a rounded log-sum-exp of scores, in roundings of 1, where it is tolerated; else 0."""
         if excuses.LOGARITHMS not in self.tolerated:
             return 0.0
         scores = np.abs(case.values["scores"])
@@ -74,7 +77,7 @@ class Subject:
         return min(largest, tolerances.LARGEST_LOGARITHM)
 
     def exact_weights(self):
-        """Whether asking for the weights may change no bit."""
+        """Returns whether results with and without weights must be equal, bit for bit."""
         return excuses.BITS not in self.tolerated and self.adapter.exact_weights()
 
     def rounding_of(self, dtype, case):
@@ -192,7 +195,7 @@ class Subject:
         return self.kept[key]
 
     def _told_with_weights(self, return_weights):
-        """Whether the oracle is called for both at once: its results are the same with their weights and without."""
+        """Returns whether the oracle computes results and weights in one call: results are equal with and without weights."""
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):

@@ -6,8 +6,8 @@ roundings of the computing dtype as there are terms in a sum; the result is then
     ½ result_epsilon · |element|  +  computing_epsilon · terms · (sensitivity + |element|)  +  the least normal number
 
 where the sensitivity is how fast this element of the definition moves when its inputs move relatively, measured on the
-case. The least normal number (in float16, subnormal) accounts for underflow. Results that are exactly 0 for every input (a
-fully masked row, a padded weight) are not judged by this: they have to be 0.
+case. The least normal number (in float16, subnormal) accounts for underflow. Results that are exactly 0 for every input
+(a fully masked row, a padded weight) are not judged by this: they have to be 0.
 """
 
 import numpy as np

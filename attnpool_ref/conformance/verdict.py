@@ -105,7 +105,7 @@ def _partial(subject, scope, coverage, ended):
 
 
 def _can_hide(calling, key, argument):
-    """Whether the candidate takes a mask, or lengths in its place, or was said to have neither."""
+    """Returns whether the implementation takes a mask or lengths, or is declared to have neither."""
     return calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
 
 

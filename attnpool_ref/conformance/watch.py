@@ -87,7 +87,7 @@ class Watch:
         raise Raised(said(error)) from None
 
     def overran(self, limit):
-        """Whether the call that runs now takes longer than ``limit`` seconds."""
+        """Returns whether the current call has taken longer than ``limit`` seconds."""
         began = self.began
         return began is not None and time.monotonic() - began > limit
 

@@ -31,8 +31,8 @@ class Call:
     Attributes:
       batch: the sizes of the batch axes.
       sizes: the size of each named axis.
-      dtype: the result's dtype, or None where all arguments are integers.
-      targets: for each data array with batch axes, each mask and each bias, the shape to which it broadcasts.
+      dtype: the result's dtype, or None where no floating argument decides it.
+      targets: for each data array with batch axes, mask, and other broadcasting argument, its shape after broadcasting.
       limits: the largest length, for each argument that holds lengths.
       arguments: the function's arguments, with the shapes that they may have in this call.
     """
@@ -150,7 +150,7 @@ def _refuse_floats(row, key, values):
 
 
 def _agree(row, values):
-    """Whether a call with these arguments would pass."""
+    """Returns whether a call with these arguments would pass."""
     try:
         resolve(row, values)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Constructor arguments of a head: sizes from shapes; heads, epsilon, activation from caller, configuration or format."""
+"""Constructor arguments of a head: sizes from shapes; other options from the caller, config.json or the format."""
 
 import operator
 
@@ -110,7 +110,7 @@ def _of_head(row, config):
 
 
 def _configured(row, name, config):
-    """Returns (title in messages, value) of a configuration's entry for an option; the value is None without an entry."""
+    """Returns (title in messages, value) of an option in a configuration; the value is None if it is not there."""
     title, value = config.get(row.config[name], (f"`{name}`", None))
     if name == "num_heads" and value is None:
         model = config.get("model_type", ("", None))[1]

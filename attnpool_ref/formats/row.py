@@ -139,6 +139,6 @@ class Format:
         )
 
     def spelled_alike(self, form):
-        """Whether a form that stands before this one would hold the same head."""
+        """Returns whether an earlier form would hold the same head."""
         before = self.forms[: self.forms.index(form)]
         return any(other.parameters == form.parameters and other.fixed == form.fixed for other in before)

@@ -82,6 +82,6 @@ def _joined(tensor, parameters):
 
 
 def _absent(tensor, sizes, tensors):
-    """Returns zeros for a tensor that is no parameter of a module and has no effect, if the head was not read from a file."""
+    """Returns zeros for a tensor that is no parameter and has no effect, of a head that was not read from a file."""
     dtype = np.result_type(*tensors.values()) if shapes.axes(tensor.shape) else np.int64
     return np.zeros(shapes.filled(tensor.shape, sizes), dtype)

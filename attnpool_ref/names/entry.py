@@ -112,7 +112,7 @@ def _wrong(name, node):
 
 
 def _takes(row, argument):
-    """Whether a row has this shape of an argument, as in "weights[..., L, d]", or this value of an option."""
+    """Returns whether a row has this shape of an argument, as in "weights[..., L, d]", or this value of an option."""
     option, equals, value = argument.partition("=")
     if equals:
         return value in row.options.get(option, ())

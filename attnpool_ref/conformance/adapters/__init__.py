@@ -1,7 +1,7 @@
 """Adapters for array families: they make arrays, call and differentiate functions, and read results back.
 
-There is one class per family. For your own family, write a subclass of :class:`NumpyArrays` that makes an array and reads
-it back. Here is one for a "framework" whose arrays are lists of lists and whose only dtype is float64:
+There is one class per family. For your own family, write a subclass of :class:`NumpyArrays` that makes an array and
+reads it back. Here is one for a "framework" whose arrays are lists of lists and whose only dtype is float64:
 
 >>> class Lists(NumpyArrays):
 ...     name = "lists"

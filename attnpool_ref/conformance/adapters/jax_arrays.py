@@ -32,13 +32,13 @@ class JaxArrays(NumpyArrays):
         return found
 
     def reduced_products(self):
-        """Whether narrow products keep fewer bits than float32: on GPUs and TPUs they take one pass."""
+        """Returns whether narrow products keep fewer bits than float32: on GPUs and TPUs they take one pass."""
         import jax
 
         return jax.devices()[0].platform != "cpu"
 
     def exact_weights(self):
-        """Whether asking for the weights may change no bit: promised on the CPU alone."""
+        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
         import jax
 
         return jax.devices()[0].platform == "cpu"

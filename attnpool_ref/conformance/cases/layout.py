@@ -30,8 +30,9 @@ def full_mask(case, name):
 def padding(case, key, example=None):
     """Returns a boolean array of the argument's shape that marks its padding, or None where no mask applies to it.
 
-    A mask over [..., L] marks the tokens of that axis. A mask over pairs marks queries that see no key, and keys that no
-    query sees. An array that all examples share is padding where it is padding for all of them, or for one ``example``.
+    A mask over [..., L] marks the tokens of that axis. A mask over pairs marks queries that see no key, and keys that
+    no query sees. An array that all examples share is padding where it is padding for all of them, or for one
+    ``example``.
     """
     own = [a for a in case.axes[key] if a != "..."]
     value, found = case.values[key], None

@@ -144,12 +144,12 @@ def _needed(row, key, among=None):
 
 
 def _turns_on(rule, key):
-    """Whether a rule says that shapes depend on an argument."""
+    """Returns whether a rule says that shapes depend on an argument."""
     return (isinstance(rule, Equal) and key in rule.names) or (isinstance(rule, Shaped) and key == rule.name)
 
 
 def _is_on(row, flag):
-    """Whether a flag is on by itself."""
+    """Returns whether a flag is on by itself."""
     return contract.signature_of(getattr(attnpool_ref, row.name)).parameters[flag].default
 
 

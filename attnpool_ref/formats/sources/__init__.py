@@ -1,4 +1,4 @@
-"""Sources and targets of tensors: files, folders, mappings. Nothing is unpickled, downloaded or read before it is needed."""
+"""Sources and targets of tensors: files, folders, mappings. Tensors are read lazily; nothing is unpickled or downloaded."""
 
 from attnpool_ref.formats.sources.opening import opened, save
 from attnpool_ref.formats.sources.stored import Opened, Stored
