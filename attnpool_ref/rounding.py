@@ -1,4 +1,4 @@
-"""Bounds for ties and zero residuals, and powers of two as scales, so that rounding and overflow decide nothing."""
+"""Rounding bounds for ties and zero residuals, and powers of two that scale exactly and prevent overflow."""
 
 import numpy as np
 

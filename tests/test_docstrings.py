@@ -15,9 +15,8 @@ def test_no_docstring_begins_with_a_question_word(package):
     found = []
     for path in sorted((ROOT / package).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            text = ast.get_docstring(node) if isinstance(node, DOCUMENTED) else None
-            words = (text or "").split(None, 1)
-            if words and words[0].strip(",:;.`*").lower() in FORBIDDEN:
+            text = (ast.get_docstring(node) or "") if isinstance(node, DOCUMENTED) else ""
+            if text and text.split()[0].strip(",:;.`*").lower() in FORBIDDEN:
                 place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
                 found.append(f"{place} {getattr(node, 'name', '(module)')}: {text.splitlines()[0]}")
     assert not found, f"{len(found)} docstrings begin with one of {FORBIDDEN}:\n" + "\n".join(found)

@@ -58,7 +58,7 @@ class Asked:
 
     @cached_property
     def empty(self):
-        """Marks of the zeros due to fully masked rows or empty sequences: a boolean array for each output, or None."""
+        """Zeros due to fully masked rows or empty sequences, marked in a boolean array for each output; or None."""
         arguments = self.row.arguments
         lengths = [key for key in self.case.given("int", "lengths") if arguments[key].optional]
         if self.masks or lengths:

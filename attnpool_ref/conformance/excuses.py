@@ -132,13 +132,13 @@ def refuses(error):
 
 
 def _refuses_an_option(subject, case, message):
-    """Returns whether an error names a non-default option of the case, or one of its options is a function."""
+    """Returns whether an error names the value of a non-default option of the case, or such a value is a function."""
     chosen = [value for key, value in case.options.items() if value != subject.calling.default(key)]
     return any(callable(value) or (isinstance(value, str) and value in message) for value in chosen)
 
 
 def of_foreign_dtype(subject):
-    """Returns whether the dtype is the bfloat16 of ml_dtypes, for which NumPy has few operations and some wider results."""
+    """Returns whether the dtype is bfloat16 of ml_dtypes: NumPy has few operations on it, some with wider results."""
     return subject.adapter.name == "numpy" and subject.dtype == "bfloat16"
 
 

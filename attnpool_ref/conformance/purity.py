@@ -1,4 +1,4 @@
-"""Checks that a call changes no argument and no global random state, and that repeated calls give the same result."""
+"""Checks of purity: a call changes no argument and no global random state, and repeated calls agree."""
 
 import random
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ def purity(subject, case, return_weights, reuse=True):
 
 
 def answers(subject, case, asked):
-    """Returns whether the implementation returns arrays, with and without weights as in ``asked``, and raises nothing."""
+    """Returns whether the implementation returns arrays without an error, with and without weights as in ``asked``."""
     try:
         return all(subject.outputs(case, return_weights) is not None for return_weights in asked)
     except Exception:  # the candidate's own, in any words
@@ -108,7 +108,7 @@ def _of_other_content(subject, case):
 
 
 def _overwritten(adapter, arrays, others):
-    """Returns whether other content could be written to these arrays; arrays of some frameworks are immutable."""
+    """Copies other content into these arrays; returns whether that worked, as arrays of some frameworks are immutable."""
     for array, other in zip(arrays, others, strict=True):
         view = adapter.read(array)
         if not view.flags.writeable:

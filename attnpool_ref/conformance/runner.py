@@ -85,7 +85,7 @@ class Runner:
         )
 
     def _is_explained(self, promise):
-        """Returns whether a guarantee that is broken in this dtype explains this one, whose smallest case is then not needed."""
+        """Returns whether another guarantee broken in this dtype explains this one: no smallest case is then needed."""
         here = {self.subject.dtype}
         broken = {k: here for k, kept in self.report.promises.items() if here & {f.dtype for f in kept.failures}}
         return bool(explained_by(promise, broken | {promise: here}))

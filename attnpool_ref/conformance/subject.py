@@ -195,7 +195,7 @@ class Subject:
         return self.kept[key]
 
     def _told_with_weights(self, return_weights):
-        """Returns whether the oracle computes results and weights in one call: results are equal with and without weights."""
+        """Returns whether the oracle is called once for results and weights: its results are the same with weights."""
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):

@@ -138,7 +138,7 @@ def legal(row, names, options):
 
 
 def _needed(row, key, among=None):
-    """Returns the options and arguments that an argument requires, or those of them that are in ``among``."""
+    """Returns the options and arguments that an argument requires, or only those that are in ``among``."""
     needed = [rule.option for rule in row.relations if isinstance(rule, Needs) and rule.argument == key]
     return [name for name in needed if among is None or name in among]
 

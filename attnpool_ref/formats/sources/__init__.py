@@ -1,4 +1,4 @@
-"""Sources and targets of tensors: files, folders, mappings. Tensors are read lazily; nothing is unpickled or downloaded."""
+"""Sources and targets of tensors: files, folders, mappings. Reads are lazy; nothing is unpickled or downloaded."""
 
 from attnpool_ref.formats.sources.opening import opened, save
 from attnpool_ref.formats.sources.stored import Opened, Stored
