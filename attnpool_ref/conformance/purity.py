@@ -108,7 +108,7 @@ def _of_other_content(subject, case):
 
 
 def _overwritten(adapter, arrays, others):
-    """Copies other content into these arrays; returns whether that worked, as arrays of some frameworks are immutable."""
+    """Copies other content into arrays; returns whether that worked: arrays of some frameworks are immutable."""
     for array, other in zip(arrays, others, strict=True):
         view = adapter.read(array)
         if not view.flags.writeable:
