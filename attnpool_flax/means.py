@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -134,11 +135,18 @@ def noisy_or(tokens):
     return tokens.folded(tokens.x, either)
 
 
+@jax.custom_jvp
 def either(a, b):
     """Returns the probability of at least one of two independent events; of infinite numbers 1 - (1 - a) (1 - b)."""
-    infinite = jnp.isinf(a) | jnp.isinf(b)
-    some, other = (jnp.where(infinite, 0, number) for number in (a, b))
-    return jnp.where(infinite, 1 - (1 - a) * (1 - b), some + other * (1 - some))
+    neither = 1 - a
+    value = a + b * neither
+    return jnp.where(value == value, value, (b - 1) * neither)  # NaN: inf - inf, 0 inf
+
+
+@either.defjvp
+def _either_jvp(primals, tangents):
+    a, b = primals
+    return either(a, b), (1 - b) * tangents[0] + (1 - a) * tangents[1]
 
 
 @implementation(as_they_come=("x",))
