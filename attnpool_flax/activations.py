@@ -7,13 +7,13 @@ import jax.numpy as jnp
 
 
 def relu(x):
-    """max(x, 0); half of a slope at 0, as a maximum's ties have it."""
+    """Computes max(x, 0); the slope at 0 is 1/2, as for ties of a maximum."""
     return jnp.maximum(x, 0)
 
 
 @jax.custom_jvp
 def normal_cdf(x):
-    """The share of a standard normal that is at most x; its derivative is stated, as JAX 0.12's fails in ``shard_map``."""
+    """Computes the standard normal CDF; with its own derivative, because JAX 0.12's fails in ``shard_map``."""
     return jax.lax.erfc(x * -math.sqrt(0.5)) * 0.5
 
 
@@ -24,17 +24,17 @@ def _normal_density(primals, tangents):
 
 
 def gelu(x):
-    """With erf."""
+    """Computes GELU with erf."""
     return x * normal_cdf(x)
 
 
 def gelu_tanh(x):
-    """With tanh."""
+    """Computes GELU in the tanh approximation."""
     return jax.nn.gelu(x, approximate=True)
 
 
 def geglu(x):
-    """[..., 2f] to [..., f]: the first half times the :func:`gelu` of the second."""
+    """Maps [..., 2f] to [..., f]: the first half times the :func:`gelu` of the second."""
     value, gate = jnp.split(x, 2, -1)
     return value * gelu(gate)
 

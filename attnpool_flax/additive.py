@@ -44,7 +44,7 @@ def additive_attention_pooling(
 
 
 def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """(scores [..., n, L] of tokens in any layout, whatever padding gives, tokens to go on with).
+    """Returns (scores [..., n, L] of tokens in any layout, whatever padding gives, tokens to go on with).
 
     n is 1 for an ``out_kernel`` [h].
     """
@@ -58,7 +58,7 @@ def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, ou
 
 
 def _side_by_side(bias, gate_bias, kernel):
-    """Both biases as one, 0 for one that is not there; None for neither."""
+    """Concatenates both biases, with 0 for a missing one; None for neither."""
     if bias is None and gate_bias is None:
         return None
     nothing = jnp.zeros_like(kernel[0])
@@ -66,7 +66,7 @@ def _side_by_side(bias, gate_bias, kernel):
 
 
 def averages(tokens, scores, normalizer, out_kernel):
-    """(pooled, weights) of tokens in any layout under given scores, without the axis of hops for an ``out_kernel`` [h]."""
+    """Returns (pooled, weights) of tokens in any layout under given scores, without hops for an ``out_kernel`` [h]."""
     if isinstance(normalizer, str) and normalizer == "softmax":
         pooled, weights = tokens.softmax_of(scores)
     else:

@@ -63,7 +63,7 @@ class Rows(NamedTuple):
     normalize: Callable[..., Any]
 
     def average(self, value, return_weights, implementation, precision):
-        """[..., n, v] of clean values [..., m, v]; or, where they are asked for, (None, weights [..., n, m])."""
+        """Averages clean values [..., m, v]: [..., n, v]; or returns (None, weights [..., n, m]) if requested."""
 
         def pooled(*block):
             *parts, multiplier, mask = block
@@ -79,13 +79,13 @@ class Rows(NamedTuple):
 
 
 def average(heights, total, value, precision):
-    """[..., n, v] of clean values under heights over their total [..., n, 1]: v sums are divided, not m weights."""
+    """Averages clean values under unnormalized weights: [..., n, v]; divides v sums by the total, not m weights."""
     sums = small(weighted(heights, value, precision))
     return sums if total is None else sums / jnp.where(total == 0, 1, total)
 
 
 def drop(weights, multiplier, mask):
-    """Weights after dropout; what the multiplier holds at padding is never read."""
+    """Applies dropout to weights; the multiplier at padding is never read."""
     if multiplier is None:
         return weights
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
@@ -123,7 +123,7 @@ def dot_product_attention(
 
 
 def only_seen(query, key, value, mask):
-    """Queries that see no key, and keys and values that no query sees, replaced by 0."""
+    """Replaces queries that see no key, and keys and values that no query sees, by 0."""
     seen = seen_keys(mask)
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
@@ -158,7 +158,7 @@ def additive_attention(
 
 
 def _attend(scores, value, mask, multiplier, return_weights, precision):
-    """Softmax, dropout and average; the values are clean."""
+    """Applies softmax and dropout, and averages clean values."""
     weights = softmax(scores, mask)
     pooled = weighted(drop(weights, multiplier, mask), value, precision)
     return (pooled, weights) if return_weights else pooled
@@ -269,13 +269,13 @@ def multi_head_attention(
 
 
 def to_heads(x, kernel, bias, precision):
-    """[..., L, d] by a kernel [d, H, c] to [..., H, L, c]; the bias [H, c] may be None."""
+    """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c]; the bias [H, c] may be None."""
     heads = jnp.einsum("...ld,dhc->...hlc", x, kernel, precision=precision)
     return heads if bias is None else heads + jnp.broadcast_to(bias[:, None, :], heads.shape)
 
 
 def from_heads(heads, kernel, bias, precision):
-    """[..., H, n, c] by a kernel [H, c, o] to [..., n, o], or side by side without one; the bias [o] may be None."""
+    """Projects [..., H, n, c] by a kernel [H, c, o] to [..., n, o], or concatenates the heads; the bias may be None."""
     if kernel is None:
         heads = jnp.swapaxes(heads, -3, -2)
         return jnp.reshape(heads, (*heads.shape[:-2], heads.shape[-2] * heads.shape[-1]))

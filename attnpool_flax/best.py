@@ -16,7 +16,7 @@ from attnpool_flax.sizes import known, resized
 
 
 def of_all(x, y, x_mask, y_mask, precision):
-    """The largest product of each token with a real one of the other side; -inf where there is none.
+    """Returns the largest product of each token with a real one of the other side; -inf where there is none.
 
     Equal are those that rounding alone can tell apart: they share a gradient evenly.
 
@@ -39,7 +39,7 @@ def of_all(x, y, x_mask, y_mask, precision):
 
 
 def in_blocks(x, y, x_mask, y_mask, precision):
-    """As :func:`of_all`, from as many rows of products at a time as make a block."""
+    """Computes :func:`of_all` from one block of rows of products at a time."""
     batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     keys = math.prod(batch) * y.shape[-2]
     length, rows = x.shape[-2], blocks.rows_of(keys)
@@ -64,7 +64,7 @@ def _products(x, y, precision):
 
 
 def _reaches(x, y):
-    """What bounds the products of each token: its norm times the largest one of the other side."""
+    """Bounds the products of each token: its norm times the largest norm of the other side."""
     x_size, y_size = norm(x)[..., 0], norm(y)[..., 0]
     most = functools.partial(jnp.max, axis=-1, keepdims=True, initial=0)
     return x_size * most(y_size), y_size * most(x_size)
@@ -85,7 +85,7 @@ def _best(x, y, x_mask, y_mask, rows, precision):
 
 
 def _places(x, rows):
-    """Where blocks begin, the last of them early so that it is whole; and where what is new in them begins."""
+    """Returns the starts of blocks, the last one moved back to be whole, and of the part that no earlier block covers."""
     new = jnp.arange(0, x.shape[-2], rows)
     return jnp.minimum(new, x.shape[-2] - rows), new
 
@@ -99,7 +99,7 @@ def _only(scores, mask, axis):
 
 
 def _full(value, x, y):
-    """[..., m]: a value for each token of y, which varies over a mesh as the tokens do."""
+    """Returns [..., m]: a value for each token of y, which varies over a mesh as the tokens do."""
     return jnp.where(jnp.isnan(y[..., 0]) & jnp.isnan(x[..., :1, 0]), value, value)
 
 
@@ -115,13 +115,13 @@ def _keep(x, y, x_mask, y_mask, rows, precision):
 
 
 def _backward(rows, precision, kept, cotangents):
-    """The products are computed twice more: to count who shares the gradient of a column, and to share it."""
+    """Computes the products twice more: to count the ties that share the gradient of a column, and to distribute it."""
     x, y, x_mask, y_mask, x_best, y_best = kept
     x_reach, y_reach = _reaches(x, y)
     terms, places = x.shape[-1], _places(x, rows)
 
     def ties(start, new):
-        """(block of x, which products are the largest of their row, and of their column)."""
+        """Returns (block of x, which products are the largest of their row, and of their column)."""
         block = _cut(x, start, rows, -2)
         scores = _products(block, y, precision)
         first = (start + jnp.arange(rows) >= new)[:, None]
@@ -149,5 +149,5 @@ def _backward(rows, precision, kept, cotangents):
 
 @reverse_rule(_keep, _backward, nondiff_argnums=(4, 5))
 def _of_blocks(x, y, x_mask, y_mask, rows, precision):
-    """As :func:`of_all`, some rows of products at a time."""
+    """Computes :func:`of_all` from some rows of products at a time."""
     return _best(x, y, x_mask, y_mask, rows, precision)

@@ -18,7 +18,7 @@ TERMS = 16
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def alpha_entmax(scores, alpha, axis):
-    """Weights of scores, of which those of padding are -inf.
+    """Returns weights of scores, of which those of padding are -inf.
 
     Written with the distances d from the largest score they are max(0, exp(-p c) + p d)^(1/p), p = alpha - 1, with one c in
     [0, log n] for each row: exp(d - c) where p is 0. The sum falls as c grows.
@@ -54,7 +54,7 @@ def alpha_entmax(scores, alpha, axis):
 
 
 def _by_smallest(gaps, height, power, some, axis):
-    """The weights for a power above 1, by the smallest weight v that is not 0, which the threshold tells badly there.
+    """Finds the weights for a power above 1 by the smallest nonzero weight v, where the threshold is ill-conditioned.
 
     They are (v^p + p (that one's gap - the gap))^(1/p). The sum is convex in v, and Newton's steps are few.
 
@@ -103,7 +103,7 @@ def _by_smallest(gaps, height, power, some, axis):
 
 
 def _powers(below, c, power):
-    """max(0, exp(-power c) + power below) to 1/power; exp(below - c) where the power is 0."""
+    """Computes max(0, exp(-power c) + power below)^(1/power); exp(below - c) where the power is 0."""
     whole, away = jnp.exp(-power * c) + power * below, jnp.expm1(-power * c) + power * below
     inside = whole > 0
     logarithm = jnp.where(power < GENTLE, jnp.log1p(jnp.where(inside, away, 0)), jnp.log(jnp.where(inside, whole, 1)))
@@ -114,7 +114,7 @@ def _powers(below, c, power):
 
 @alpha_entmax.defjvp
 def _alpha_entmax_jvp(axis, primals, tangents):
-    """With g = w^(2 - alpha) on the support: g (ds - sum(g ds) / sum(g)), and the like for alpha."""
+    """Computes g (ds - sum(g ds) / sum(g)) with g = w^(2 - alpha) on the support, and the analogue for alpha."""
     (scores, alpha), (of_scores, of_alpha) = primals, tangents
     weights = alpha_entmax(scores, alpha, axis)
     power, support = alpha - 1, ~(weights <= 0)
@@ -128,7 +128,7 @@ def _alpha_entmax_jvp(axis, primals, tangents):
 
 
 def _bend(t):
-    """(e^t - 1 - t) / t^2 of t >= 0, 1/2 at 0."""
+    """Returns (e^t - 1 - t) / t^2 of t >= 0, 1/2 at 0."""
     small = t < 0.5
     near, far = jnp.where(small, t, 0), jnp.where(small, 1, t)
     series = jnp.ones_like(t)

@@ -58,7 +58,7 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
 
 
 def _over_unknown(function, parts, masks, count, most):
-    """As :func:`over_queries` where the number of queries is a symbol: they are filled up to whole blocks."""
+    """Computes :func:`over_queries` for a symbolic number of queries, padded to whole blocks."""
     number, rows = -(-count // most), smaller(most, count)  # one block of all queries where these are fewer
 
     def in_blocks(array):
@@ -79,7 +79,7 @@ def _over_unknown(function, parts, masks, count, most):
 
 
 def rows_of(keys):
-    """Queries of a block."""
+    """Returns the number of queries of a block."""
     return max(1, LARGEST // max(1, keys)) if known(keys) else FEW
 
 
@@ -90,7 +90,7 @@ def _rows_of_mask(mask, start, rows):
 
 
 def _in_blocks(part, whole, rows):
-    """[..., n, d] as [n // rows, ..., rows, d]."""
+    """Reshapes [..., n, d] to [n // rows, ..., rows, d]."""
     if part is None:
         return None
     blocks = jnp.reshape(part[..., :whole, :], (*part.shape[:-2], whole // rows, rows, part.shape[-1]))
@@ -98,13 +98,13 @@ def _in_blocks(part, whole, rows):
 
 
 def _joined(blocks, whole):
-    """[k, ..., rows, v] as [..., k rows, v]."""
+    """Reshapes [k, ..., rows, v] to [..., k rows, v]."""
     blocks = jnp.moveaxis(blocks, 0, -3)
     return jnp.reshape(blocks, (*blocks.shape[:-3], whole, blocks.shape[-1]))
 
 
 def size_of(*arrays_and_axes):
-    """How many numbers the common batch axes of some arrays hold: pairs of an array and the number of its own axes."""
+    """Counts the elements of the common batch axes of arrays: pairs of an array and the number of its own axes."""
     pairs = zip(arrays_and_axes[::2], arrays_and_axes[1::2], strict=True)
     return math.prod(jnp.broadcast_shapes(*(array.shape[: array.ndim - own] for array, own in pairs)))
 
@@ -142,7 +142,7 @@ def even_rows(most, count):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def written_in_blocks(function, rows, axis, own, shared):
-    """``function(own, shared)``, of some elements at a time on CPUs, each block written into its place in the results.
+    """Computes ``function(own, shared)``, on CPUs in blocks of elements that are written into the results in place.
 
     What a loop stacks comes with the blocks first: with the elements along another axis it would be copied.
 
@@ -158,7 +158,7 @@ def written_in_blocks(function, rows, axis, own, shared):
 
 
 def placed(function, axis, own, shared):
-    """``function(own, shared)`` whose results have along ``axis`` what they have along the first one."""
+    """Computes ``function(own, shared)``, and swaps the first axis of its results with ``axis``."""
     return jax.tree.map(lambda result: jnp.swapaxes(result, 0, axis), function(own, shared))
 
 
@@ -187,7 +187,7 @@ def _rows_from(start, rows, array):
 
 @functools.partial(written_in_blocks.defjvp, symbolic_zeros=True)
 def _written_jvp(function, rows, axis, primals, tangents):
-    """The tangent is added up block by block: the transpose of an addition cuts the results' gradient by index."""
+    """Adds up the tangent block by block: the transpose of an addition slices the results' gradient by index."""
     result = written_in_blocks(function, rows, axis, *primals)
     own, shared = primals
     of_own, of_shared = jax.tree.map(lambda slope: None if isinstance(slope, SymbolicZero) else slope, tangents)

@@ -21,18 +21,18 @@ def orthogonal_decomposition(x, reference, *, precision=None):
 
 
 def project(x, reference, precision):
-    """The projection of x [..., d] on the reference [..., d]."""
+    """Returns the projection of x [..., d] on the reference [..., d]."""
     direction = unit(reference)
     return _products(x, direction, precision) * direction
 
 
 def split_by(similar, x):
-    """The two parts of x [..., d], which may be shared."""
+    """Returns the two parts of x [..., d], which may be shared."""
     return similar, x - similar
 
 
 def _products(x, y, precision):
-    """[..., 1]: the dot product of each vector of x with its own of y."""
+    """Returns [..., 1]: the dot product of each vector of x with its own of y."""
     return jnp.einsum("...d,...d->...", x, y, precision=precision)[..., None]
 
 
@@ -98,7 +98,7 @@ def semantic_match(
 
 
 def _best(cosine, y, real):
-    """The first of the real tokens of y that is most like each token of x; NaN where nobody knows which that is."""
+    """Finds the first real token of y with the largest cosine to each token of x; NaN where that is unknown."""
     cosine = jnp.where(real, cosine, -jnp.inf)
     best, unknown = _first_of_largest(cosine, y.shape[-1])
     token = jnp.take_along_axis(jnp.broadcast_to(y, cosine.shape[:-2] + y.shape[-2:]), best, -2, mode="clip")
@@ -106,7 +106,7 @@ def _best(cosine, y, real):
 
 
 def _first_of_largest(cosine, terms):
-    """(position, unknown), both [..., 1]: the first of the largest cosines, where rounding makes no difference."""
+    """Returns (position, unknown), both [..., 1]: the first of the largest cosines, up to rounding."""
     cosine = lax.stop_gradient(cosine)
     top = jnp.max(cosine, -1, keepdims=True)
     reaches = cosine >= top - within_rounding(terms, cosine.dtype)
@@ -114,7 +114,7 @@ def _first_of_largest(cosine, terms):
 
 
 def _nearest(window, cosine, real, terms):
-    """The cosines of tokens at most ``window`` real ones away from the best, 0 elsewhere; NaN if that is unknown."""
+    """Returns cosines of tokens at most ``window`` real ones from the best, 0 elsewhere; NaN if that is unknown."""
     best, unknown = _first_of_largest(jnp.where(real, cosine, -jnp.inf), terms)
     rank = jnp.cumsum(real, -1, dtype=jnp.int32)
     near = jnp.abs(rank - jnp.take_along_axis(rank, best, -1, mode="clip")) <= min(window, real.shape[-1])

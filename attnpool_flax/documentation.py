@@ -1,4 +1,4 @@
-"""Help for the JAX functions: what the definition says, then what the implementation does differently."""
+"""Help for the JAX functions: the definition's docstring, then the differences of the implementation."""
 
 import importlib
 import inspect
@@ -10,18 +10,18 @@ from attnpool_ref import variants
 NOTES = {
     "axis_name": "a mesh axis, or a tuple of them, the slower one first, over which the sequences are split, inside of "
     "``jax.shard_map`` with its checks on. The result is that of the whole sequences, on every device; arguments and weights "
-    "that have an axis of tokens are each device's own.",
-    "implementation": 'how the tokens are walked: "einsum", "tiles", or None, which chooses by the backend and the '
-    'layout. Forward mode (``jax.jvp``) under a ``jit`` of its own needs "einsum". Blocks are sized by the batch axes '
-    "that they see: give batch axes rather than ``vmap``.",
+    "that have an axis of tokens are each device's shard.",
+    "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. Forward mode '
+    '(``jax.jvp``) under a ``jit`` of its own needs "einsum". The block size depends on the batch axes, which ``vmap`` '
+    "hides: give batch axes instead.",
     "precision": "of the products, as :func:`jax.lax.dot` takes it; None is full float32, or what "
     "``jax_default_matmul_precision`` says.",
 }
-"""What stands in Args of the arguments that no definition has."""
+"""Descriptions of the arguments that only the JAX functions have."""
 
 
 def composed(body, family=""):
-    """The docstring of the oracle's function, what the body's says beyond it, and the body's example on JAX arrays.
+    """Composes the oracle's docstring, the additions of the body's docstring, and the body's example on JAX arrays.
 
     Args:
       body: a function with the oracle's name.
@@ -41,7 +41,7 @@ def composed(body, family=""):
 
 
 def _without_example(function):
-    """(text, example) of a docstring; both are empty where Python leaves docstrings out."""
+    """Returns (text, example) of a docstring; both are empty if Python strips docstrings (``-OO``)."""
     text, prompt, example = (inspect.getdoc(function) or "").partition(">>> ")
     return text.strip(), prompt + example
 

@@ -1,4 +1,4 @@
-"""Trained heads in and out of NNX modules. What files hold stands in :mod:`attnpool_ref.formats`."""
+"""Loading of trained heads into NNX modules, and saving. File formats are in :mod:`attnpool_ref.formats`."""
 
 import hashlib
 import os
@@ -22,9 +22,9 @@ _SETTINGS: Any = jax.config  # its attributes are made at run time
 
 
 class Extras(Mapping):
-    """What a file holds and no module owns, kept on the host so that :func:`save` can give it back.
+    """Arrays of a file that are no parameter of the module, stored on the host for :func:`save` to write back.
 
-    It is no state of a module: it has a hash, so that ``nnx.jit`` takes it for a part of the definition.
+    They are not state of a module: the hash makes ``nnx.jit`` treat them as part of the graph definition.
     """
 
     def __init__(self, arrays):
@@ -137,7 +137,7 @@ def save(
 
 
 def plain(source):
-    """A source as :func:`attnpool_ref.formats.read` takes it: of a tree of another kind the leaves by their paths."""
+    """Converts a source for :func:`attnpool_ref.formats.read`: other trees become their leaves by paths."""
     if isinstance(source, nnx.Module):
         source = nnx.state(source, nnx.Any(nnx.Param, nnx.BatchStat))
     if isinstance(source, nnx.State):
@@ -153,21 +153,21 @@ def plain(source):
 
 
 def _unboxed(tree):
-    """A mapping without Linen's boxes; not as a tree of JAX, whose keys can be sorted."""
+    """Removes Linen's boxes from a mapping; not by ``jax.tree``, which needs sortable keys."""
     if isinstance(tree, Mapping):
         return {key: _unboxed(value) for key, value in tree.items()}
     return tree.unbox() if isinstance(tree, meta.AxisMetadata) else tree
 
 
 def dtype_of(arrays):
-    """The dtype of parameters together; float32 where there are none."""
+    """Returns the promoted dtype of parameters; float32 for none."""
     there = [array.dtype for array in arrays.values() if array is not None]
     with jax.numpy_dtype_promotion("standard"):  # each parameter keeps its own
         return jnp.result_type(*there) if there else jnp.dtype(jnp.float32)
 
 
 def on_device(parameters, param_dtype, format):
-    """The parameters as JAX has them; None stays None."""
+    """Converts parameters to JAX arrays; None stays None."""
     dtype = None if param_dtype is None else jnp.dtype(param_dtype)
     if dtype is not None and dtype.name not in FLOATING:
         raise ValueError(f"{format}: `param_dtype` is {dtype}, needs {', '.join(FLOATING)}")

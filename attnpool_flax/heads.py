@@ -1,7 +1,7 @@
-"""What the heads of :mod:`attnpool_flax.modules.heads` compute: layers, a pooling by learned queries, layers.
+"""Pooling heads of published models: layers, attention pooling with learned queries, layers.
 
-Tokens are selected before any map sees them, so that NaN in padding reaches no gradient of a parameter. Where nothing is
-real, what the heads attend to is 0, and the layers after it take that as any other vector.
+Padding is zeroed before the first layer: NaN in it reaches no gradient of a parameter. In a fully masked row the
+attention result is 0, and the layers after it process it as any other vector.
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ def map_head(
     implementation=None,
     precision=None,
 ):
-    """Zhai et al. 2022 and big_vision's ``MAPHead``: a pooling by learned queries, and a perceptron beside it."""
+    """Computes big_vision's ``MAPHead`` (Zhai et al. 2022): attention pooling with learned queries, then a residual MLP."""
     tokens = Dense(x, mask, implementation, precision)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
     found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
@@ -85,7 +85,7 @@ def attentional_pooler(
     implementation=None,
     precision=None,
 ):
-    """Yu et al. 2022 and open_clip's ``AttentionalPooler``: tokens and queries are normalised first."""
+    """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022): tokens and queries are normalised first."""
     x = normalized(Dense(x, mask, implementation, precision).clean(), norm_scale, norm_bias, epsilon)
     query = normalized(query, query_norm_scale, query_norm_bias, epsilon)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
@@ -115,9 +115,9 @@ def attention_pool_2d(
     implementation=None,
     precision=None,
 ):
-    """Radford et al. 2021 and CLIP's ``AttentionPool2d``: the mean of the real tokens stands before them, and is the query.
+    """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
 
-    It is a key and a value as well, and real unless nothing is; so is the class token that timm may have in its place.
+    It is also a key and a value, and real unless the row is fully masked; timm may use a class token in its place.
     """
     slots = position.shape[0] - 1
     if x.shape[-2] != slots:
@@ -167,7 +167,7 @@ def pma(
     implementation=None,
     precision=None,
 ):
-    """Lee et al. 2019, equation 11, as the authors have it, or as PyG has.
+    """Computes the Set Transformer's PMA (Lee et al. 2019, equation 11), as in the authors' code or in PyG.
 
     The authors add the attention to the projected query, without an output map, and scale by the width of all heads. PyG
     maps the tokens first, adds to the query itself, and has the usual scale and map.
@@ -221,10 +221,10 @@ def attentive_probe(
     implementation=None,
     precision=None,
 ):
-    """The probes of frozen encoders, without an output map: Bardes et al. 2024 (V-JEPA), El-Nouby et al. 2024 (AIM).
+    """Computes an attentive probe of a frozen encoder: V-JEPA's (Bardes et al. 2024) or AIM's (El-Nouby et al. 2024).
 
-    V-JEPA adds the attention to the query and puts a perceptron beside it. AIM normalises the tokens by the statistics of
-    batches, and averages over its queries.
+    Neither has an output projection. V-JEPA adds the attention to the query and then a residual MLP. AIM normalises the
+    tokens by batch statistics, and averages over its queries.
     """
     x = Dense(x, mask, implementation, precision).clean()
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)

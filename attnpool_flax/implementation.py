@@ -1,8 +1,8 @@
-"""What every JAX function has in common: checked arguments, one compiled program a signature, the rules of dtype.
+"""Dispatch of the JAX functions: checked arguments, one compiled function for each signature, dtype promotion.
 
-The checks run in Python, before JAX sees anything, and raise what the oracle raises: what shapes and dtypes decide once a
-signature, what stands in host arrays at each call. What is compiled computes in float32, or in float64 where the arguments
-are, and rounds once, at the end.
+The checks run in Python, before tracing, and raise the same errors as the oracle. Shapes and dtypes are checked once for
+each signature, the values of host arrays at each call. Compiled functions compute in float32, or in float64 if an argument
+is float64, and round once, at the end.
 """
 
 import functools
@@ -28,7 +28,7 @@ KEPT = 4096
 """Signatures of a function that are remembered."""
 
 _SETTINGS: Any = jax.config
-"""What JAX's configuration says here and now, contexts included."""
+"""JAX's configuration as it is now, context managers included."""
 
 _MISSING, _NUMBER, _DEFAULT = object(), object(), object()
 _PYTHON_NUMBERS = (float, int)
@@ -80,7 +80,7 @@ FRAMES = {}
 
 @contract.refusing
 def chosen_implementation(name, *args, **kwargs):
-    """The implementation that a call would take, without computing anything.
+    """Returns the implementation that a call would use, without computing anything.
 
     Args:
       name: the function's name, such as "attention_pooling".
@@ -111,10 +111,10 @@ def chosen_implementation(name, *args, **kwargs):
 
 @dataclass
 class _Plan:
-    """How the calls of one signature run.
+    """Specialization of a function for one signature.
 
     Attributes:
-      call: what the signature comes to.
+      call: the resolved signature.
       names: the arrays that are given, in the order in which the programs take them.
       programs: the compiled program, and where the weights stand apart that of the weights.
       wants_weights: whether the caller asked for the weights.
@@ -133,7 +133,7 @@ class _Plan:
 
 
 class _Frame:
-    """What the calls of one function share."""
+    """State shared by all calls of one function: its row, signature and specializations."""
 
     def __init__(self, function, as_they_come, weights_apart):
         self.function, self.as_they_come, self.weights_apart = function, as_they_come, weights_apart
@@ -149,7 +149,7 @@ class _Frame:
         self.plans, self.programs = {}, {}
 
     def prepare(self, args, kwargs):
-        """(plan, the arrays that its programs take, the arguments by name) of a call.
+        """Returns (plan, the arrays that its programs take, the arguments by name) of a call.
 
         Raises:
           TypeError: an argument is no array of numbers, or there is no such argument.
@@ -183,7 +183,7 @@ class _Frame:
         return plan, arrays, values
 
     def _key(self, values):
-        """(the key of a call's specialization, whether an array lies on the host); host arrays become NumPy's own."""
+        """Returns (the key of the specialization, whether an array is on the host); host arrays become NumPy arrays."""
         key: list[Any] = [_SETTINGS.jax_enable_x64, _SETTINGS.jax_default_matmul_precision]
         on_host = traced = False
         for name, is_number in self.arrays:
@@ -220,7 +220,7 @@ class _Frame:
         return tuple(key), on_host
 
     def _known_plan(self, key):
-        """The plan that was made for a key, or None."""
+        """Returns the cached specialization of a key, or None."""
         try:
             return self.plans.get(key)
         except TypeError:  # a static array, which has no hash
@@ -250,7 +250,7 @@ class _Frame:
         return _Plan(call, names, programs, wants, numbers, computing)
 
     def _program(self, values, names, call, dtype, static, weights):
-        """The compiled program; one for all values of a number, its default included."""
+        """Returns the compiled function; one for all values of a number, its default included."""
         static = static if weights is None else static | {"return_weights": weights}
         computing = _computing(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
@@ -271,7 +271,7 @@ class _Frame:
         return self.row.arguments[name].numeric
 
     def run(self, given, call, dtype, static):
-        """The body, between what all bodies have in common."""
+        """Runs the body, with the conversions before and after it that all bodies share."""
         prepared = {
             key: self._prepared(self._told(given, argument, call), argument, call, dtype, static)
             for key, argument in call.arguments.items()
@@ -283,7 +283,7 @@ class _Frame:
         return jax.tree.map(lambda part: _finish(part, batch, dtype), result)
 
     def traced(self, values):
-        """As a call, but not compiled and not remembered: for looking at what it would do."""
+        """Runs a call without compilation or cache, to trace it."""
         for name, _ in self.arrays:
             values[name] = as_array(self.row.name, name, values[name])
         call = contract.resolve(self.row, values)
@@ -295,7 +295,7 @@ class _Frame:
         return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
 
     def _told(self, given, argument, call):
-        """What the caller gave for an argument; for a mask what the lengths in its place say."""
+        """Returns the given value of an argument; for a mask that is given as lengths, that mask."""
         lengths = given.get(argument.lengths) if argument.kind == "mask" else None
         if lengths is None or argument.lengths not in call.targets:
             return given.get(argument.name)
@@ -327,7 +327,7 @@ class _Frame:
         return value
 
     def _settle(self, arrays, plan):
-        """Host arrays and Python's numbers as JAX can take them."""
+        """Converts host arrays and Python numbers for JAX."""
         for i, name in enumerate(plan.names):
             if type(arrays[i]) is np.ndarray:
                 arrays[i] = _for_jax(arrays[i], self.row.arguments[name], plan.dtype)
@@ -340,7 +340,7 @@ _JAX_TYPES, _TRACERS = set(), set()
 
 
 def _place_defaults(arrays, plan):
-    """Puts the defaults among the numbers into their places, as they lie where the arrays are."""
+    """Fills in the default numbers, as arrays on the devices of the other arguments."""
     where = _place(arrays)
     placed = plan.placed.get(where)
     if placed is None:
@@ -350,7 +350,7 @@ def _place_defaults(arrays, plan):
 
 
 def _place(arrays):
-    """Where the first JAX array lies; None while JAX traces, and for NumPy arrays."""
+    """Returns the sharding of the first JAX array; None while JAX traces, and for NumPy arrays."""
     for array in arrays:
         if type(array) in _JAX_TYPES:
             return None if isinstance(array, Tracer) else array.sharding
@@ -358,7 +358,7 @@ def _place(arrays):
 
 
 def _on(sharding, number):
-    """A number where the arrays are, so that a call with device arrays alone transfers nothing; not committed to it."""
+    """Puts a number on the arrays' devices, uncommitted: a call with only device arrays then transfers nothing."""
     if not isinstance(sharding, jax.sharding.SingleDeviceSharding):
         return number  # while JAX traces, for NumPy arrays and for several devices
     (device,) = sharding.device_set
@@ -367,7 +367,7 @@ def _on(sharding, number):
 
 
 def as_array(name, key, value):
-    """Python numbers as NumPy arrays; what holds an array (a module's parameter) as that array; no other class."""
+    """Converts Python numbers to NumPy arrays, unwraps modules' parameters, and refuses other classes."""
     if value is None or isinstance(value, jax.Array):
         return value
     if isinstance(value, (bool, int, float, complex, np.generic)):
@@ -383,7 +383,7 @@ def as_array(name, key, value):
 
 
 def _for_jax(value, argument, computing):
-    """A NumPy array as JAX can take it: without x64 it would keep the lower half of a 64-bit integer."""
+    """Converts a NumPy array for JAX: without x64, JAX would keep the lower half of a 64-bit integer."""
     if argument.kind in ("data", "parameter", "stretch", "number"):
         if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
             return value.astype(computing)
@@ -394,13 +394,13 @@ def _for_jax(value, argument, computing):
 
 
 def _in_32_bits(numbers, count):
-    """Segment numbers and indices as int32: what is out of range stays out of it, and the order what it is."""
+    """Converts segment numbers and indices to int32; keeps their order, and numbers out of range out of range."""
     own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
     return jnp.clip(numbers, own(max(-1, info.min)), as_limit(count, own)).astype(jnp.int32)
 
 
 def result_dtype(decided):
-    """The dtype of a result, from what the arguments decide (None: nothing) and JAX's settings."""
+    """Returns the dtype of a result, from the arguments' promoted dtype (or None) and JAX's settings."""
     if decided is None:
         return np.dtype(jnp.result_type(float))
     if decided == np.float64 and not _SETTINGS.jax_enable_x64:
@@ -420,7 +420,7 @@ def check_implementation(name, asked):
 
 
 def settled_precision(name, precision, dtype):
-    """The caller's own choice, else full float32 products; narrow inputs are exact in one pass."""
+    """Resolves the precision: the given one, else full float32 products; narrow inputs are exact in one pass."""
     if precision is not None:
         return _checked_precision(name, precision)
     if _SETTINGS.jax_default_matmul_precision is not None:

@@ -21,7 +21,7 @@ def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
 
 
 def normalized(x, scale, bias, epsilon):
-    """The layer normalisation of checked arguments; scale and bias may be None."""
+    """Applies layer normalisation to checked arguments; scale and bias may be None."""
     # in a unit in which neither squares nor epsilon leave the range of the dtype
     least = jnp.where(epsilon > 0, power_of_two(jnp.sqrt(jnp.maximum(lax.stop_gradient(epsilon), 0))), 0)
     unit = jnp.maximum(power_of_two(jnp.max(jnp.abs(lax.stop_gradient(x)), -1, keepdims=True)), least)
@@ -63,12 +63,12 @@ def residual_feed_forward(
 
 
 def perceptron(x, kernel, bias, out_kernel, out_bias, activation, precision):
-    """One hidden layer; what it is itself where there is no ``out_kernel``."""
+    """Computes one hidden layer and an output layer; only the hidden layer if there is no ``out_kernel``."""
     hidden = ACTIVATIONS[activation](mapped(x, kernel, bias, precision))
     return hidden if out_kernel is None else mapped(hidden, out_kernel, out_bias, precision)
 
 
 def mapped(x, kernel, bias, precision):
-    """[..., d] by a kernel [d, f] to [..., f]; the bias [f] may be None."""
+    """Multiplies [..., d] by a kernel [d, f] and adds the bias: [..., f]; the bias [f] may be None."""
     x = jnp.einsum("...d,df->...f", x, kernel, precision=precision)
     return x if bias is None else x + jnp.broadcast_to(bias, x.shape)

@@ -1,16 +1,16 @@
-"""Which function a module calls: that of sequences with masks, or that of packed ones with segment numbers."""
+"""Choice of the function that a module calls: for sequences with masks, or for packed sequences with segment numbers."""
 
 import functools
 
 
 def in_layout(name, dense, packed, num_segments, lengths, axis_name, **numbers):
-    """The function for a module's call: ``packed`` with its numbers where they are given, else ``dense``.
+    """Returns the function of a module's call: ``packed`` if segment numbers are given, else ``dense``.
 
     Args:
       name: the module's.
       dense: the function of sequences.
       packed: the function of packed ones.
-      num_segments: how many segments there are, or None.
+      num_segments: the number of segments, or None.
       lengths: the lengths by the dense function's own names, or None: packed tokens have none.
       axis_name: the mesh axes over which sequences are split, or None: packed tokens are not.
       **numbers: the segment numbers by the function's own names, or None.

@@ -7,7 +7,7 @@ from attnpool_flax.sizes import as_limit
 
 
 def prefix(lengths, size):
-    """Bool [..., size]: the first positions, as many as lengths [...] say; lengths outside of 0 to size are clipped."""
+    """Returns bool [..., size]: the first ``lengths`` [...] positions; lengths outside of 0 to size are clipped."""
     own = lengths.dtype.type  # clipped in their own dtype, which may be narrower than the positions', or wider
     lengths = lax.clamp(own(0), lengths, as_limit(size, own)).astype(jnp.int32)
     positions = lax.broadcasted_iota(jnp.int32, (*lengths.shape, size), lengths.ndim)

@@ -65,15 +65,15 @@ def pad(sequences, *, length=None, side="right"):
 
 
 def keep_real(x, mask):
-    """Tokens [..., L, d] with padding [..., L] replaced by 0, so that nothing in it can reach a sum or a gradient."""
+    """Zeroes the padding [..., L] of tokens [..., L, d]: its values then reach no sum and no gradient."""
     return x if mask is None else jnp.where(mask[..., None], x, 0)
 
 
 def seen_keys(mask):
-    """[..., m]: keys that some query of a mask over pairs [..., n, m] sees."""
+    """Returns [..., m]: keys that some query of a mask over pairs [..., n, m] sees."""
     return None if mask is None else jnp.any(mask, -2)
 
 
 def seeing_queries(mask):
-    """[..., n]: queries that see some key of a mask over pairs [..., n, m]."""
+    """Returns [..., n]: queries that see some key of a mask over pairs [..., n, m]."""
     return None if mask is None else jnp.any(mask, -1)

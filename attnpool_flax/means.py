@@ -67,7 +67,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
 
 def _between(low, high, share):
-    """The number at a share of the way; where the difference overflows, the sum of two shares."""
+    """Interpolates linearly between two numbers; as a weighted sum where their difference overflows."""
     apart = jnp.where(low == high, 0, high - low)  # inf - inf is no difference
     wide = jnp.isinf(apart)
     near, (low_end, high_end) = (
@@ -100,7 +100,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
 
 
 def _at(ordered, index):
-    """[..., d] of [..., L, d], at an index [..., 1, 1] of an example."""
+    """Takes [..., d] of [..., L, d] at an index [..., 1, 1] of each example."""
     batch = jnp.broadcast_shapes(ordered.shape[:-2], index.shape[:-2])
     index = jnp.broadcast_to(index, (*batch, 1, ordered.shape[-1]))
     ordered = jnp.broadcast_to(ordered, (*batch, *ordered.shape[-2:]))
@@ -108,13 +108,13 @@ def _at(ordered, index):
 
 
 def _known(tokens, result):
-    """The result; NaN where a real value is, which no comparison finds; 0 where nothing is real."""
+    """Returns the result; NaN if a real value is NaN, which no comparison finds; 0 for a fully masked row."""
     lost = jnp.any(tokens.kept(jnp.isnan(tokens.x), False), -2)
     return jnp.where(_number(tokens) == 0, 0, jnp.where(lost, jnp.nan, result))
 
 
 def _number(tokens):
-    """[..., 1]: how many are real."""
+    """Counts the real tokens: [..., 1]."""
     return tokens.total(None)[0]
 
 
@@ -131,13 +131,13 @@ def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 
 def noisy_or(tokens):
-    """[..., d]: the probability that anything happens, of tokens in any layout."""
+    """Returns [..., d]: the probability that anything happens, of tokens in any layout."""
     return tokens.folded(tokens.x, either)
 
 
 @jax.custom_jvp
 def either(a, b):
-    """The probability that at least one of two independent events happens; of infinite numbers 1 - (1 - a) (1 - b)."""
+    """Returns the probability of at least one of two independent events; of infinite numbers 1 - (1 - a) (1 - b)."""
     neither = 1 - a
     value = a + b * neither
     return jnp.where(value == value, value, (b - 1) * neither)  # NaN: inf - inf, 0 inf
@@ -162,13 +162,13 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_
 
 
 def power_mean(tokens, p, epsilon):
-    """[..., d]: the power mean of tokens in any layout."""
+    """Returns [..., d]: the power mean of tokens in any layout."""
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
     return finished_power_mean(extreme, sums, zeros, tokens.across(p)[0])
 
 
 def power_mean_sums(tokens, p, epsilon):
-    """(the largest value, where p is negative the smallest; :class:`Exponents` of the logarithms; what zeros add).
+    """Returns (the largest value, for p < 0 the smallest; :class:`Exponents` of the logarithms; the zeros' part).
 
     Tokens of exactly 0 add nothing but a gradient, that of the mean where p is 1, which their logarithms lose.
     """
@@ -188,7 +188,7 @@ def power_mean_sums(tokens, p, epsilon):
 
 
 def finished_power_mean(extreme, sums, zeros, p):
-    """The power mean [..., d]; 0 where nothing is real."""
+    """Returns the power mean [..., d]; 0 where nothing is real."""
     nothing = sums.count == 0
     below, extreme = turned(logarithm(sums, turned(p, p), True), p), jnp.where(nothing, 1, extreme)
     # the factor alone may under- or overflow where the mean does not
@@ -210,20 +210,20 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
 
 
 def logsumexp(tokens, scale, mean):
-    """[..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, of the sum without ``mean``."""
+    """Returns [..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, of the sum without ``mean``."""
     extreme, sums = logsumexp_sums(tokens, scale)
     return finished_logsumexp(extreme, sums, tokens.across(scale)[0], mean)
 
 
 def logsumexp_sums(tokens, scale):
-    """(the largest value, where the scale is negative the smallest; :class:`Exponents` of the values)."""
+    """Returns (the largest value, where the scale is negative the smallest; :class:`Exponents` of the values)."""
     of_example, scale = tokens.across(scale)
     top, below = tops(tokens, scale)
     return turned(top, of_example), exponents_of(tokens, below, doubled(scale))[0]
 
 
 def finished_logsumexp(extreme, sums, scale, mean):
-    """ln(mean exp(scale x)) / scale, of the sum without ``mean``, [..., d]; 0 where nothing is real."""
+    """Computes ln(mean exp(scale x)) / scale [..., d], of the sum without ``mean``; 0 for a fully masked row."""
     below = turned(logarithm(sums, doubled(scale), mean), scale)
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
@@ -240,7 +240,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
 
 def softmax(tokens, scale):
-    """(pooled [..., d], weights [..., L, d]) of tokens in any layout."""
+    """Returns (pooled [..., d], weights [..., L, d]) of tokens in any layout."""
     extreme, total, excess, shares = softmax_sums(tokens, scale)
     whole = jnp.where(total == 0, 1, total)
     pooled = finished_softmax(extreme, total, excess, tokens.across(scale)[0])
@@ -248,7 +248,7 @@ def softmax(tokens, scale):
 
 
 def softmax_sums(tokens, scale):
-    """(the largest value, where the scale is negative the smallest; total; excess; shares).
+    """Returns (the largest value, where the scale is negative the smallest; total; excess; shares).
 
     The shares [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess that of shares times
     half the depth, over :func:`~attnpool_flax.reductions.sums.part_of` the total, so that it does not overflow.
@@ -264,24 +264,24 @@ def softmax_sums(tokens, scale):
 
 
 def finished_softmax(extreme, total, excess, scale):
-    """The average [..., d]; 0 where nothing is real."""
+    """Returns the average [..., d]; 0 where nothing is real."""
     nothing = total == 0
     total = jnp.where(nothing, 1, total)
     return jnp.where(nothing, 0, lowered(extreme, turned(average(excess, total), scale)))
 
 
 def tops(tokens, scale):
-    """The largest of values that have the sign of the scale, and half of each token's distance from it; 0 at padding."""
+    """Returns the maximum of values with the scale's sign, and half of each token's distance from it; 0 at padding."""
     measured = turned(tokens.x, scale)
     (top,) = tokens.largest(tokens.kept(measured, -jnp.inf))
     return top, tokens.kept(depths(measured / 2, tokens.each(half(top)), scale))
 
 
 def doubled(scale):
-    """The magnitude of a scale that multiplies halves."""
+    """Returns the magnitude of a scale that multiplies halves."""
     return 2 * turned(scale, scale)
 
 
 def turned(values, scale):
-    """Values with the sign of the scale."""
+    """Multiplies values by the sign of the scale."""
     return jnp.where(scale < 0, -values, values)

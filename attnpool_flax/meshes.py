@@ -71,7 +71,7 @@ def check_split(row, values):
 
 
 def over_explicit_axes(body, given, row, call, both, apart):
-    """``body(given)``; over Explicit mesh axes the compiler places what is inside, and the results' axes lie as the arguments'.
+    """Computes ``body(given)``; over Explicit mesh axes as Auto inside, and shards the results as the arguments.
 
     Args:
       body: from arrays by name to a result, or to (a result or None, the weights).
@@ -97,7 +97,7 @@ def over_explicit_axes(body, given, row, call, both, apart):
 
 
 def _places(given, arguments, rank):
-    """Where each axis lies: names of mesh axes by the name of the axis, or by the number of a batch axis."""
+    """Returns the sharding of each axis: mesh axes by the name of the axis, or by the number of a batch axis."""
     places = {}
     for key, array in given.items():
         argument = arguments[key]
@@ -115,7 +115,7 @@ def _places(given, arguments, rank):
 
 
 def _specs(results, places, rank):
-    """A place for each axis of each array; a mesh axis is used once."""
+    """Returns a partition spec for each array; a mesh axis is used once."""
     found = tuple(_spec([*range(rank), *axes[1:]] if axes[:1] == ("...",) else axes, places) for axes in results)
     return found[0] if len(found) == 1 else found
 

@@ -17,7 +17,7 @@ SHIFTED = ("softmax", "sparsemax", "entmax15", "hardmax")
 
 
 def queries_of_heads(query, query_kernel, query_bias, scale, precision):
-    """Learned queries [..., n, q], or without a kernel [n, H, c], as [..., H, n, c], scaled."""
+    """Projects learned queries [..., n, q], or without a kernel [n, H, c], to [..., H, n, c], scaled."""
     if query_kernel is None:
         heads = jnp.swapaxes(query, 0, 1)
     else:
@@ -28,19 +28,19 @@ def queries_of_heads(query, query_kernel, query_bias, scale, precision):
 
 
 def fold(queries, key_kernel, precision):
-    """Queries [..., H, n, c] as [..., H, n, d]: their products with raw tokens are the scores, but for the key bias."""
+    """Folds the key kernel into queries: [..., H, n, d], whose products with raw tokens are scores without key bias."""
     return jnp.einsum("...hnc,dhc->...hnd", queries, key_kernel, precision=precision)
 
 
 def _offsets(queries, key_bias, normalizer, precision):
-    """[..., H, n]: what the key bias adds to the scores of each query; None where it cancels."""
+    """Returns [..., H, n]: the key bias's contribution to the scores of each query; None where it cancels."""
     if key_bias is None or normalizer in SHIFTED:
         return None
     return jnp.einsum("...hnc,hc->...hn", queries, key_bias, precision=precision)
 
 
 def _folding_pays(count, key_kernel, value_kernel):
-    """Whether pooling the raw tokens takes no more products a token than projecting them to keys and values."""
+    """Returns whether pooling the raw tokens takes no more products for a token than projecting it to key and value."""
     if not known(count):
         return False
     width, heads, keys = key_kernel.shape
@@ -52,7 +52,7 @@ def _folding_pays(count, key_kernel, value_kernel):
 def attended(
     tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier=None, bias=None, normalizer="softmax"
 ):
-    """What the heads attend to, of dense tokens; they are projected where that takes fewer products.
+    """Computes the attention of each head over dense tokens, which are projected if that takes fewer products.
 
     Args:
       tokens: :class:`~attnpool_flax.reductions.Dense`.
@@ -60,7 +60,7 @@ def attended(
       key_kernel: [d, H, c].
       value_kernel: [d, H, c'].
       key_bias: [H, c], or None.
-      value_bias: [H, c'], or None; it counts as often as the weights sum to.
+      value_bias: [H, c'], or None; it is multiplied by the sum of the weights.
       multiplier: [..., H, n, L] of the weights, or None.
       bias: [..., H, n, L], added to the scores, or None.
       normalizer: a name or a function.
@@ -85,7 +85,7 @@ def attended(
 
 
 def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer):
-    """As :func:`attended`, of tokens in any layout, of which none is ever projected."""
+    """Computes :func:`attended` of tokens in any layout, without projecting them."""
     offsets = _offsets(queries, key_bias, normalizer, tokens.precision)
     queries = fold(queries, key_kernel, tokens.precision)
     *lead, heads, count, width = queries.shape
@@ -110,17 +110,17 @@ def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_b
 
 
 def _with_bias(found, bias, shares):
-    """What the heads attend to with the value bias, as often as the weights sum to."""
+    """Adds the value bias to the attention result, multiplied by the sum of the weights."""
     return found if bias is None else found + shares * jnp.broadcast_to(bias[:, None], found.shape)
 
 
 def of_queries(found, num_queries, pooled=True):
-    """What a module found, pooled or (pooled, weights), with an axis for its queries unless ``num_queries`` is None.
+    """Drops the axis of queries from a result, pooled or (pooled, weights), if ``num_queries`` is None.
 
     Args:
       found: [..., n, o], or with the weights [..., H, n, L].
       num_queries: n, or None for one query, whose axis is dropped.
-      pooled: whether what is pooled has that axis.
+      pooled: whether the pooled array has that axis.
     """
     if num_queries is not None:
         return found

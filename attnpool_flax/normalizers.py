@@ -34,12 +34,12 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
 
 def softmax(scores, mask, axis=-1):
-    """The masked softmax of checked arguments."""
+    """Returns the masked softmax of checked arguments."""
     return shares(*exponentials(scores, mask, axis), mask)
 
 
 def exponentials(scores, mask, axis=-1):
-    """What a softmax divides: (exponentials, 0 at padding but for a NaN among the real scores; their sum)."""
+    """Computes the exponentials of a softmax and their sum; they are 0 at padding, unless a real score is NaN."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     top = small(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
@@ -48,7 +48,7 @@ def exponentials(scores, mask, axis=-1):
 
 
 def shares(heights, total, mask):
-    """Weights in proportion to heights, 0 where the total is 0."""
+    """Divides unnormalized weights by their total; 0 where the total is 0."""
     weights = heights / jnp.where(total == 0, 1, total)
     return weights if mask is None else jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
 
@@ -64,7 +64,7 @@ def sparsemax(scores, mask=None, *, axis=-1):
 
 
 def project_on_simplex(scores, mask, axis=-1):
-    """The sparsemax of checked arguments."""
+    """Returns the sparsemax of checked arguments."""
     below, empty = _below_largest(scores, mask, axis)
     support = _support(below, 1, axis)
     size = jnp.sum(support, axis, keepdims=True, dtype=below.dtype)
@@ -83,7 +83,7 @@ def entmax15(scores, mask=None, *, axis=-1):
 
 
 def entmax_15(scores, mask, axis=-1):
-    """The 1.5-entmax of checked arguments."""
+    """Returns the 1.5-entmax of checked arguments."""
     below, empty = _below_largest(scores / 2, mask, axis)
     support = _support(below, 2, axis)
     size = jnp.maximum(jnp.sum(support, axis, keepdims=True, dtype=below.dtype), 1)
@@ -97,7 +97,7 @@ def entmax_15(scores, mask, axis=-1):
 
 
 def _below_largest(scores, mask, axis):
-    """Scores less the largest real one, at least -1 as nothing deeper has a weight; which rows are empty."""
+    """Returns scores minus the largest real one, at least -1 (lower ones have no weight), and bool of empty rows."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     largest = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))
@@ -108,10 +108,10 @@ def _below_largest(scores, mask, axis):
 
 
 def _support(below, degree, axis):
-    """Which scores have a weight: those above the t at which the sum of max(0, s - t)^degree is 1; NaN is among them.
+    """Finds the scores with a weight: those above the t at which the sum of max(0, s - t)^degree is 1, and NaN.
 
-    Newton's steps from below: the sum is convex in t, so that t never passes it, and rises until rounding ends it. There
-    are about ten; sorting costs XLA's CPU backend as much as hundreds.
+    Newton's method from below: the sum is convex in t, therefore t never passes the solution, and rises until rounding
+    stops it. About ten steps suffice; in XLA's CPU backend a sort costs as much as hundreds.
     """
     scores = lax.stop_gradient(below)
 
@@ -198,18 +198,18 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
 
 
 def sigmoid(scores, mask):
-    """The masked sigmoid of checked arguments."""
+    """Returns the masked sigmoid of checked arguments."""
     weights = jax.nn.sigmoid(_finite(scores, mask))
     return weights if mask is None else jnp.where(mask, weights, 0)
 
 
 def sigmoid_shares(scores, mask, axis=-1):
-    """The masked sigmoid of checked arguments, divided by its sum."""
+    """Returns the masked sigmoid of checked arguments, divided by its sum."""
     return softmax(jax.nn.log_sigmoid(_finite(scores, mask)), mask, axis)
 
 
 def _finite(scores, mask):
-    """Scores that are 0 at padding, and NaN for +inf."""
+    """Replaces scores by 0 at padding, and by NaN for +inf."""
     if mask is not None:
         scores = jnp.where(mask, scores, 0)
     return jnp.where(scores == jnp.inf, jnp.nan, scores)
@@ -226,7 +226,7 @@ def hardmax(scores, mask=None, *, axis=-1):
 
 
 def first_largest(scores, mask, axis=-1):
-    """The hardmax of checked arguments."""
+    """Returns the hardmax of checked arguments."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     scores = lax.stop_gradient(scores)
@@ -249,7 +249,7 @@ NORMALIZERS = {
 
 
 def normalize(scores, mask, normalizer):
-    """Weights [..., m] over the last axis, 0 at padding.
+    """Returns weights [..., m] over the last axis, 0 at padding.
 
     Args:
       scores: [..., m] in the computing dtype.
@@ -267,7 +267,7 @@ def normalize(scores, mask, normalizer):
 
 
 def heights_of(scores, mask, normalizer):
-    """(heights, total): weights before their division, and what divides them, or None where nothing does."""
+    """Returns (unnormalized weights, their denominator); the denominator is None where nothing is divided."""
     if isinstance(normalizer, str) and normalizer == "softmax":
         return exponentials(scores, mask)
     return normalize(scores, mask, normalizer), None
@@ -285,7 +285,7 @@ def l2_normalize(x, *, axis=-1):
 
 
 def unit(x, axis=-1):
-    """The unit vectors of checked arguments, 0 for the zero vector."""
+    """Returns the unit vectors of checked arguments, 0 for the zero vector."""
     scaled = x / power_of_two(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0))
     squares = jnp.sum(scaled * scaled, axis, keepdims=True)
     norm = jnp.sqrt(jnp.where(squares == 0, 1, squares))

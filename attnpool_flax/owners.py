@@ -1,7 +1,7 @@
-"""What the modules own: one table, from which NNX and Linen both create their parameters.
+"""Parameters of the modules: one table, from which NNX and Linen both create them.
 
-The shape of a parameter is written in the symbols of its function's row (:mod:`attnpool_ref.variants`), so that a
-checkpoint of an NNX module loads into the Linen module of the same name, and the other way round.
+Shapes are written in the symbols of the function's row (:mod:`attnpool_ref.variants`). A checkpoint of an NNX module
+loads into the Linen module of the same name, and the other way round.
 """
 
 from collections.abc import Mapping
@@ -42,22 +42,22 @@ class Parameter:
     frozen: bool = False
 
     def settled(self, given: Mapping[str, Any]):
-        """The parameter with the axes that it has among these arguments of the constructor."""
+        """Resolves the axes of the parameter from these arguments of the constructor."""
         if self.instead is None or not given[self.instead[0]]:
             return self
         return replace(self, axes=self.instead[1], over=self.instead[1][:1], instead=None)
 
     def contracted(self, axes):
-        """The places among its axes of those that are contracted with data."""
+        """Returns the positions of the axes that are contracted with data."""
         return [axes.index(axis) for axis in self.over]
 
 
 @dataclass(frozen=True)
 class Owner:
-    """One module.
+    """Parameters of one module.
 
     Attributes:
-      function: the function whose arguments its parameters are.
+      function: the function that takes them as arguments.
       sizes: for each symbol in ``axes`` the constructor argument, or the module's attribute, that says its size.
       parameters: in the order in which they are created.
     """
@@ -68,7 +68,7 @@ class Owner:
 
 
 def _kernel(name, *axes, over=None, when=()):
-    """A kernel (in, out), whose first axis is contracted unless ``over`` says otherwise."""
+    """Returns a kernel (in, out), whose first axis is contracted unless ``over`` says otherwise."""
     return Parameter(name, axes, "kernel", over or axes[:1], _names(when))
 
 
@@ -77,7 +77,7 @@ def _bias(name, *axes, when=()):
 
 
 def _norm(name, axis, when=()):
-    """Scale and bias of a layer normalisation."""
+    """Returns scale and bias of a layer normalisation."""
     when = _names(when)
     return Parameter(f"{name}_scale", (axis,), "ones", when=when), Parameter(
         f"{name}_bias", (axis,), "zeros", when=when
@@ -100,14 +100,14 @@ _HEADS = {"H": "num_heads", "c": "head_features", "c'": "head_features", "o": "o
 
 
 def _multi_head(query, key, value, out="o"):
-    """The kernels and biases of heads over inputs of these widths."""
+    """Returns the kernels and biases of heads over inputs of these widths."""
     query_kernel, *kernels, query_bias, key_bias, value_bias = _inner_heads(query, key, value)
     out_kernel, out_bias = _out_map(out)
     return query_kernel, *kernels, out_kernel, query_bias, key_bias, value_bias, out_bias
 
 
 def _inner_heads(query, key, value, when=()):
-    """The same without an output map; ``when`` there are maps of the query, and biases."""
+    """Returns the kernels and biases of heads without an output map; ``when`` conditions query and biases."""
     return (
         _kernel("query_kernel", query, "H", "c", when=when),
         _kernel("key_kernel", key, "H", "c"),
@@ -123,7 +123,7 @@ def _out_map(out, when=()):
 
 
 def _perceptron(hidden, out=True, when=()):
-    """The kernels and biases of a hidden layer, and of an output layer."""
+    """Returns the kernels and biases of a hidden layer, and of an output layer."""
     first = _kernel("mlp_kernel", "d", hidden, when=when), Parameter("mlp_bias", (hidden,), "bias", when=_names(when))
     if not out:
         return first

@@ -51,7 +51,7 @@ def cross_attention_pooling(
 
 
 def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
-    """(pooled, weights) of both sides, in any layout, by the sums or the means of each other."""
+    """Returns (pooled, weights) of both sides, in any layout, by the sums or the means of each other."""
     precision = xs.precision
     sides = xs.beside(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
@@ -65,12 +65,12 @@ def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
 
 
 def _summary(tokens, reduction):
-    """[..., d]: the sum or the mean of the real tokens."""
+    """Returns [..., d]: the sum or the mean of the real tokens."""
     return tokens.mean() if reduction == "mean" else tokens.total()
 
 
 def _seen_from(total, own_kernel, others_kernel, precision):
-    """One summed vector [..., e] as the tokens of the other side see it: the kernels never meet the tokens."""
+    """Returns one summed vector [..., e] as the tokens of the other side see it: the kernels never meet the tokens."""
     if own_kernel is not None:
         total = jnp.einsum("...e,ec->...c", total, own_kernel, precision=precision)
     return total if others_kernel is None else jnp.einsum("...c,dc->...d", total, others_kernel, precision=precision)
@@ -99,12 +99,12 @@ def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
 
 
 def _average(weights, x, precision):
-    """[..., L] and clean [..., L, d] to [..., d]."""
+    """Averages clean values [..., L, d] under weights [..., L]: [..., d]."""
     return weighted(weights[..., None, :], x, precision)[..., 0, :]
 
 
 def _over_real(scores, y, y_mask):
-    """Scores [..., L] over the other side y [..., T, e]; 0, whatever x holds, where nothing of it is real."""
+    """Returns scores [..., L] over the other side y [..., T, e]; 0, whatever x holds, where nothing of it is real."""
     if y_mask is not None:
         return jnp.where(jnp.any(y_mask, -1, keepdims=True), scores, 0)
     return scores if y.shape[-2] else jnp.zeros_like(scores)
@@ -159,7 +159,7 @@ def cross_attention_pooling_all_pairs(
 
 
 def _over_all(tiled, function, axis, own, shared):
-    """``function(own, shared)`` of all sequences, whose results have them along an axis; in blocks of them if tiled."""
+    """Computes ``function(own, shared)`` of all sequences, in blocks if tiled; results have them along an axis."""
     count, length, width = own[0].shape
     partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
     cost = (length + partners) * width
@@ -169,14 +169,14 @@ def _over_all(tiled, function, axis, own, shared):
 
 
 def _summed_up(precision, reduction, own, shared):
-    """The sums or the means of tokens [n, L, d], as [n, 1, d]."""
+    """Returns the sums or the means of tokens [n, L, d], as [n, 1, d]."""
     del shared
     x, mask = own
     return (_summary(Dense(x, mask, "einsum", precision), reduction)[:, None],)
 
 
 def _pooled_by_queries(precision, reduction, own, shared):
-    """(pooled, weights, sums) of tokens [n, L, d] under their products with queries [m, d]; 0 without real ones."""
+    """Returns (pooled, weights, sums) of tokens [n, L, d] under products with queries [m, d]; 0 if fully masked."""
     (x, mask), (queries, real) = own, shared
     scores = jnp.einsum("nld,md->nlm", Dense(x, mask, None).clean(), queries, precision=precision)
     if real is not None:
@@ -186,7 +186,7 @@ def _pooled_by_queries(precision, reduction, own, shared):
 
 
 def _pooled_by_scores(precision, own, shared):
-    """(pooled [n, m, d], weights [n, m, L]) of tokens [n, L, d] under scores [n, m, L]."""
+    """Returns (pooled [n, m, d], weights [n, m, L]) of tokens [n, L, d] under scores [n, m, L]."""
     del shared
     x, mask, scores = own
     weights = softmax(scores, None if mask is None else mask[:, None])
@@ -194,7 +194,7 @@ def _pooled_by_scores(precision, own, shared):
 
 
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
-    """Largest scores [C, B, L] and [C, B, T] of each token over the other side's real ones, 0 where there are none.
+    """Computes max scores [C, B, L] and [C, B, T] of each token over the other side's real ones, 0 if there are none.
 
     A block is some of the candidates y, or where one of them is too much already, some of the x with one of them.
     """
@@ -226,7 +226,7 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
 
 
 def _best_of(y, y_mask, precision):
-    """From rows [..., n, d] to their largest products [..., n, 1] with the real tokens of y."""
+    """Returns a function from rows [..., n, d] to their largest products [..., n, 1] with the real tokens of y."""
     longest = jnp.max(norm(y), -2, initial=0)
     real = None if y_mask is None else y_mask[..., None, :]
 
@@ -238,7 +238,7 @@ def _best_of(y, y_mask, precision):
 
 
 def _summed_best(best, y, x_mask, y_mask, mean):
-    """[...]: the sum or the mean of the largest products [..., L] of real tokens; 0 where either side is empty."""
+    """Returns the sum or mean [...] of the largest products [..., L] of real tokens; 0 if either side is empty."""
     best = _over_real(best, y, y_mask)
     if x_mask is None:
         return summed(best, -1) / (at_least_1(best.shape[-1]) if mean else 1)
@@ -304,7 +304,7 @@ def code_wise_attention(
 
 
 def _keys(query, context):
-    """How many scores one token of the context has in every example."""
+    """Counts the scores of one context token in all examples."""
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 

@@ -1,4 +1,4 @@
-"""The parameters of one module: their sizes, from what its constructor was given, and their first values.
+"""Shapes and initial values of the parameters of a module, from the arguments of its constructor.
 
 What there is stands in :mod:`attnpool_flax.owners`.
 """
@@ -34,7 +34,7 @@ class NamedInitializer:
     name: str
 
     def __call__(self, key: Any, shape: Any, dtype: Any = jnp.float32, **kwargs: Any) -> Any:
-        """The first value of a parameter, as Flax's initializers give it."""
+        """Computes the initial value of a parameter, like an initializer of Flax."""
         return self.function(key, shape, dtype, **kwargs)
 
     def __repr__(self):
@@ -77,7 +77,7 @@ class Shaped:
 
 
 def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped | None]:
-    """What a module owns, by name; None for what its function does not need.
+    """Resolves the parameters of a module by name; None for those that its function does not need.
 
     Args:
       module: a key of :data:`OWNERS`.
@@ -105,13 +105,13 @@ def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped
 
 
 def _has(parameter, given):
-    """Whether the module is of a variant that has the parameter."""
+    """Returns whether the module's variant has the parameter."""
     asked = (condition.partition("=") for condition in parameter.when if "=" in condition)
     return all(given[name] == value for name, _, value in asked)
 
 
 def _is_wanted(parameter, wanted):
-    """Whether an option asks for a parameter: a flag, a size, or the names of those that there are."""
+    """Returns whether an option asks for a parameter: a flag, a size, or a tuple of names."""
     if isinstance(wanted, (tuple, frozenset)):
         return parameter.name in wanted
     return wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)
@@ -128,7 +128,7 @@ def _check_biases(module, given):
 
 
 def _size(module, parameter, axis, given):
-    """The size of an axis such as d, d+e or 3d."""
+    """Returns the size of an axis such as d, d+e or 3d."""
     owner, total = OWNERS[module], 0
     for number, symbol in _TERM.findall(axis):
         argument = owner.sizes[symbol]
@@ -142,12 +142,12 @@ def _size(module, parameter, axis, given):
 
 
 def _given(argument, given):
-    """The size that a constructor was given: 1 where it makes one query, and has no axis for it in its results."""
+    """Returns the given size; 1 for one query that has no axis in the results."""
     return 1 if argument == "num_queries" and given[argument] is None else given[argument]
 
 
 def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
-    """``value`` as an int; refuses what is no integer, too small, or larger than any axis."""
+    """Converts ``value`` to an int; raises an error if it is no integer, too small, or larger than any axis."""
     try:
         size = operator.index(value)
     except TypeError:
@@ -161,7 +161,7 @@ def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
 
 
 def name_of(module: Any) -> str:
-    """The module's name in the table, a subclass has its parent's; its own where the table does not have it."""
+    """Returns the module's name in the table, for a subclass that of its parent; its own if the table lacks it."""
     return next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
 
 
@@ -180,7 +180,7 @@ def refuse_in_own_name(kind: type, *methods: str):
 
 
 def head_features(module: str, num_heads: int, qkv_features: int) -> int:
-    """The width of one head."""
+    """Returns the width of one head."""
     heads = checked_size(module, "num_heads", num_heads)
     width = checked_size(module, "qkv_features", qkv_features)
     if width % heads:
@@ -257,7 +257,7 @@ def check_dtypes(module: str, given: Mapping[str, Any]):
 
 
 def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[int, ...]:
-    """The shape of the dropout multiplier, one number for each weight."""
+    """Returns the shape of the dropout multiplier, one number for each weight."""
     owner = OWNERS[module]
     batch, sizes = _read(owner.function, data)
     known = {symbol: _given(argument, given) for symbol, argument in owner.sizes.items() if argument in given}
@@ -266,7 +266,7 @@ def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, A
 
 
 def _read(function, data):
-    """The batch axes that some of the data have, and the size of each axis that the row names."""
+    """Returns the batch axes that some of the data have, and the size of each axis that the row names."""
     arguments, batch, sizes = variants.get(function).arguments, (), {}
     for key, value in data.items():
         contract.refuse_non_numeric(function, key, value)
@@ -280,7 +280,7 @@ def _read(function, data):
 
 
 def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
-    """A parameter's first value; ``init`` sees [fan-in, fan-out], so that heads and vectors count as they should.
+    """Computes the initial value of a parameter; ``init`` sees [fan-in, fan-out], also of heads and vectors.
 
     What partitioning wraps around a value (a Linen box, an NNX variable's metadata) stays around it.
     """
@@ -301,7 +301,7 @@ def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
 
 
 def checked_variant(module: str, variant: str) -> str:
-    """``variant``; refuses one that the module does not have."""
+    """Returns ``variant``; raises an error if the module does not have it."""
     return contract.checked_static(module, "variant", variant, variants.get(OWNERS[module].function).options["variant"])
 
 
@@ -313,7 +313,7 @@ def check_rate(module: str, rate: float):
 
 
 def cast(value, dtype: Dtype | None):
-    """``value`` in the dtype of a module; what is no array of real numbers stays, for the function to refuse."""
+    """Casts ``value`` to the dtype of a module; leaves anything but real arrays for the function to refuse."""
     if (
         dtype is None
         or isinstance(value, np.ma.MaskedArray)

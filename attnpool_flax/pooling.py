@@ -52,7 +52,7 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 
 def _at_end(x, mask, axis_name, last):
-    """The first or the last real token [..., d]; 0 where nothing is real. An x that is shared is not copied."""
+    """Returns the first or the last real token [..., d]; 0 where nothing is real. An x that is shared is not copied."""
     if x.shape[-2] == 0:
         return jnp.zeros_like(x, shape=(*x.shape[:-2], x.shape[-1]))
     if mask is None:
@@ -144,7 +144,7 @@ def attention_pooling(
 def attention(
     tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier, bias=None, normalizer="softmax"
 ):
-    """(pooled [..., d], weights) of tokens in any layout; the mean is the query if None.
+    """Returns (pooled [..., d], weights) of tokens in any layout; the mean is the query if None.
 
     ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None; ``bias`` [..., L] is of the scores.
     """
@@ -165,7 +165,7 @@ def attention(
 
 
 def fold_query(query, query_kernel, key_kernel, norm, scale, precision):
-    """The vector whose products with raw tokens are the scaled scores; ``norm`` as in :func:`attention`."""
+    """Returns the vector whose products with raw tokens are the scaled scores; ``norm`` as in :func:`attention`."""
     if norm is not None:
         query = normalized(query, *norm)
     if query_kernel is not None:

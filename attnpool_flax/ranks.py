@@ -5,7 +5,7 @@ from jax import lax
 
 
 def ranked(x, rank):
-    """The number along axis -2 that has so many smaller or equal ones before it, of equal ones the first: [..., 1, d].
+    """Finds the k-th smallest number along axis -2 (an order statistic; of equal ones the first): [..., 1, d].
 
     Numbers become integers of the same order, and the integer is found by bisection: there are at most as many steps as it
     has bits.

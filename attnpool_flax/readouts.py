@@ -105,7 +105,7 @@ def asked_of_latents(
     epsilon,
     precision,
 ):
-    """[..., L, d]: what the map makes of each clean token; no other token is seen."""
+    """Applies latent attention and the MLP to each clean token by itself: [..., L, d]."""
     # a parameter that is the same on all devices becomes each one's own once, and not in every block
     x, query_kernel, out_kernel, mlp_kernel, mlp_out_kernel, mlp_bias, mlp_out_bias, *norms = alike(
         x,
@@ -165,7 +165,7 @@ def set2set_pooling(
 
 
 def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
-    """(read [..., 2d], weights [..., L] of the last step) of tokens in any layout."""
+    """Returns (read [..., 2d], weights [..., L] of the last step) of tokens in any layout."""
     width = tokens.x.shape[-1]
     hidden = cell = jnp.zeros((1,) * (tokens.x.ndim - 2) + (width,), tokens.dtype)
     read: Any = None
@@ -215,11 +215,11 @@ def vlad_pooling(
 
 
 def residuals_of(tokens, assign_kernel, centers, assign_bias):
-    """What is left of tokens in any layout, of all devices.
+    """Sums the residuals of tokens in any layout to the cluster centres, over all devices.
 
     Returns:
-      (top [..., K], the largest logarithm of a weight, a constant; the sums [..., K, d] of the residuals under weights
-      relative to it; weights [..., L, K]).
+      (max score [..., K], the largest logarithm of a weight, treated as a constant; the sums [..., K, d] of the residuals
+      under weights relative to it; weights [..., L, K]).
     """
     # a parameter that is the same on all devices becomes each one's own once, and not in every trip of the loop
     _, assign_kernel, centers, assign_bias = alike(tokens.x, assign_kernel, centers, assign_bias)
@@ -239,7 +239,7 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias):
 
 
 def vlad_of(top, residuals, normalize):
-    """[..., K, d]: sums of residuals under weights relative to ``top``, normalised or in their own size."""
+    """Returns [..., K, d]: sums of residuals under weights relative to ``top``, normalised or in their own size."""
     if not normalize:
         return jnp.exp(lax.stop_gradient(top))[..., None] * residuals
     each = unit(residuals)

@@ -1,4 +1,4 @@
-"""What a loop over blocks keeps for the backward pass: what is small. All else is computed anew."""
+"""Rematerialization policy of loops over blocks: save small arrays, recompute the rest."""
 
 import jax
 from jax.ad_checkpoint import checkpoint_name
@@ -7,16 +7,16 @@ _SMALL = "attnpool: small"
 
 
 def small(array):
-    """The same array, which is worth keeping: one number or vector for each query of a block."""
+    """Marks an array as saveable: one number or vector for each query of a block."""
     return checkpoint_name(array, _SMALL)
 
 
 def recomputed(function, static=()):
-    """The function of a loop's trip, whose backward pass finds what is small and computes the rest anew.
+    """Applies :func:`jax.checkpoint` to a loop's step: the backward pass recomputes all but the saveable arrays.
 
     Args:
-      function: the function.
-      static: the places of its arguments that are no arrays.
+      function: the step.
+      static: the positions of its arguments that are not arrays.
     """
     keep = jax.checkpoint_policies.save_only_these_names(_SMALL)
     return jax.checkpoint(

@@ -24,7 +24,7 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2, precision=
 
 
 def _triplet(to_positive, to_negative, margin, precision):
-    """The hinge of two differences [..., m]."""
+    """Returns the hinge of two differences [..., m]."""
     near = jnp.einsum("...m,...m->...", to_positive, to_positive, precision=precision)
     far = jnp.einsum("...m,...m->...", to_negative, to_negative, precision=precision)
     return jnp.maximum(near + margin - far, 0)
@@ -124,7 +124,7 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
 
 
 def _slots(kernel):
-    """The axis of fields in an einsum, where each has a kernel of its own."""
+    """Returns the einsum letter of the axis of fields, empty if they share one kernel."""
     return "j" if kernel.ndim == 2 else ""
 
 

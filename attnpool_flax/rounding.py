@@ -1,4 +1,4 @@
-"""What rounding must not decide. Twin of :mod:`attnpool_ref.rounding`, with the epsilon of the computing dtype."""
+"""Rounding-safe comparisons, norms and scales. Twin of :mod:`attnpool_ref.rounding`, with the computing dtype's epsilon."""
 
 import functools
 
@@ -12,12 +12,12 @@ from attnpool_ref.contract import roundings
 
 
 def within_rounding(terms, dtype):
-    """How far, relative to their size, two sums of so many products may be apart and still count as equal."""
+    """Bounds the relative difference at which two sums of so many products still count as equal."""
     return roundings(terms) * float(jnp.finfo(dtype).eps)
 
 
 def power_of_two(x):
-    """The largest power of two that is not above the magnitude of x: a constant, exact, and so is its reciprocal.
+    """Returns the largest power of two not above the magnitude of x: a constant, exact, and so is its reciprocal.
 
     It is 1 for 0 and for what is not finite, and no further from 1 than its reciprocal is a normal number.
     """
@@ -31,7 +31,7 @@ def power_of_two(x):
 
 
 def norm(x):
-    """Euclidean norms along the last axis, which stays; no square under- or overflows. Without gradient at 0."""
+    """Computes Euclidean norms along the last axis, which stays; no square under- or overflows. No gradient at 0."""
     size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
     scaled = x / size
     squares = jnp.sum(scaled * scaled, -1, keepdims=True)
@@ -40,7 +40,7 @@ def norm(x):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def largest(values, tied, axis):
-    """The maximum along an axis, without it; its gradient is shared evenly by the values that are ``tied`` to it."""
+    """Computes the maximum along an axis; its gradient is shared evenly by the values that are ``tied`` to it."""
     del tied
     return jnp.max(values, axis, initial=-jnp.inf)
 
@@ -53,17 +53,17 @@ def _largest_jvp(axis, primals, tangents):
 
 
 def largest_product(scores, mask, size, terms, axis=-1):
-    """The maximum of real products along an axis; equal are those that rounding alone can tell apart.
+    """Returns the maximum of real products along an axis; equal are those that rounding alone can tell apart.
 
     Args:
       scores: products, or sums of them.
       mask: of their shape, or None.
-      size: what bounds each product: the product of the norms; broadcasts to the result.
-      terms: how many products a score sums up.
-      axis: where the maximum is taken.
+      size: a bound of each product, the product of the norms; broadcasts to the result.
+      terms: the number of products that a score sums up.
+      axis: the axis of the maximum.
 
     Returns:
-      ``scores`` without the axis; -inf where nothing is real.
+      ``scores`` without the axis; -inf for a fully masked row.
     """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
@@ -73,6 +73,6 @@ def largest_product(scores, mask, size, terms, axis=-1):
 
 
 def tied(scores, top, size, terms, axis=-1):
-    """Which products reach the largest one along an axis, but for rounding; ``top`` and ``size`` have it not."""
+    """Returns the mask of the products that equal the largest along an axis up to rounding; ``top`` and ``size`` lack that axis."""
     reach = size * within_rounding(terms, scores.dtype)
     return (scores >= jnp.expand_dims(top - reach, axis)) & (scores > -jnp.inf)

@@ -25,7 +25,7 @@ def dot_score(query, key, *, precision=None):
 
 
 def dot(query, key, precision):
-    """[..., n, d] and [..., m, d] to [..., n, m]; either may be shared."""
+    """Computes dot products of [..., n, d] and [..., m, d]: [..., n, m]; either may be shared."""
     return jnp.einsum("...nd,...md->...nm", query, key, precision=precision)
 
 
@@ -41,7 +41,7 @@ def scaled_dot_score(query, key, *, scale=None, precision=None):
 
 
 def scaled_dot(query, key, scale, precision):
-    """The scaled products; the scale goes to the queries, which are fewer than the scores."""
+    """Computes the scaled products; scales the queries, which are fewer than the scores."""
     return dot(query * (query.shape[-1] ** -0.5 if scale is None else scale), key, precision)
 
 
@@ -56,7 +56,7 @@ def bilinear_score(query, key, kernel, *, precision=None):
 
 
 def affine(x, kernel, bias, precision):
-    """[..., d] and [d, h] to [..., h]; the bias [h] may be None."""
+    """Multiplies [..., d] by [d, h] and adds the bias: [..., h]; the bias [h] may be None."""
     x = jnp.einsum("...d,dh->...h", x, kernel, precision=precision)
     return x if bias is None else x + jnp.broadcast_to(bias, x.shape)
 
@@ -84,7 +84,7 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
 
 
 def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation=None):
-    """The sum over the hidden layer, weighted unless ``out_kernel`` is None."""
+    """Sums over the hidden layer, weighted unless ``out_kernel`` is None."""
     if chosen_for_units(implementation) == "einsum":
         weight = 1 if out_kernel is None else jnp.reshape(out_kernel, (1,) * (key.ndim) + (-1,))
         query, key = affine(query, query_kernel, None, precision), affine(key, key_kernel, bias, precision)
@@ -100,7 +100,7 @@ UNROLL = 16
 
 @jax.custom_jvp
 def _sum_of_tanh(query, key, weights):
-    """Scores [..., n, m]: the weighted sum over the first axis of tanh(query [h, ..., n] + key [h, ..., m]).
+    """Returns scores [..., n, m]: the weighted sum over the first axis of tanh(query [h, ..., n] + key [h, ..., m]).
 
     tanh(a + b) is 1 - 2 / (1 + exp(2a) exp(2b)): exponentials of the parts take the place of one tanh for each pair.
     Where parts are large they overflow, and where all are small 1 hides the rest: there it is the tanh itself.
@@ -128,7 +128,7 @@ def _sum_of_tanh_jvp(primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def sum_of_units(of_unit, query, key, weights):
-    """Scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m], one unit after another.
+    """Returns scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m], one unit after another.
 
     The pairs [..., n, m] of a few units are all that exists at once, also in the backward pass, which computes them
     anew; the rule for gradients is one of forward mode, so that every mode works.
@@ -148,7 +148,7 @@ def _sum_of_units_jvp(of_unit, primals, tangents):
 
 
 def _walk(of_unit, query, key, weights):
-    """The sum, by a loop over the units."""
+    """Computes the sum by a loop over the units."""
     zero = _zero_scores(of_unit, query, key, weights)
 
     def add(total, unit):
@@ -159,13 +159,13 @@ def _walk(of_unit, query, key, weights):
 
 
 def _zero_scores(of_unit, query, key, weights):
-    """0 for each pair, which varies over a mesh as the units do."""
+    """Returns 0 for each pair, with the varying manual axes of the units."""
     first = of_unit(query[0][..., :, None], key[0][..., None, :], weights[0])
     return jnp.where(jnp.ones(first.shape, bool), jnp.zeros_like(first), first)
 
 
 def _slope(of_unit, primals, tangents):
-    """The tangent of the sum, by a loop that is handed its units: what it transposes to adds up nothing of full size."""
+    """Computes the tangent of the sum by a loop over given units: its transpose accumulates no array of full size."""
     zero = _zero_scores(of_unit, *primals)
 
     def summed(query, key, weights):
@@ -181,7 +181,7 @@ def _slope(of_unit, primals, tangents):
 
 
 def _hidden_in_blocks(of_pair, query, key):
-    """The same sum for a block of queries at a time, whose hidden layer a fused program never writes.
+    """Computes the same sum for a block of queries at a time; XLA fuses it and never writes the hidden layer.
 
     Args:
       of_pair: from [..., rows, 1, h] and [..., 1, m, h] to the terms of the sum.
@@ -196,7 +196,7 @@ def _hidden_in_blocks(of_pair, query, key):
 
 
 def _units(x, kernel, bias, precision):
-    """[..., n, d] and [d, h] to [h, ..., n]: the units first, in the order in which the product gives them."""
+    """Multiplies [..., n, d] by [d, h]: [h, ..., n], the units first, as the product lays them out."""
     units = lax.dot_general(kernel, x, (((0,), (x.ndim - 1,)), ((), ())), precision=precision)
     return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
 
@@ -214,7 +214,7 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=No
 
 
 def split(kernel, query):
-    """A kernel [d+e, h] over [query; other] as [d, h] and [e, h]."""
+    """Splits a kernel [d+e, h] over [query; other] into [d, h] and [e, h]."""
     return kernel[: query.shape[-1]], kernel[query.shape[-1] :]
 
 
@@ -242,7 +242,7 @@ def location_score(query, state, kernel, *, bias=None, precision=None):
 
 
 def beside(query, other, kernel, bias, precision):
-    """[query; other] times a kernel [d+e, o]; one of the two may be shared, so nothing is concatenated."""
+    """Multiplies [query; other] by a kernel [d+e, o]; without concatenation, because one of the two may be shared."""
     query_kernel, other_kernel = split(kernel, query)
     return affine(query, query_kernel, None, precision) + affine(other, other_kernel, bias, precision)
 
@@ -258,7 +258,7 @@ def trilinear_score(query, key, kernel, *, precision=None):
 
 
 def trilinear(query, key, kernel, precision):
-    """Scores [..., n, m] by a kernel [3d] over [query; key; query * key]."""
+    """Returns scores [..., n, m] by a kernel [3d] over [query; key; query * key]."""
     of_query, of_key, of_product = jnp.split(kernel, 3)
     weighted = query * jnp.broadcast_to(of_product, query.shape)
     query_part = jnp.einsum("...d,d->...", query, of_query, precision=precision)[..., :, None]
@@ -277,13 +277,13 @@ def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
 
 
 def gaussian(query, key, bandwidth, implementation=None):
-    """Scores [..., n, m]."""
+    """Returns scores [..., n, m]."""
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
     return squared_distances(query, key, part, implementation) / (-2 * (bandwidth / part) ** 2)
 
 
 def squared_distances(query, key, part, implementation=None):
-    """Sums of squared differences [..., n, m], in parts of this size; the expanded square would cancel."""
+    """Returns sums of squared differences [..., n, m], in parts of this size; the expanded square would cancel."""
 
     def squared(q, k, part):
         difference = (q - k) / part

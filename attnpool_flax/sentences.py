@@ -1,4 +1,4 @@
-"""What the stages of sentence-transformers compute, by the functions of this package."""
+"""Stages of sentence-transformers models, computed by the functions of this package."""
 
 from dataclasses import replace
 from typing import Any
@@ -65,7 +65,7 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
 
 
 def _checked(x, mask, lengths, layered):
-    """The arrays as JAX has them, the tokens in the dtype of the result; refused as a mean refuses them."""
+    """Converts the arrays to JAX, the tokens to the dtype of the result; checks them as a mean does."""
     x, mask, lengths = (
         as_array(_ROW.name, key, value) for key, value in (("x", x), ("mask", mask), ("lengths", lengths))
     )
@@ -90,7 +90,7 @@ def _check_width(x, stage, number):
 
 
 def _checked_prompt(prompt_length):
-    """An int32 of at least 0; a negative one on a device is taken for 0."""
+    """Returns an int32 of at least 0; a negative one on a device becomes 0."""
     value = as_array(_ROW.name, "prompt_length", prompt_length)
     on_host = isinstance(value, np.ndarray)
     if value is None or value.shape or contract.kind_of(value.dtype) not in ("i", "u") or (on_host and value < 0):
@@ -113,7 +113,7 @@ def _mean_of_layers(x, ranks, stage, layer_weights, precision):
 
 
 def _mean_by_root(x, kept, ranks):
-    """The sum over the root of the count; the mean first, so that a narrow dtype does not overflow on the way."""
+    """Divides the sum by the root of the count; by way of the mean, which does not overflow in a narrow dtype."""
     count = jnp.sum(kept, -1, keepdims=True, dtype=computing(x.dtype))
     return (mean_pooling(x, kept).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
 
@@ -142,7 +142,7 @@ def _dense(x, stage, precision, kernel, bias=None, residual_kernel=None):
 
 
 def _widened(*arrays) -> Any:
-    """The arrays in one dtype, float32 or wider, and the dtype of the result."""
+    """Promotes the arrays to one dtype, float32 or wider; also returns the dtype of the result."""
     dtype = jnp.result_type(*(array for array in arrays if array is not None))
     wide = computing(dtype)
     return *(None if array is None else array.astype(wide) for array in arrays), dtype

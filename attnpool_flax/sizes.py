@@ -13,28 +13,28 @@ from attnpool_flax.rounding import power_of_two
 
 
 def known(*sizes):
-    """Whether all sizes, or products and sums of sizes, are numbers; a symbol of ``jax.export`` is none."""
+    """Returns whether all sizes are integers; a symbol of ``jax.export`` is not."""
     return all(isinstance(size, int) for size in sizes)
 
 
 def smaller(size, other):
-    """The smaller one of two sizes, as a size."""
+    """Returns the smaller one of two sizes."""
     return min(size, other) if known(size, other) else core.min_dim(size, other)
 
 
 def at_least_1(size):
-    """The size, or 1 where it is 0; a symbol is at least 1."""
+    """Returns the size, or 1 where it is 0; a symbol is at least 1."""
     return max(size, 1) if known(size) else size
 
 
 def as_number(size, dtype):
-    """The size as a number to compute with: a NumPy number, or an array of shape () for a symbol."""
+    """Returns the size as a number to compute with: a NumPy number, or an array of shape () for a symbol."""
     dtype = np.dtype(dtype)
     return dtype.type(size) if known(size) else jnp.asarray(size).astype(dtype)
 
 
 def as_limit(size, dtype):
-    """The size as an integer of a dtype, or the largest number of that dtype if this is less."""
+    """Returns the size as an integer of a dtype, or the largest number of that dtype if this is less."""
     dtype = np.dtype(dtype)
     most = np.iinfo(dtype).max
     if known(size):
@@ -44,12 +44,12 @@ def as_limit(size, dtype):
 
 
 def power_above(size, dtype):
-    """A power of two above the size: a Python number, or an array of shape () and of a floating dtype for a symbol."""
+    """Returns a power of two above the size: a Python number, or a floating array of shape () for a symbol."""
     return 2 ** size.bit_length() if known(size) else 2 * power_of_two(as_number(size, dtype))
 
 
 def resized(array, axis, size):
-    """The array with an axis of another size, which may be a symbol: cut at its end, or filled up with zeros."""
+    """Resizes an axis of an array, to a size that may be a symbol: slices its end off, or pads with zeros."""
     edges = [(0, 0, 0)] * array.ndim
     edges[axis] = 0, size - array.shape[axis], 0  # a slice would have to know that it is the shorter one
     return lax.pad(array, jnp.zeros((), array.dtype), edges)

@@ -1,4 +1,4 @@
-"""What is left of a chunk. Twin of :mod:`attnpool_ref.states`: pytrees, whose sums keep what rounding takes from them.
+"""Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.states`.
 
 Only kind and dtype are static. The leaves have the batch axes of the chunk, and are float32 or wider, or integers.
 """
@@ -43,7 +43,7 @@ def pytree(*leaves, static=()):
 
 
 class Decided:
-    """What all kinds have."""
+    """Base of all kinds of states: the dtype of the result, and the names of options."""
 
     decided: str
 
@@ -66,7 +66,7 @@ def kind(state):
 
 
 def kinds():
-    """The kinds of states, a tuple."""
+    """Returns the kinds of states, a tuple."""
     return tuple(_KINDS)
 
 
@@ -94,14 +94,14 @@ class MeanState(Decided):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         count = self.count + other.count
         part = part_of(_real(count, self))
         shares = [(part_of(_real(state.count, self)) / part)[..., None] for state in (self, other)]
         return type(self)(*added(*_scaled((self, other), shares)), count)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         count = _real(jnp.maximum(self.count, 1), self)
         return (self.sum + self.rest) / (count / part_of(count))[..., None]
 
@@ -130,19 +130,19 @@ class MaxState(Decided):
         return self.extreme.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         extreme = _larger(self.extreme, other.extreme, self.count, other.count)
         counts = (jnp.where(state.extreme == extreme, state.count, 0) for state in (self, other))
         return MaxState(extreme, sum(counts), self.real | other.real)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return jnp.where(self.real[..., None], self.extreme, 0)
 
 
 @jax.custom_jvp
 def _larger(a, b, a_count, b_count):
-    """The larger one; where they are equal the gradient goes to both, by how many tokens reach each."""
+    """Returns the larger one; for ties the gradient is shared in proportion to the tokens that reach each."""
     del a_count, b_count
     return jnp.maximum(a, b)
 
@@ -178,12 +178,12 @@ class FirstState(Decided):
         return self.token.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         mine = (self.position <= other.position)[..., None]
         return FirstState(jnp.minimum(self.position, other.position), jnp.where(mine, self.token, other.token))
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return self.token
 
 
@@ -209,12 +209,12 @@ class LastState(Decided):
         return self.token.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         mine = (self.position >= other.position)[..., None]
         return LastState(jnp.maximum(self.position, other.position), jnp.where(mine, self.token, other.token))
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return self.token
 
 
@@ -250,7 +250,7 @@ class WeightedState(Decided):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         both = self, other
         size = jnp.maximum(self.size, other.size)
         ratios = [state.size / jnp.where(size == 0, 1, size) for state in both]
@@ -260,12 +260,12 @@ class WeightedState(Decided):
         return type(self)(size, mass, *added(*_totals(both, shares)), *sums)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real or the weights cancel."""
+        """Returns [..., d]; 0 for a fully masked row, or weights that cancel."""
         total, pooled = self.beside(self.total + self.total_rest), self.sum + self.rest
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
 
     def beside(self, values):
-        """What the weights have, beside what the tokens have."""
+        """Expands values of the weights to broadcast against the tokens."""
         return values[..., None]
 
 
@@ -286,7 +286,7 @@ class ChannelState(WeightedState):
     """
 
     def beside(self, values):
-        """What the weights have, beside what the tokens have."""
+        """Expands values of the weights to broadcast against the tokens."""
         return values
 
 
@@ -318,11 +318,11 @@ class AttentionState(Decided):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks: both in the measure of the larger top."""
+        """Merges both chunks, rescaled to the larger maximum."""
         return type(self)(*_softmax_merged(self, other))
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return _softmax_finalized(self)
 
 
@@ -383,7 +383,7 @@ def _real(count, state):
 
 
 def told(state, values):
-    """The state, which knows its options where the caller gave numbers: what lies on a device is not read, now or later.
+    """Stores in a state the options that are host numbers; values on a device are never read.
 
     Args:
       state: the state.
@@ -395,17 +395,17 @@ def told(state, values):
 
 
 def option(state, key):
-    """An option of a state; None where only a device knows it."""
+    """Returns an option of a state; None if its value is only on a device."""
     return dict(state.known).get(key) if _is_array(state, key) else getattr(state, key)
 
 
 def anonymous(state):
-    """The state without what is known of its options: they are static, and programs do not depend on them."""
+    """Removes the host options from a state: they are static, and compiled functions do not depend on them."""
     return replace(state, known=()) if hasattr(state, "known") else state
 
 
 def agreed(a, b):
-    """What is known of the options of two states of one kind that merge."""
+    """Merges the known options of two states of one kind; None for one in which they differ."""
     both = zip(a.known, b.known, strict=False)
     return tuple((key, own if own == other else None) for (key, own), (_, other) in both)
 
@@ -415,7 +415,7 @@ def _is_array(state, key):
 
 
 def _on_host(value):
-    """The numbers of what lies on the host, hashable; None of the rest, and of NaN, which does not equal itself."""
+    """Returns the numbers of a host value, hashable; None for a device array, and for NaN (unequal to itself)."""
     if isinstance(value, jax.Array):
         return None
     numbers = tuple(np.ravel(np.asarray(value, float)).tolist())
@@ -423,13 +423,13 @@ def _on_host(value):
 
 
 def settled(state, batch, dtype):
-    """The state with all batch axes, whose result has this dtype."""
+    """Broadcasts a state to all batch axes, and sets the dtype of its result."""
     state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(batch) :]), state)
     return replace(state, decided="" if dtype is None else dtype.name)
 
 
 def alike(a, b):
-    """Two states whose floating leaves have one dtype, the wider one."""
+    """Promotes the floating leaves of two states to the wider dtype."""
     wide = jnp.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves((a, b))) else jnp.float32
 
     def widened(leaf):

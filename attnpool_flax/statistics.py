@@ -29,7 +29,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
 
 def statistics(channels, weights, ddof, epsilon):
-    """(mean, deviation) [..., d] of tokens in any layout under given weights; None is 1."""
+    """Returns (mean, deviation) [..., d] of tokens in any layout under given weights; None is 1."""
     weights = None if weights is None else channels.kept(channels.beside(weights))
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
@@ -71,7 +71,7 @@ def attentive_statistics_pooling(
 
 
 def attentive_statistics(channels, network, context, epsilon, precision):
-    """([mean; deviation] [..., 2d], weights) of tokens in any layout under the softmax of a network's scores.
+    """Returns ([mean; deviation] [..., 2d], weights) of tokens in any layout under the softmax of a network's scores.
 
     Args:
       channels: the tokens.
@@ -90,7 +90,7 @@ def attentive_statistics(channels, network, context, epsilon, precision):
 
 
 def scores_of(channels, network, beside, precision):
-    """The scores that a network gives each token, [..., L, d] or [..., L, 1]; ``beside`` [..., 2d] is its context or None."""
+    """Scores each token by a network, [..., L, d] or [..., L, 1]; ``beside`` [..., 2d] is its context or None."""
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
     width = channels.x.shape[-1]
     hidden = jnp.einsum("...d,dh->...h", channels.x, kernel[:width], precision=precision)

@@ -1,4 +1,4 @@
-"""What is no array of numbers, and what its owner should have written: the same words in both packages."""
+"""Errors for arguments that are not arrays of numbers, with a suggested repair: the same words in both packages."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from attnpool_ref import variants
 
 
 def is_ragged(value):
-    """Whether it is a list, or an array of objects, whose parts differ in shape."""
+    """Returns whether it is a list, or an array of objects, whose parts differ in shape."""
     if isinstance(value, np.ndarray):
         return value.dtype == object and value.ndim > 0 and _shape(value.tolist()) is None
     return isinstance(value, (list, tuple)) and _shape(value) is None
@@ -77,7 +77,7 @@ def _arguments(name):
 
 
 def _mask_of(arguments, key):
-    """How the mask of a masked array is given: a token with anything masked is padding. "" where there is no such mask."""
+    """Returns code for the argument that takes the mask of a masked array, or "". A masked number masks its token."""
     if key not in arguments or arguments[key].kind not in ("data", "parameter"):
         return ""
     axes, whole = arguments[key].own, f"np.ma.getmaskarray({key})"

@@ -1,4 +1,4 @@
-"""What every definition of the oracle has in common: checked arguments, float64 inside, the caller's dtype outside."""
+"""The `@definition` decorator: checks arguments, computes in float64, casts the result."""
 
 import functools
 from typing import Any
@@ -85,10 +85,10 @@ def _stretched(value, shape):
 
 
 def as_array(name, key, value):
-    """What ``np.asarray`` makes of it; None and text stay, for the check to refuse.
+    """Converts an argument with ``np.asarray``; leaves None and text as they are, which later checks reject.
 
     Raises:
-      TypeError: NumPy makes no array of it, as of a ragged list or of a tensor that holds a gradient.
+      TypeError: NumPy cannot convert it, such as a ragged list or a tensor that requires a gradient.
       ValueError: a masked array.
     """
     if value is None or isinstance(value, (str, bytes)):

@@ -1,4 +1,4 @@
-"""How a function of one sequence becomes one of packed segments: it is called for each of them, one after another."""
+"""Functions of packed segments from functions of one sequence, which are called for each segment in turn."""
 
 import inspect
 import re
@@ -62,7 +62,7 @@ def each_segment(dense, example):
 
 
 def _of(row, values, own, s):
-    """What one segment has of the arguments; ``own`` says which tokens are its."""
+    """Returns one segment's part of the arguments; ``own`` marks its tokens."""
     values, arguments = dict(values), arguments_of(row, values)
     for key, value in values.items():
         if value is None or key not in arguments:

@@ -1,4 +1,4 @@
-"""What rounding must not decide: which of equal products is the largest, whether a residual is 0, what overflows."""
+"""Rounding bounds for ties and zero residuals, and powers of two that scale exactly and prevent overflow."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ LARGE, SMALLER = 2.0**900, 2.0**200
 
 
 def within_rounding(terms):
-    """How far, relative to their size, two sums of so many products may be apart and still count as equal."""
+    """Returns the relative difference up to which two sums of ``terms`` products count as equal."""
     return roundings(terms) * EPSILON
 
 

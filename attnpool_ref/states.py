@@ -1,7 +1,7 @@
-"""What is left of a chunk: a named tuple for each kind of pooling, all of them commutative monoids.
+"""Accumulator states of chunked pooling: a named tuple for each kind of pooling, all of them commutative monoids.
 
-Each has the batch axes of its chunk, holds float64, and in ``dtype`` that of the result (None: integers alone decide none).
-Those that hold options of their function name them: states that differ in one do not merge.
+Each has the batch axes of its chunk and holds float64; ``dtype`` is that of the result (None if all data are integers).
+Some also hold options of their function: states that differ in one do not merge.
 """
 
 from typing import Any, NamedTuple
@@ -162,7 +162,7 @@ class WeightedState(NamedTuple):
         return np.where(total == 0, 0 * self.sum, self.sum / np.where(total == 0, 1, total))
 
     def beside(self, values):
-        """What the weights have, beside what the tokens have."""
+        """Returns an array of the weights' shape with a feature axis, to broadcast against tokens."""
         return values[..., None]
 
 
@@ -171,7 +171,7 @@ class ChannelState(WeightedState):
     """Of :func:`~attnpool_ref.streaming.weighted_state` with weights for each channel: ``size``, ``mass`` and ``total`` too are [..., d]."""
 
     def beside(self, values):
-        """What the weights have, beside what the tokens have."""
+        """Returns the array unchanged: these weights have a feature axis."""
         return values
 
 

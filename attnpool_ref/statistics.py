@@ -180,7 +180,7 @@ def deviation_of(total, squares, second, ddof, epsilon, size=1):
 
 
 def counting(x, weights):
-    """Which tokens have a weight, or are not finite; the others decide nothing, however large they are."""
+    """Returns a mask of tokens with a nonzero weight or a value that is not finite; all others have no effect."""
     return (weights != 0) | ~np.isfinite(x)
 
 

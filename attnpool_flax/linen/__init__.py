@@ -1,6 +1,6 @@
 """The modules of :mod:`attnpool_flax.modules` for Flax Linen models: same parameters, same names, same layouts.
 
-Sizes that stand in the data are read off those of the first call, as Linen does; all other arguments are the same.
+Sizes of the data are read from the first call, as usual in Linen; all other arguments are the same.
 """
 
 from attnpool_flax.linen.additive import AdditiveAttentionPool

@@ -1,4 +1,4 @@
-"""Attention with parameters of its own. For Linen models."""
+"""Linen modules of attention: one result for each query."""
 
 from dataclasses import KW_ONLY
 
@@ -12,19 +12,20 @@ from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features
 
 
 class AdditiveAttention(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.additive_attention`.
+    """Additive attention (Bahdanau).
 
-    Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+    Calls :func:`attnpool_flax.additive_attention`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
+    ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dropout_rate: of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
 
@@ -56,7 +57,8 @@ class AdditiveAttention(TokenWalker, kw_only=True):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
+            ``mask``.
           deterministic: True drops no weights, False draws with the key "dropout"; needed, here or in the constructor,
             if there is dropout.
           return_weights: also return the weights, as they are before dropout.
@@ -81,17 +83,18 @@ class AdditiveAttention(TokenWalker, kw_only=True):
 
 
 class TanhSumAttention(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.tanh_sum_attention`.
+    """Attention whose scores sum a tanh layer over the concatenated query and key.
 
-    Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
+    Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
+    ``bias`` [h].
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
 
@@ -121,7 +124,8 @@ class TanhSumAttention(TokenWalker, kw_only=True):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
+            ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -143,15 +147,15 @@ class TanhSumAttention(TokenWalker, kw_only=True):
 
 
 class LocationAttention(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.location_attention`.
+    """Attention over numbered slots with an output projection (Luong's "location").
 
-    Owns ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless ``use_bias`` is False, ``bias`` [m] and ``out_bias``
-    [o].
+    Calls :func:`attnpool_flax.location_attention`. Parameters: ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless
+    ``use_bias`` is False, ``bias`` [m] and ``out_bias`` [o].
 
     Attributes:
       out_features: o, the width of the result.
       use_bias: whether there are biases; without, they are 0.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -179,7 +183,7 @@ class LocationAttention(TokenWalker, kw_only=True):
 
         Args:
           query: [..., n, d] queries.
-          state: [..., n, e] one vector beside each query.
+          state: [..., n, e] one state vector for each query.
           value: [..., m, v] what stands in the slots.
           mask: bool, broadcastable to [..., m], True = this slot is real.
           return_weights: also return the weights.
@@ -201,11 +205,11 @@ class LocationAttention(TokenWalker, kw_only=True):
 
 
 class MultiHeadAttention(TokenWalker):
-    """Parameters of :func:`attnpool_flax.multi_head_attention`.
+    """Multi-head scaled dot-product attention (Transformer).
 
-    Owns ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c], ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o]
-    and, as far as ``use_bias`` says, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias``
-    [o]: the layouts of Flax's own attention.
+    Calls :func:`attnpool_flax.multi_head_attention`. Parameters: ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c],
+    ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``, ``query_bias`` [H, c],
+    ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]: the layouts of Flax's own attention.
 
     Attributes:
       num_heads: H, the number of heads.
@@ -214,10 +218,10 @@ class MultiHeadAttention(TokenWalker):
       use_bias: whether there are biases; or a tuple of the names of those that there are.
       dropout_rate: of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
 
@@ -252,7 +256,8 @@ class MultiHeadAttention(TokenWalker):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key.
-          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
+            ``mask``.
           deterministic: True drops no weights, False draws with the key "dropout"; needed, here or in the constructor,
             if there is dropout.
           return_weights: also return the weights, as they are before dropout.

@@ -1,4 +1,4 @@
-"""How a Linen module comes by what the table says that it owns, and passes it on."""
+"""Creation of Linen parameters from the table :data:`~attnpool_flax.owners.OWNERS`, and their values in a call."""
 
 import dataclasses
 import functools
@@ -23,7 +23,7 @@ from attnpool_flax.parameters import (
 
 
 class PoolingModule(nn.Module):
-    """Base of the Linen modules: a refused constructor or call shows one frame of the package, that of the module."""
+    """Base of the Linen modules: the traceback of an error shows one frame of the package, that of the module."""
 
     def __init_subclass__(cls, **kwargs):
         refuse_in_own_name(cls, "__post_init__", "__call__")
@@ -32,7 +32,7 @@ class PoolingModule(nn.Module):
 
 
 class TokenWalker(PoolingModule):
-    """A module whose fields ``implementation`` and ``axis_name``, and its options, are checked when it is made, as in NNX."""
+    """Base of Linen modules that check ``implementation``, ``axis_name`` and options in the constructor, as NNX does."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -43,7 +43,7 @@ class TokenWalker(PoolingModule):
 
 
 def values(module, name, sizes, **initializers):
-    """The parameters by name, created on the first call, as the function takes them.
+    """Returns the parameters by name, created on the first call, as the function takes them.
 
     Args:
       module: the module, whose sizes and options are fields.
@@ -73,9 +73,9 @@ def _fields(module):
 
 
 def multiplier(module, name, deterministic, **data):
-    """What :class:`flax.linen.Dropout` makes of ones: 0 or 1 / (1 - rate). None where nothing is dropped.
+    """Draws the dropout multiplier with :class:`flax.linen.Dropout`: 0 or 1 / (1 - rate). Returns None without dropout.
 
-    Initialisation drops nothing unless it is told to, so that it needs no key for it.
+    ``init`` drops nothing by default, and then needs no key for dropout.
     """
     check_rate(name, module.dropout_rate)
     if module.deterministic is not None:  # Flax refuses, in its words, that both say it

@@ -1,4 +1,4 @@
-"""Trained heads in and out of Linen modules. Twin of :mod:`attnpool_flax.formats`."""
+"""Loading of trained heads into Linen modules, and saving. Twin of :mod:`attnpool_flax.formats`."""
 
 import dataclasses
 import os

@@ -1,4 +1,4 @@
-"""Generalised means with a parameter that is learned. For Linen models."""
+"""Linen modules of generalized means with a learned parameter."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -12,15 +12,16 @@ from attnpool_flax.segments import segment_logsumexp_pooling, segment_power_mean
 
 
 class PowerMeanPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.power_mean_pooling`.
+    """Generalized-mean pooling with a learned exponent (GeM).
 
-    Owns ``p`` [], or ``p`` [d] with ``num_features``: a number, which decides no dtype, or one for each feature.
+    Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p`` [], or ``p`` [d] with ``num_features``: a number,
+    which takes no part in dtype promotion, or one for each feature.
 
     Attributes:
-      p: where p starts; 1 is the mean, and a large one comes near the maximum.
-      num_features: d, the width of the tokens, where each feature learns its own; None is one for all.
-      epsilon: what tokens are clamped to from below.
-      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      p: initial value of p; 1 is the mean, and a large value approaches the maximum.
+      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
+      epsilon: lower bound to which tokens are clamped.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
         by ``init``.
@@ -47,7 +48,7 @@ class PowerMeanPool(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
 
@@ -73,15 +74,16 @@ class PowerMeanPool(TokenWalker, kw_only=True):
 
 
 class LogSumExpPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.logsumexp_pooling`.
+    """Log-sum-exp pooling with a learned scale (LSE).
 
-    Owns ``scale`` [], or ``scale`` [d] with ``num_features``: a number, which decides no dtype, or one for each feature.
+    Calls :func:`attnpool_flax.logsumexp_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
+    number, which takes no part in dtype promotion, or one for each feature.
 
     Attributes:
-      scale: where the scale starts; 0 is the mean, and a large one comes near the maximum.
-      num_features: d, the width of the tokens, where each feature learns its own; None is one for all.
+      scale: initial value of the scale; 0 is the mean, and a large value approaches the maximum.
+      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
       mean: divide by the number of real tokens.
-      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
         by ``init``.
@@ -108,7 +110,7 @@ class LogSumExpPool(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
 
@@ -134,14 +136,15 @@ class LogSumExpPool(TokenWalker, kw_only=True):
 
 
 class SoftmaxPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.softmax_pooling`.
+    """Softmax average of each channel under its own values, with a learned scale (AutoPool).
 
-    Owns ``scale`` [], or ``scale`` [d] with ``num_features``: a number, which decides no dtype, or one for each feature.
+    Calls :func:`attnpool_flax.softmax_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
+    number, which takes no part in dtype promotion, or one for each feature.
 
     Attributes:
-      scale: where the scale starts; 0 is the mean, as AutoPool begins.
-      num_features: d, the width of the tokens, where each feature learns its own; None is one for all.
-      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
+      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
         by ``init``.
@@ -167,7 +170,7 @@ class SoftmaxPool(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
           return_weights: also return the weights.

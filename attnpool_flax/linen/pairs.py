@@ -1,4 +1,4 @@
-"""Pairs of sequences. For Linen models."""
+"""Linen modules of attention between two sequences."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -12,20 +12,21 @@ from attnpool_flax.segments import segment_cross_attention_pooling
 
 
 class CrossAttentionPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.cross_attention_pooling`.
+    """Pooling of two sequences, each under its scores against the other.
 
-    Owns nothing, unless ``qk_features`` adds ``x_kernel`` [d, c] and ``y_kernel`` [e, c].
+    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: none, unless ``qk_features`` adds ``x_kernel``
+    [d, c] and ``y_kernel`` [e, c].
 
     Attributes:
-      x_features: d; given without ``y_features``, x alone is projected. Nobody else needs to give it.
-      y_features: e; given without ``x_features``, y alone is projected. Nobody else needs to give it.
-      qk_features: c, the width in which they meet; if one side alone is projected, the width of the other.
+      x_features: d; needed only to project x and not y: give it without ``y_features``.
+      y_features: e; needed only to project y and not x: give it without ``x_features``.
+      qk_features: c, the width to which they are projected; if only one side is projected, the width of the other.
       reduction: "sum", "mean" or "max" of a token's scores over the other side.
       scale: a number by which the products are multiplied first.
-      dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
+      dtype: the dtype to which tokens and kernels are cast first; None promotes them.
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
         by ``init``.
       kernel_init: initialiser of the kernels.
@@ -72,8 +73,8 @@ class CrossAttentionPool(TokenWalker, kw_only=True):
           y: [..., T, e] tokens.
           x_mask: bool, broadcastable to [..., L], True = real.
           y_mask: bool, broadcastable to [..., T], True = real.
-          x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
-          y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
+          x_lengths: number of real tokens of x, counted from the left: integers [...] or (). Give this or ``x_mask``.
+          y_lengths: number of real tokens of y, counted from the left: integers [...] or (). Give this or ``y_mask``.
           return_weights: also return the weights.
           x_segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with both others.
           y_segment_ids: int [M], the segment of each token of packed tokens y [M, e].
@@ -111,15 +112,15 @@ class CrossAttentionPool(TokenWalker, kw_only=True):
 
 
 class CodeWiseAttention(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.code_wise_attention`.
+    """Code-wise attention: pooling of a context under its best-matching labels (Yue et al. 2021).
 
-    Owns nothing: it holds the configuration alone.
+    Calls :func:`attnpool_flax.code_wise_attention`. No parameters, only configuration.
 
     Attributes:
       scale: a number by which the products are multiplied.
-      dtype: the dtype to which the data are cast first; None lets them decide.
+      dtype: the dtype to which the data are cast first; None promotes them.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
     >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
@@ -153,8 +154,10 @@ class CodeWiseAttention(TokenWalker, kw_only=True):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
-          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
-          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+          query_lengths: number of real query tokens, counted from the left: integers [...] or (). Give this or
+            ``query_mask``.
+          context_lengths: number of real context tokens, counted from the left: integers [...] or (). Give this or
+            ``context_mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -175,15 +178,15 @@ class CodeWiseAttention(TokenWalker, kw_only=True):
 
 
 class MaskAttention(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.mask_attention`.
+    """Mask attention from each context token to the query's tokens (Yue et al. 2021).
 
-    Owns nothing: it holds the configuration alone.
+    Calls :func:`attnpool_flax.mask_attention`. No parameters, only configuration.
 
     Attributes:
       scale: a number by which the products are multiplied.
-      dtype: the dtype to which the data are cast first; None lets them decide.
+      dtype: the dtype to which the data are cast first; None promotes them.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
     >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
@@ -217,8 +220,10 @@ class MaskAttention(TokenWalker, kw_only=True):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
-          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
-          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+          query_lengths: number of real query tokens, counted from the left: integers [...] or (). Give this or
+            ``query_mask``.
+          context_lengths: number of real context tokens, counted from the left: integers [...] or (). Give this or
+            ``context_mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -239,15 +244,16 @@ class MaskAttention(TokenWalker, kw_only=True):
 
 
 class BiDAFAttention(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.bidaf_attention`.
+    """Bidirectional attention flow between context and query (BiDAF).
 
-    Owns ``kernel`` [3d], over the context, the query and their product.
+    Calls :func:`attnpool_flax.bidaf_attention`. Parameters: ``kernel`` [3d], over the context, the query and their
+    product.
 
     Attributes:
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
 
     >>> import jax
@@ -276,15 +282,17 @@ class BiDAFAttention(TokenWalker, kw_only=True):
         query_lengths=None,
         return_weights=False,
     ):
-        """Puts beside each context token what the query says about it.
+        """Concatenates each context token with its attention in both directions.
 
         Args:
           context: [..., T, d] tokens.
           query: [..., J, d] tokens.
           context_mask: bool, broadcastable to [..., T], True = real.
           query_mask: bool, broadcastable to [..., J], True = real.
-          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
-          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: number of real context tokens, counted from the left: integers [...] or (). Give this or
+            ``context_mask``.
+          query_lengths: number of real query tokens, counted from the left: integers [...] or (). Give this or
+            ``query_mask``.
           return_weights: also return the weights.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Pooling with parameters of its own. For Linen models."""
+"""Linen modules of weighted and attention pooling."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
@@ -17,15 +17,15 @@ from attnpool_flax.segments import segment_attention_pooling, segment_multi_head
 
 
 class WeightedPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.weighted_pooling`.
+    """Weighted mean of the tokens with one learned weight for each position.
 
-    Owns ``weights`` [L], one for each slot, which start at ones.
+    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each slot, which start at ones.
 
     Attributes:
-      dtype: the dtype to which tokens and weights are cast first; None lets them decide.
+      dtype: the dtype to which tokens and weights are cast first; None promotes them.
       param_dtype: the dtype of the weights.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
 
     >>> import jax
     >>> x = jnp.ones((2, 3, 4))
@@ -47,7 +47,7 @@ class WeightedPool(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
 
         Returns:
           [..., d].
@@ -64,23 +64,24 @@ class WeightedPool(TokenWalker, kw_only=True):
 
 
 class AttentionPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.attention_pooling`.
+    """Attention pooling with one learned query.
 
-    Owns ``query`` [d]; with ``qk_features`` also ``query_kernel`` [d, c] and ``key_kernel`` [d, c]; with
-    ``normalize_query`` also ``query_norm_scale`` [d] and ``query_norm_bias`` [d], which start at ones and zeros.
+    Calls :func:`attnpool_flax.attention_pooling`. Parameters: ``query`` [d]; with ``qk_features`` also ``query_kernel``
+    [d, c] and ``key_kernel`` [d, c]; with ``normalize_query`` also ``query_norm_scale`` [d] and ``query_norm_bias``
+    [d], which start at ones and zeros.
 
     Attributes:
-      qk_features: c, the width in which query and tokens meet; None compares them as they are.
+      qk_features: c, the width to which query and tokens are projected; None compares them unprojected.
       normalize_query: apply layer normalisation to the query, before its kernel.
       epsilon: of the layer normalisation.
       scale: a number in place of 1/sqrt(c); c is d without kernels.
       normalizer: a name, or a function (scores, mask) -> weights, as the function takes it.
       dropout_rate: of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
-      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
         by ``init``.
       kernel_init: initialiser of the kernels.
@@ -126,7 +127,7 @@ class AttentionPool(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           deterministic: True drops no weights, False draws with the key "dropout"; needed, here or in the constructor,
             if there is dropout.
           return_weights: also return the weights, as they are before dropout.
@@ -163,11 +164,11 @@ class AttentionPool(TokenWalker, kw_only=True):
 
 
 class MultiHeadAttentionPool(TokenWalker):
-    """Parameters of :func:`attnpool_flax.multi_head_attention_pooling`.
+    """Multi-head attention pooling with learned queries (MAP).
 
-    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    ``out_kernel`` [H, c, o] and, as far as ``use_bias`` says, ``query_bias`` [H, c], ``key_bias`` [H, c],
-    ``value_bias`` [H, c], ``out_bias`` [o].
+    Calls :func:`attnpool_flax.multi_head_attention_pooling`. Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c],
+    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``,
+    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o].
 
     Attributes:
       num_heads: H, the number of heads.
@@ -180,10 +181,10 @@ class MultiHeadAttentionPool(TokenWalker):
         takes it.
       dropout_rate: of the attention weights, in [0, 1].
       deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
         by ``init``.
       kernel_init: initialiser of the kernels.
@@ -234,7 +235,7 @@ class MultiHeadAttentionPool(TokenWalker):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           deterministic: True drops no weights, False draws with the key "dropout"; needed, here or in the constructor,
             if there is dropout.
           return_weights: also return the weights, as they are before dropout.

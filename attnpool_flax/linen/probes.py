@@ -1,4 +1,4 @@
-"""More heads: pooling by multi-head attention of sets, and attentive probes. For Linen models."""
+"""Linen modules of more pooling heads: the Set Transformer's PMA and attentive probes."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -19,11 +19,11 @@ from attnpool_flax.parameters import (
 
 
 class PMA(TokenWalker, kw_only=True):
-    """Pooling by multi-head attention, of the Set Transformer, as its authors have it or as PyG has.
+    """Pooling by multi-head attention of the Set Transformer (PMA), as in the authors' code or in PyG.
 
-    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as
-    ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``mlp_kernel`` [d, d] and
-    ``mlp_bias`` [d]; with ``normalize`` ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d] and
+    Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``mlp_kernel``
+    [d, d] and ``mlp_bias`` [d]; with ``normalize`` ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d] and
     ``mlp_norm_bias`` [d]; with variant "pyg" also ``out_kernel`` [H, c, d], ``out_bias`` [d] among the biases,
     ``input_kernel`` [d, d] and ``input_bias`` [d].
 
@@ -34,10 +34,10 @@ class PMA(TokenWalker, kw_only=True):
         tokens first, adds to the query itself, and has the usual scale and an output map.
       normalize: layer normalisation after each sum; None is False for "author" and True for "pyg".
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n].
@@ -70,7 +70,7 @@ class PMA(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -96,26 +96,26 @@ class PMA(TokenWalker, kw_only=True):
 
 
 class AttentiveProbe(TokenWalker, kw_only=True):
-    """The probe of a frozen encoder, V-JEPA's or AIM's; neither has an output map.
+    """Attentive probe of a frozen encoder (V-JEPA, AIM), without an output projection.
 
-    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], as far as
-    ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``norm_scale`` [d],
-    ``norm_bias`` [d], ``mlp_norm_scale`` [d], ``mlp_norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
-    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d]. With variant "aim" it owns ``query`` [n, H, c], ``key_kernel``,
-    ``value_kernel``, and ``mean`` [d] and ``variance`` [d]: statistics of batches, which are frozen here.
+    Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``norm_scale``
+    [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d], ``mlp_norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
+    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d]. With variant "aim": ``query`` [n, H, c], ``key_kernel``,
+    ``value_kernel``, and ``mean`` [d] and ``variance`` [d]: frozen batch statistics.
 
     Attributes:
       num_heads: H, the number of heads.
       num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
-      hidden_features: f, the width of the hidden layer, which "vjepa" has and "aim" has not.
-      variant: "vjepa" adds the attention to the query and puts a perceptron beside it; "aim" normalises the tokens by
-        statistics of batches, and averages over its queries.
+      hidden_features: f, the width of the hidden layer, only for "vjepa".
+      variant: "vjepa" adds the attention to the query and then a residual MLP; "aim" normalises the tokens by batch
+        statistics, and averages over its queries.
       epsilon: of the layer normalisations of "vjepa"; the batch normalisation of "aim" has 1e-6.
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [d, n], or [c, n H] of "aim".
@@ -149,7 +149,7 @@ class AttentiveProbe(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Readouts with parameters of their own. For Linen models."""
+"""Linen modules of readouts: latent attention, Set2Set and VLAD."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -16,20 +16,21 @@ from attnpool_flax.segments import (
 
 
 class LatentAttentionPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.latent_attention_pooling`.
+    """Latent attention pooling: tokens attend to learned latents, then are averaged (NV-Embed).
 
-    Owns ``latents`` [r, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel``
-    [H, c, d], ``mlp_kernel`` [d, 2f], ``mlp_out_kernel`` [f, d], ``mlp_bias`` [2f], ``mlp_out_bias`` [d]; ``norm_scale`` [d],
-    ``norm_bias`` [d], ``latent_norm_scale`` [d], ``latent_norm_bias`` [d], ``mlp_norm_scale`` [d] and ``mlp_norm_bias`` [d],
-    which start at ones and zeros.
+    Calls :func:`attnpool_flax.latent_attention_pooling`. Parameters: ``latents`` [r, d], ``query_kernel`` [d, H, c],
+    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, d], ``mlp_kernel`` [d, 2f],
+    ``mlp_out_kernel`` [f, d], ``mlp_bias`` [2f], ``mlp_out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d],
+    ``latent_norm_scale`` [d], ``latent_norm_bias`` [d], ``mlp_norm_scale`` [d] and ``mlp_norm_bias`` [d], which start
+    at ones and zeros.
 
     Attributes:
-      num_latents: r, how many latents there are.
+      num_latents: r, the number of latents.
       num_heads: H, the number of heads.
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
       epsilon: of the normalisations.
-      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
@@ -66,7 +67,7 @@ class LatentAttentionPool(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
 
@@ -100,16 +101,17 @@ class LatentAttentionPool(TokenWalker, kw_only=True):
 
 
 class Set2SetPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.set2set_pooling`.
+    """Set2Set readout: an LSTM attends to the set in several steps.
 
-    Owns ``input_kernel`` [2d, 4d], ``recurrent_kernel`` [d, 4d] and ``bias`` [4d] of an LSTM, whose gates are i, f, g, o.
+    Calls :func:`attnpool_flax.set2set_pooling`. Parameters: ``input_kernel`` [2d, 4d], ``recurrent_kernel`` [d, 4d] and
+    ``bias`` [4d] of an LSTM, whose gates are i, f, g, o.
 
     Attributes:
-      num_steps: how often the set is read.
-      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      num_steps: number of times that the set is read.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
         by ``init``.
       kernel_init: initialiser of the kernels.
@@ -139,7 +141,7 @@ class Set2SetPool(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the last step.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
@@ -170,15 +172,16 @@ class Set2SetPool(TokenWalker, kw_only=True):
 
 
 class VLADPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.vlad_pooling`.
+    """VLAD pooling with learned cluster centres (NetVLAD, GhostVLAD).
 
-    Owns ``assign_kernel`` [d, K+G], ``assign_bias`` [K+G] and ``centers`` [K, d].
+    Calls :func:`attnpool_flax.vlad_pooling`. Parameters: ``assign_kernel`` [d, K+G], ``assign_bias`` [K+G] and
+    ``centers`` [K, d].
 
     Attributes:
       num_clusters: K, the number of clusters.
       num_ghosts: G, the number of clusters without a centre, which are dropped.
       normalize: divide by the norms.
-      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
@@ -213,7 +216,7 @@ class VLADPool(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the clusters.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.

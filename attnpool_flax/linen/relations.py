@@ -1,4 +1,4 @@
-"""Relations between examples, fields and labels. For Linen models."""
+"""Linen modules of attention between examples, fields and labels."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -10,16 +10,17 @@ from attnpool_flax.relations import field_attention_pooling, label_attention, re
 
 
 class RelationVector(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.relation_vector`.
+    """Relation vector of two examples: a perceptron with one hidden layer (CTM).
 
-    Owns ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel`` [h, o] and, unless ``use_bias`` is False, ``bias``
-    [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same parameters.
+    Calls :func:`attnpool_flax.relation_vector`. Parameters: ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel``
+    [h, o] and, unless ``use_bias`` is False, ``bias`` [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same
+    parameters.
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
       out_features: o, the width of the result; None is that of the examples.
       use_bias: whether there is a bias; without, it is 0.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -60,15 +61,15 @@ class RelationVector(TokenWalker, kw_only=True):
 
 
 class FieldAttentionPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.field_attention_pooling`.
+    """Attention pooling of an example's fields, each concatenated with the target (MIAN).
 
-    Owns ``kernel`` [J, d+e] and, unless ``use_bias`` is False, ``bias`` [J], one for each field; without
-    ``num_fields`` one for all: ``kernel`` [d+e], ``bias`` [].
+    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is
+    False, ``bias`` [J], one for each field; without ``num_fields`` one for all: ``kernel`` [d+e], ``bias`` [].
 
     Attributes:
-      num_fields: J, the number of fields, each with a kernel of its own; None shares one kernel.
+      num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.
       use_bias: whether there is a bias; without, it is 0.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -92,7 +93,7 @@ class FieldAttentionPool(TokenWalker, kw_only=True):
 
     @nn.compact
     def __call__(self, target, fields, mask=None, *, return_weights=False):
-        """Pools the fields beside the target.
+        """Pools the fields, each concatenated with the target.
 
         Args:
           target: [..., d] vectors.
@@ -117,17 +118,18 @@ class FieldAttentionPool(TokenWalker, kw_only=True):
 
 
 class LabelAttention(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.label_attention`.
+    """Single-head self-attention among label vectors.
 
-    Owns ``query_kernel`` [d, c], ``key_kernel`` [d, c] and ``value_kernel`` [d, v].
+    Calls :func:`attnpool_flax.label_attention`. Parameters: ``query_kernel`` [d, c], ``key_kernel`` [d, c] and
+    ``value_kernel`` [d, v].
 
     Attributes:
-      qk_features: c, the width in which labels meet; None is theirs.
+      qk_features: c, the width of queries and keys; None is that of the labels.
       out_features: v, the width of the result; None is that of the labels.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
 
     >>> import jax

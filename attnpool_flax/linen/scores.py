@@ -1,4 +1,4 @@
-"""Scores with parameters of their own. For Linen models."""
+"""Linen modules of attention scores."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -17,12 +17,12 @@ from attnpool_flax.scores import (
 
 
 class BilinearScore(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.bilinear_score`.
+    """Bilinear attention score with a learned kernel (Luong's "general").
 
-    Owns ``kernel`` [d, e].
+    Calls :func:`attnpool_flax.bilinear_score`. Parameters: ``kernel`` [d, e].
 
     Attributes:
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -57,17 +57,18 @@ class BilinearScore(TokenWalker, kw_only=True):
 
 
 class AdditiveScore(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.additive_score`.
+    """Additive attention score: a perceptron with one hidden layer (Bahdanau).
 
-    Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+    Calls :func:`attnpool_flax.additive_score`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
+    ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
 
@@ -111,17 +112,18 @@ class AdditiveScore(TokenWalker, kw_only=True):
 
 
 class ConcatScore(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.concat_score`.
+    """Attention score of a perceptron over the concatenated query and key (Luong's "concat").
 
-    Owns ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+    Calls :func:`attnpool_flax.concat_score`. Parameters: ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias``
+    also ``bias`` [h].
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
 
@@ -165,17 +167,18 @@ class ConcatScore(TokenWalker, kw_only=True):
 
 
 class TanhSumScore(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.tanh_sum_score`.
+    """Attention score that sums a tanh layer over the concatenated query and key.
 
-    Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
+    Calls :func:`attnpool_flax.tanh_sum_score`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
+    ``bias`` [h].
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
 
@@ -219,14 +222,15 @@ class TanhSumScore(TokenWalker, kw_only=True):
 
 
 class LocationScore(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.location_score`.
+    """Attention score of numbered slots from query and state (Luong's "location").
 
-    Owns ``kernel`` [d+e, m] and, unless ``use_bias`` is False, ``bias`` [m].
+    Calls :func:`attnpool_flax.location_score`. Parameters: ``kernel`` [d+e, m] and, unless ``use_bias`` is False,
+    ``bias`` [m].
 
     Attributes:
       num_slots: m, the number of slots.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -254,7 +258,7 @@ class LocationScore(TokenWalker, kw_only=True):
 
         Args:
           query: [..., n, d] queries.
-          state: [..., n, e] one vector beside each query.
+          state: [..., n, e] one state vector for each query.
 
         Returns:
           [..., n, m] scores, one for each slot.
@@ -265,12 +269,12 @@ class LocationScore(TokenWalker, kw_only=True):
 
 
 class TrilinearScore(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.trilinear_score`.
+    """Trilinear attention score of query, key and their elementwise product (BiDAF).
 
-    Owns ``kernel`` [3d], over the query, the key and their product.
+    Calls :func:`attnpool_flax.trilinear_score`. Parameters: ``kernel`` [3d], over the query, the key and their product.
 
     Attributes:
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.

@@ -1,4 +1,4 @@
-"""The poolings of sentence-transformers, as their folders say them. For Linen models."""
+"""Linen module of the pooling stages of sentence-transformers."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -11,15 +11,15 @@ from attnpool_flax.sentences import sentence_pool
 
 
 class SentencePool(PoolingModule):
-    """What follows the encoder in a model of sentence-transformers; :func:`attnpool_flax.load` makes one from its folder.
+    """Pooling stages of a sentence-transformers model, applied in order.
 
-    Owns what the stages have, the stage's number behind each name: of a dense layer ``kernel_i`` [d, o], ``bias_i`` [o] and
-    ``residual_kernel_i`` [d, o]; of a layer normalisation ``scale_i`` [d] and ``bias_i`` [d]; of a mean of layers
-    ``layer_weights_i`` [k].
+    :func:`attnpool_flax.load` makes one from the model's folder. Parameters, each with the number of its stage: of a
+    dense layer ``kernel_i`` [d, o], ``bias_i`` [o] and ``residual_kernel_i`` [d, o]; of a layer normalisation
+    ``scale_i`` [d] and ``bias_i`` [d]; of a mean of layers ``layer_weights_i`` [k].
 
     Attributes:
       stages: :class:`attnpool_ref.formats.sentences.Stage`, in order.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
 
@@ -47,7 +47,7 @@ class SentencePool(PoolingModule):
           x: [..., L, d] tokens; [layers, ..., L, d] where the first stage is a mean of layers.
           mask: bool, broadcastable to [..., L], True = real.
           prompt_length: how many of the first real tokens are the prompt; counts where the model leaves it out.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
 
         Returns:
           [..., o].

@@ -1,4 +1,4 @@
-"""Statistics pooling with parameters of its own. For Linen models."""
+"""Linen module of attentive statistics pooling."""
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -12,21 +12,21 @@ from attnpool_flax.statistics import attentive_statistics_pooling
 
 
 class AttentiveStatisticsPool(TokenWalker, kw_only=True):
-    """Parameters of :func:`attnpool_flax.attentive_statistics_pooling`.
+    """Attentive statistics pooling: weighted mean and standard deviation (ASP, ECAPA-TDNN).
 
-    Owns ``kernel`` [d, h], or [3d, h] with ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``;
-    ``bias`` [h]; with ``use_norm`` also ``norm_scale`` [h] and ``norm_bias`` [h], which start at ones and zeros: a batch
-    normalisation that is frozen.
+    Calls :func:`attnpool_flax.attentive_statistics_pooling`. Parameters: ``kernel`` [d, h], or [3d, h] with
+    ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``; ``bias`` [h]; with ``use_norm`` also
+    ``norm_scale`` [h] and ``norm_bias`` [h], which start at ones and zeros: a frozen batch normalisation.
 
     Attributes:
       hidden_features: h, the width of the hidden layer.
-      per_channel: a weight for each feature of a token, and not one for the token.
-      global_context: score each token beside the mean and the deviation of the whole.
+      per_channel: one weight for each feature of a token, instead of one for the token.
+      global_context: concatenate the mean and the deviation of all tokens to each token that is scored.
       use_norm: scale and shift the rectified hidden layer before the tanh.
       activation: "tanh", "relu", "gelu" or "identity"; "tanh" with ``use_norm``.
       context_ddof: subtracted from the number of tokens in the context's variance.
       epsilon: the floor of both variances.
-      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used
@@ -63,7 +63,7 @@ class AttentiveStatisticsPool(TokenWalker, kw_only=True):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
           return_weights: also return the weights.

@@ -1,7 +1,7 @@
 """Flax NNX modules: parameters and configuration, no arithmetic.
 
-Each module calls one function of this package and stands in the file of its family. What it owns stands in
-:mod:`attnpool_flax.owners`; the same modules for Linen models are in :mod:`attnpool_flax.linen`.
+Each module calls one function of this package; :mod:`attnpool_flax.owners` lists its parameters. The same modules for
+Linen are in :mod:`attnpool_flax.linen`.
 """
 
 from attnpool_flax.modules.additive import AdditiveAttentionPool

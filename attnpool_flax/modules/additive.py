@@ -1,4 +1,4 @@
-"""Additive pooling with parameters of its own."""
+"""NNX module of additive attention pooling (ABMIL)."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -12,22 +12,23 @@ from attnpool_flax.segments import segment_additive_attention_pooling
 
 
 class AdditiveAttentionPool(PoolingModule):
-    """Parameters of :func:`attnpool_flax.additive_attention_pooling`.
+    """Attention over a bag, gated or not (ABMIL).
 
-    Owns ``kernel`` [d, h] and ``out_kernel`` [h], or with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h];
-    with ``gated`` also ``gate_kernel`` [d, h] and ``gate_bias`` [h]. The bias of the scores cancels, and there is none.
+    Calls :func:`attnpool_flax.additive_attention_pooling`. Parameters: ``kernel`` [d, h] and ``out_kernel`` [h], or
+    with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h]
+    and ``gate_bias`` [h]. There is no bias of the scores, because it cancels.
 
     Args:
       in_features: d, the width of the tokens.
       hidden_features: h, the width of the hidden layer.
-      num_queries: n, the number of averages (hops, classes); None gives one, without an axis for it.
+      num_queries: n, the number of averages (hops, classes); None computes one and drops its axis.
       gated: whether a second layer, through a sigmoid, multiplies the first.
       use_bias: whether the hidden layers have biases.
       activation: "tanh", "relu", "gelu" (exact) or "identity".
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
@@ -84,8 +85,8 @@ class AdditiveAttentionPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
-          value: [..., L, v] what is averaged; None averages the tokens.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          value: [..., L, v] the values to average; None averages the tokens.
           return_weights: also return the weights.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.

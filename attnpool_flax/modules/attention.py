@@ -1,4 +1,4 @@
-"""Attention with parameters of its own."""
+"""NNX modules of attention: one result for each query."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -10,9 +10,10 @@ from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features
 
 
 class AdditiveAttention(PoolingModule):
-    """Parameters of :func:`attnpool_flax.additive_attention`.
+    """Additive attention (Bahdanau).
 
-    Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+    Calls :func:`attnpool_flax.additive_attention`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
+    ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
 
     Args:
       query_features: d, the width of the queries.
@@ -20,10 +21,10 @@ class AdditiveAttention(PoolingModule):
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
       dropout_rate: of the attention weights, in [0, 1].
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
@@ -78,7 +79,8 @@ class AdditiveAttention(PoolingModule):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
+            ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
@@ -103,19 +105,20 @@ class AdditiveAttention(PoolingModule):
 
 
 class TanhSumAttention(PoolingModule):
-    """Parameters of :func:`attnpool_flax.tanh_sum_attention`.
+    """Attention whose scores sum a tanh layer over the concatenated query and key.
 
-    Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
+    Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
+    ``bias`` [h].
 
     Args:
       query_features: d, the width of the queries.
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
@@ -162,7 +165,8 @@ class TanhSumAttention(PoolingModule):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
+            ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -182,10 +186,10 @@ class TanhSumAttention(PoolingModule):
 
 
 class LocationAttention(PoolingModule):
-    """Parameters of :func:`attnpool_flax.location_attention`.
+    """Attention over numbered slots with an output projection (Luong's "location").
 
-    Owns ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless ``use_bias`` is False, ``bias`` [m] and ``out_bias``
-    [o].
+    Calls :func:`attnpool_flax.location_attention`. Parameters: ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless
+    ``use_bias`` is False, ``bias`` [m] and ``out_bias`` [o].
 
     Args:
       query_features: d, the width of the queries.
@@ -194,7 +198,7 @@ class LocationAttention(PoolingModule):
       num_slots: m, the number of slots.
       out_features: o, the width of the result.
       use_bias: whether there are biases; without, they are 0.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -244,7 +248,7 @@ class LocationAttention(PoolingModule):
 
         Args:
           query: [..., n, d] queries.
-          state: [..., n, e] one vector beside each query.
+          state: [..., n, e] one state vector for each query.
           value: [..., m, v] what stands in the slots.
           mask: bool, broadcastable to [..., m], True = this slot is real.
           return_weights: also return the weights.
@@ -264,11 +268,11 @@ class LocationAttention(PoolingModule):
 
 
 class MultiHeadAttention(PoolingModule):
-    """Parameters of :func:`attnpool_flax.multi_head_attention`.
+    """Multi-head scaled dot-product attention (Transformer).
 
-    Owns ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c], ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o]
-    and, as far as ``use_bias`` says, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias``
-    [o]: the layouts of Flax's own attention.
+    Calls :func:`attnpool_flax.multi_head_attention`. Parameters: ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c],
+    ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``, ``query_bias`` [H, c],
+    ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]: the layouts of Flax's own attention.
 
     Args:
       num_heads: H, the number of heads.
@@ -279,10 +283,10 @@ class MultiHeadAttention(PoolingModule):
       out_features: o, the width of the result; None is that of the queries.
       use_bias: whether there are biases; or a tuple of the names of those that there are.
       dropout_rate: of the attention weights, in [0, 1].
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
@@ -348,7 +352,8 @@ class MultiHeadAttention(PoolingModule):
           key: [..., m, e] keys.
           value: [..., m, v] values.
           mask: bool, broadcastable to [..., n, m] or [..., H, n, m], True = this query sees this key.
-          lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+          lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
+            ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.

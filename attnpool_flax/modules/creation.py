@@ -1,4 +1,4 @@
-"""How an NNX module comes by what the table says that it owns, and passes it on."""
+"""Creation of NNX parameters from the table :data:`~attnpool_flax.owners.OWNERS`, and their values in a call."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -20,7 +20,7 @@ from attnpool_flax.parameters import (
 
 
 class PoolingModule(nnx.Module):
-    """Base of the NNX modules: a refused constructor or call shows one frame of the package, that of the module."""
+    """Base of the NNX modules: the traceback of an error shows one frame of the package, that of the module."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -58,7 +58,7 @@ def create(module, name, rngs, given=None, **initializers):
 
 
 def values(module, name, **data):
-    """The parameters by name, as the function takes them: zeros for one that it needs and the module does not own.
+    """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
 
     Raises:
       ValueError: data of another size than the module was made for.
@@ -76,7 +76,7 @@ def values(module, name, **data):
 
 
 def create_dropout(name, rate, rngs):
-    """Flax's own layer, with a stream of its own; None where there is nothing to drop."""
+    """Makes a :class:`flax.nnx.Dropout` with its own stream of keys; None without dropout."""
     check_rate(name, rate)
     if not rate:
         return nnx.data(None)
@@ -89,7 +89,7 @@ def create_dropout(name, rate, rngs):
 
 
 def multiplier(module, name, deterministic, rngs, **data):
-    """What :class:`flax.nnx.Dropout` makes of ones: 0 or 1 / (1 - rate). None where nothing is dropped."""
+    """Draws the dropout multiplier with :class:`flax.nnx.Dropout`: 0 or 1 / (1 - rate). Returns None without dropout."""
     dropout = module.dropout
     if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
         return None

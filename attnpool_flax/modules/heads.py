@@ -1,4 +1,4 @@
-"""Heads that people pool by: presets over the multi-head pool."""
+"""NNX modules of pooling heads: presets over multi-head attention pooling."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -11,11 +11,11 @@ from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, c
 
 
 class MAPHead(PoolingModule):
-    """The head of big_vision and SigLIP: a pooling by one learned query, and a perceptron beside it.
+    """MAP head of big_vision and SigLIP: attention pooling with one learned query, then a residual MLP.
 
-    Owns ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    ``out_kernel`` [H, c, d], as far as ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c]
-    and ``out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
+    Parameters: ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, d], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias``
+    [H, c] and ``out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
     ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
 
     Args:
@@ -25,10 +25,10 @@ class MAPHead(PoolingModule):
       epsilon: of the layer normalisation.
       activation: "gelu_tanh", "gelu" (with erf, as timm's generic head has it) or "relu".
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the query, which sees the shape [d, 1].
@@ -93,7 +93,7 @@ class MAPHead(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -113,11 +113,12 @@ class MAPHead(PoolingModule):
 
 
 class AttentionalPooler(PoolingModule):
-    """The head of CoCa and CONCH: a pooling by learned queries of normalised tokens, without a perceptron.
+    """Attentional pooler of CoCa and CONCH: learned queries attend to normalized tokens, without an MLP.
 
-    Owns ``query`` [n, q], ``query_kernel`` [q, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    ``out_kernel`` [H, c, o], as far as ``use_bias`` says ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c]
-    and ``out_bias`` [o]; ``norm_scale`` [d], ``norm_bias`` [d], ``query_norm_scale`` [q] and ``query_norm_bias`` [q].
+    Parameters: ``query`` [n, q], ``query_kernel`` [q, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, o], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias``
+    [H, c] and ``out_bias`` [o]; ``norm_scale`` [d], ``norm_bias`` [d], ``query_norm_scale`` [q] and ``query_norm_bias``
+    [q].
 
     Args:
       in_features: d, the width of the tokens.
@@ -128,10 +129,10 @@ class AttentionalPooler(PoolingModule):
       out_features: o, the width of the result; None is that of the queries.
       epsilon: of the layer normalisations.
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the queries, which sees the shape [q, n].
@@ -197,7 +198,7 @@ class AttentionalPooler(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -218,12 +219,12 @@ class AttentionalPooler(PoolingModule):
 
 
 class AttentionPool2d(PoolingModule):
-    """The head of CLIP's ResNets: the mean of the real tokens, or a class token, stands before them, and is the query.
+    """Attention pooling of CLIP's ResNets: the query is the mean of the real tokens, or a class token.
 
-    Owns ``position`` [num_slots + 1, d], which is added to the first token and the others, ``query_kernel`` [d, H, c],
-    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o]; as far as ``use_bias`` says,
-    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o]; and with ``use_class_token``
-    ``class_token`` [d].
+    Parameters: ``position`` [num_slots + 1, d], which is added to the first token and the others, ``query_kernel``
+    [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o]; depending on
+    ``use_bias``, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o]; and with
+    ``use_class_token`` ``class_token`` [d].
 
     Args:
       in_features: d, the width of the tokens.
@@ -233,10 +234,10 @@ class AttentionPool2d(PoolingModule):
       out_features: o, the width of the result; None is that of the tokens.
       use_class_token: whether a learned token stands in the place of the mean, as timm may have it.
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       query_init: initialiser of the positions, which sees the shape [d, num_slots + 1], and of the class token.
@@ -298,7 +299,7 @@ class AttentionPool2d(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:

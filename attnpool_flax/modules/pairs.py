@@ -1,4 +1,4 @@
-"""Pairs of sequences."""
+"""NNX modules of attention between two sequences."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -12,20 +12,21 @@ from attnpool_flax.segments import segment_cross_attention_pooling
 
 
 class CrossAttentionPool(PoolingModule):
-    """Parameters of :func:`attnpool_flax.cross_attention_pooling`.
+    """Pooling of two sequences, each under its scores against the other.
 
-    Owns nothing and needs no ``rngs``, unless ``qk_features`` adds ``x_kernel`` [d, c], ``y_kernel`` [e, c] or both.
+    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: none, and no ``rngs`` needed, unless
+    ``qk_features`` adds ``x_kernel`` [d, c], ``y_kernel`` [e, c] or both.
 
     Args:
       x_features: d, the width of x, if x is projected.
       y_features: e, the width of y, if y is projected.
-      qk_features: c, the width in which they meet; if one side alone is projected, the width of the other.
+      qk_features: c, the width to which they are projected; if only one side is projected, the width of the other.
       reduction: "sum", "mean" or "max" of a token's scores over the other side.
       scale: a number by which the products are multiplied first.
-      dtype: the dtype to which tokens and kernels are cast first; None lets them decide.
+      dtype: the dtype to which tokens and kernels are cast first; None promotes them.
       param_dtype: the dtype of the kernels.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the kernels.
@@ -90,8 +91,8 @@ class CrossAttentionPool(PoolingModule):
           y: [..., T, e] tokens.
           x_mask: bool, broadcastable to [..., L], True = real.
           y_mask: bool, broadcastable to [..., T], True = real.
-          x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
-          y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
+          x_lengths: number of real tokens of x, counted from the left: integers [...] or (). Give this or ``x_mask``.
+          y_lengths: number of real tokens of y, counted from the left: integers [...] or (). Give this or ``y_mask``.
           return_weights: also return the weights.
           x_segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with both others.
           y_segment_ids: int [M], the segment of each token of packed tokens y [M, e].
@@ -126,16 +127,16 @@ class CrossAttentionPool(PoolingModule):
 
 
 class CodeWiseAttention(PoolingModule):
-    """Parameters of :func:`attnpool_flax.code_wise_attention`.
+    """Code-wise attention: pooling of a context under its best-matching labels (Yue et al. 2021).
 
-    Owns nothing: it holds the configuration alone.
+    Calls :func:`attnpool_flax.code_wise_attention`. No parameters, only configuration.
 
     Args:
       scale: a number by which the products are multiplied.
-      dtype: the dtype to which the data are cast first; None lets them decide.
+      dtype: the dtype to which the data are cast first; None promotes them.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
-      rngs: not used; taken so that all modules are built alike.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      rngs: not used; accepted because every module takes it.
 
     >>> attention = CodeWiseAttention()
     >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
@@ -176,8 +177,10 @@ class CodeWiseAttention(PoolingModule):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
-          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
-          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+          query_lengths: number of real query tokens, counted from the left: integers [...] or (). Give this or
+            ``query_mask``.
+          context_lengths: number of real context tokens, counted from the left: integers [...] or (). Give this or
+            ``context_mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -198,16 +201,16 @@ class CodeWiseAttention(PoolingModule):
 
 
 class MaskAttention(PoolingModule):
-    """Parameters of :func:`attnpool_flax.mask_attention`.
+    """Mask attention from each context token to the query's tokens (Yue et al. 2021).
 
-    Owns nothing: it holds the configuration alone.
+    Calls :func:`attnpool_flax.mask_attention`. No parameters, only configuration.
 
     Args:
       scale: a number by which the products are multiplied.
-      dtype: the dtype to which the data are cast first; None lets them decide.
+      dtype: the dtype to which the data are cast first; None promotes them.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
-      rngs: not used; taken so that all modules are built alike.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      rngs: not used; accepted because every module takes it.
 
     >>> attention = MaskAttention()
     >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
@@ -248,8 +251,10 @@ class MaskAttention(PoolingModule):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
-          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
-          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+          query_lengths: number of real query tokens, counted from the left: integers [...] or (). Give this or
+            ``query_mask``.
+          context_lengths: number of real context tokens, counted from the left: integers [...] or (). Give this or
+            ``context_mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -270,16 +275,17 @@ class MaskAttention(PoolingModule):
 
 
 class BiDAFAttention(PoolingModule):
-    """Parameters of :func:`attnpool_flax.bidaf_attention`.
+    """Bidirectional attention flow between context and query (BiDAF).
 
-    Owns ``kernel`` [3d], over the context, the query and their product.
+    Calls :func:`attnpool_flax.bidaf_attention`. Parameters: ``kernel`` [3d], over the context, the query and their
+    product.
 
     Args:
       in_features: d, the width of context and query.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
 
@@ -320,15 +326,17 @@ class BiDAFAttention(PoolingModule):
         query_lengths=None,
         return_weights=False,
     ):
-        """Puts beside each context token what the query says about it.
+        """Concatenates each context token with its attention in both directions.
 
         Args:
           context: [..., T, d] tokens.
           query: [..., J, d] tokens.
           context_mask: bool, broadcastable to [..., T], True = real.
           query_mask: bool, broadcastable to [..., J], True = real.
-          context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
-          query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+          context_lengths: number of real context tokens, counted from the left: integers [...] or (). Give this or
+            ``context_mask``.
+          query_lengths: number of real query tokens, counted from the left: integers [...] or (). Give this or
+            ``query_mask``.
           return_weights: also return the weights.
 
         Returns:

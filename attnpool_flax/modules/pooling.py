@@ -1,4 +1,4 @@
-"""Pooling with parameters of its own."""
+"""NNX modules of weighted and attention pooling."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,17 +16,17 @@ from attnpool_flax.segments import segment_attention_pooling, segment_multi_head
 
 
 class WeightedPool(PoolingModule):
-    """Parameters of :func:`attnpool_flax.weighted_pooling`.
+    """Weighted mean of the tokens with one learned weight for each position.
 
-    Owns ``weights`` [L], one for each slot, which start at ones.
+    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each slot, which start at ones.
 
     Args:
       num_slots: L, the length of every sequence, padding included.
-      dtype: the dtype to which tokens and weights are cast first; None lets them decide.
+      dtype: the dtype to which tokens and weights are cast first; None promotes them.
       param_dtype: the dtype of the weights.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
-      rngs: not used, as ones need no randomness; taken so that all modules are built alike.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      rngs: not used, because the weights start at ones; accepted because every module takes it.
 
     >>> pool = WeightedPool(3, rngs=nnx.Rngs(0))
     >>> pool(jnp.ones((2, 3, 4))).shape
@@ -58,7 +58,7 @@ class WeightedPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
 
         Returns:
           [..., d].
@@ -74,23 +74,24 @@ class WeightedPool(PoolingModule):
 
 
 class AttentionPool(PoolingModule):
-    """Parameters of :func:`attnpool_flax.attention_pooling`.
+    """Attention pooling with one learned query.
 
-    Owns ``query`` [d]; with ``qk_features`` also ``query_kernel`` [d, c] and ``key_kernel`` [d, c]; with
-    ``normalize_query`` also ``query_norm_scale`` [d] and ``query_norm_bias`` [d], which start at ones and zeros.
+    Calls :func:`attnpool_flax.attention_pooling`. Parameters: ``query`` [d]; with ``qk_features`` also ``query_kernel``
+    [d, c] and ``key_kernel`` [d, c]; with ``normalize_query`` also ``query_norm_scale`` [d] and ``query_norm_bias``
+    [d], which start at ones and zeros.
 
     Args:
       in_features: d, the width of the tokens and of the query.
-      qk_features: c, the width in which query and tokens meet; None compares them as they are.
+      qk_features: c, the width to which query and tokens are projected; None compares them unprojected.
       normalize_query: apply layer normalisation to the query, before its kernel.
       epsilon: of the layer normalisation.
       scale: a number in place of 1/sqrt(c); c is d without kernels.
       normalizer: a name, or a function (scores, mask) -> weights, as the function takes it.
       dropout_rate: of the attention weights, in [0, 1].
-      dtype: the dtype to which tokens and parameters are cast first; None lets them decide.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       query_init: initialiser of the query, which sees the shape [d, 1].
@@ -160,7 +161,7 @@ class AttentionPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
@@ -195,11 +196,11 @@ class AttentionPool(PoolingModule):
 
 
 class MultiHeadAttentionPool(PoolingModule):
-    """Parameters of :func:`attnpool_flax.multi_head_attention_pooling`.
+    """Multi-head attention pooling with learned queries (MAP).
 
-    Owns ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
-    ``out_kernel`` [H, c, o] and, as far as ``use_bias`` says, ``query_bias`` [H, c], ``key_bias`` [H, c],
-    ``value_bias`` [H, c], ``out_bias`` [o].
+    Calls :func:`attnpool_flax.multi_head_attention_pooling`. Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c],
+    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``,
+    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o].
 
     Args:
       num_heads: H, the number of heads.
@@ -212,10 +213,10 @@ class MultiHeadAttentionPool(PoolingModule):
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attnpool_flax.attend`
         takes it.
       dropout_rate: of the attention weights, in [0, 1].
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
@@ -295,7 +296,7 @@ class MultiHeadAttentionPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.

@@ -1,4 +1,4 @@
-"""Relations between examples, fields and labels."""
+"""NNX modules of attention between examples, fields and labels."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -10,17 +10,18 @@ from attnpool_flax.relations import field_attention_pooling, label_attention, re
 
 
 class RelationVector(PoolingModule):
-    """Parameters of :func:`attnpool_flax.relation_vector`.
+    """Relation vector of two examples: a perceptron with one hidden layer (CTM).
 
-    Owns ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel`` [h, o] and, unless ``use_bias`` is False, ``bias``
-    [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same parameters.
+    Calls :func:`attnpool_flax.relation_vector`. Parameters: ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel``
+    [h, o] and, unless ``use_bias`` is False, ``bias`` [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same
+    parameters.
 
     Args:
       in_features: f, the width of both examples.
       hidden_features: h, the width of the hidden layer.
       out_features: o, the width of the result; None is that of the examples.
       use_bias: whether there is a bias; without, it is 0.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -80,17 +81,17 @@ class RelationVector(PoolingModule):
 
 
 class FieldAttentionPool(PoolingModule):
-    """Parameters of :func:`attnpool_flax.field_attention_pooling`.
+    """Attention pooling of an example's fields, each concatenated with the target (MIAN).
 
-    Owns ``kernel`` [J, d+e] and, unless ``use_bias`` is False, ``bias`` [J], one for each field; without
-    ``num_fields`` one for all: ``kernel`` [d+e], ``bias`` [].
+    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is
+    False, ``bias`` [J], one for each field; without ``num_fields`` one for all: ``kernel`` [d+e], ``bias`` [].
 
     Args:
       target_features: d, the width of the target; may be 0.
       field_features: e, the width of the fields.
-      num_fields: J, the number of fields, each with a kernel of its own; None shares one kernel.
+      num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.
       use_bias: whether there is a bias; without, it is 0.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -130,7 +131,7 @@ class FieldAttentionPool(PoolingModule):
         create(self, "FieldAttentionPool", rngs, kernel=kernel_init, bias=bias_init)
 
     def __call__(self, target, fields, mask=None, *, return_weights=False):
-        """Pools the fields beside the target.
+        """Pools the fields, each concatenated with the target.
 
         Args:
           target: [..., d] vectors.
@@ -152,18 +153,19 @@ class FieldAttentionPool(PoolingModule):
 
 
 class LabelAttention(PoolingModule):
-    """Parameters of :func:`attnpool_flax.label_attention`.
+    """Single-head self-attention among label vectors.
 
-    Owns ``query_kernel`` [d, c], ``key_kernel`` [d, c] and ``value_kernel`` [d, v].
+    Calls :func:`attnpool_flax.label_attention`. Parameters: ``query_kernel`` [d, c], ``key_kernel`` [d, c] and
+    ``value_kernel`` [d, v].
 
     Args:
       in_features: d, the width of the labels.
-      qk_features: c, the width in which labels meet; None is theirs.
+      qk_features: c, the width of queries and keys; None is that of the labels.
       out_features: v, the width of the result; None is that of the labels.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       rngs: "params" for the parameters.
 

@@ -1,4 +1,4 @@
-"""Scores with parameters of their own."""
+"""NNX modules of attention scores."""
 
 import jax.numpy as jnp
 from flax import nnx
@@ -17,14 +17,14 @@ from attnpool_flax.scores import (
 
 
 class BilinearScore(PoolingModule):
-    """Parameters of :func:`attnpool_flax.bilinear_score`.
+    """Bilinear attention score with a learned kernel (Luong's "general").
 
-    Owns ``kernel`` [d, e].
+    Calls :func:`attnpool_flax.bilinear_score`. Parameters: ``kernel`` [d, e].
 
     Args:
       query_features: d, the width of the queries.
       key_features: e, the width of the keys.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -75,19 +75,20 @@ class BilinearScore(PoolingModule):
 
 
 class AdditiveScore(PoolingModule):
-    """Parameters of :func:`attnpool_flax.additive_score`.
+    """Additive attention score: a perceptron with one hidden layer (Bahdanau).
 
-    Owns ``query_kernel`` [d, h], ``key_kernel`` [e, h], ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+    Calls :func:`attnpool_flax.additive_score`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
+    ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
 
     Args:
       query_features: d, the width of the queries.
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
@@ -148,19 +149,20 @@ class AdditiveScore(PoolingModule):
 
 
 class ConcatScore(PoolingModule):
-    """Parameters of :func:`attnpool_flax.concat_score`.
+    """Attention score of a perceptron over the concatenated query and key (Luong's "concat").
 
-    Owns ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+    Calls :func:`attnpool_flax.concat_score`. Parameters: ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias``
+    also ``bias`` [h].
 
     Args:
       query_features: d, the width of the queries.
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
@@ -220,19 +222,20 @@ class ConcatScore(PoolingModule):
 
 
 class TanhSumScore(PoolingModule):
-    """Parameters of :func:`attnpool_flax.tanh_sum_score`.
+    """Attention score that sums a tanh layer over the concatenated query and key.
 
-    Owns ``kernel`` [d+e, h] and, unless ``use_bias`` is False, ``bias`` [h].
+    Calls :func:`attnpool_flax.tanh_sum_score`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
+    ``bias`` [h].
 
     Args:
       query_features: d, the width of the queries.
       key_features: e, the width of the keys.
       hidden_features: h, the width of the hidden layer.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
-      implementation: "einsum", "tiles", or None, which chooses by the backend and the layout.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters.
@@ -291,16 +294,17 @@ class TanhSumScore(PoolingModule):
 
 
 class LocationScore(PoolingModule):
-    """Parameters of :func:`attnpool_flax.location_score`.
+    """Attention score of numbered slots from query and state (Luong's "location").
 
-    Owns ``kernel`` [d+e, m] and, unless ``use_bias`` is False, ``bias`` [m].
+    Calls :func:`attnpool_flax.location_score`. Parameters: ``kernel`` [d+e, m] and, unless ``use_bias`` is False,
+    ``bias`` [m].
 
     Args:
       query_features: d, the width of the queries.
       state_features: e, the width of the states.
       num_slots: m, the number of slots.
       use_bias: whether there is a bias.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
@@ -344,7 +348,7 @@ class LocationScore(PoolingModule):
 
         Args:
           query: [..., n, d] queries.
-          state: [..., n, e] one vector beside each query.
+          state: [..., n, e] one state vector for each query.
 
         Returns:
           [..., n, m] scores, one for each slot.
@@ -358,13 +362,13 @@ class LocationScore(PoolingModule):
 
 
 class TrilinearScore(PoolingModule):
-    """Parameters of :func:`attnpool_flax.trilinear_score`.
+    """Trilinear attention score of query, key and their elementwise product (BiDAF).
 
-    Owns ``kernel`` [3d], over the query, the key and their product.
+    Calls :func:`attnpool_flax.trilinear_score`. Parameters: ``kernel`` [3d], over the query, the key and their product.
 
     Args:
       in_features: d, the width of queries and keys.
-      dtype: the dtype to which data and parameters are cast first; None lets them decide.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.

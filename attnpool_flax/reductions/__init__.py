@@ -1,7 +1,7 @@
-"""How tokens become one vector: the only place where tokens are walked.
+"""Reductions over tokens: the only package that loops over tokens.
 
-A pooling says which score and which reduction, :class:`Dense` which tokens belong together, an implementation how they
-are walked. Each reduction is a commutative monoid with a state, so that parts can be walked apart and merged.
+A pooling chooses the score and the reduction, :class:`Dense` or :class:`Packed` the layout of the tokens, and an
+implementation the loop over them. Each reduction is a commutative monoid: the states of parts can be merged.
 """
 
 from attnpool_flax.reductions.channels import DenseChannels, PackedChannels, exponentials

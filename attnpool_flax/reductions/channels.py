@@ -29,15 +29,15 @@ class DenseChannels:
         self.x, self.axis_name = self.kept(x.astype(computing(x.dtype))), axis_name
 
     def kept(self, values, padding: float = 0):
-        """What a token has, and something else in padding."""
+        """Replaces the values of padding."""
         return values if self.real is None else jnp.where(self.real, values, padding)
 
     def beside(self, weights):
-        """Weights [..., L] or [..., L, d] as what a token has."""
+        """Gives weights [..., L] or [..., L, d] an axis of channels."""
         return weights if weights.ndim == self.x.ndim else weights[..., None]
 
     def across(self, values):
-        """A number [], or one for each feature [d], beside what an example has and beside what a token has."""
+        """Reshapes a number [], or one for each feature [d], to broadcast against values of examples and of tokens."""
         values = jnp.reshape(values, (1,) * (self.x.ndim - 2) + (-1,))
         return values, values[..., None, :]
 
@@ -48,22 +48,22 @@ class DenseChannels:
         return 2.0 ** (self.x.shape[-2] * shards).bit_length()
 
     def each(self, values):
-        """What the example has, at each of its tokens."""
+        """Expands the values of each example to its tokens."""
         return values[..., None, :]
 
     def total(self, *arrays):
-        """The sums of what a token has, which is 0 in padding, or None for 1; over a mesh in one collective."""
+        """Sums arrays over tokens, which are 0 in padding (None: counts tokens); over a mesh in one collective."""
         sums = [self._number() if array is None else summed(array, array.ndim - 2) for array in arrays]
         return everywhere(lax.psum, sums, self.x.ndim - 2, self.axis_name)
 
     def _number(self):
-        """[..., 1]: how many of this device's tokens are real."""
+        """Counts the real tokens of this device: [..., 1]."""
         if self.real is None:
             return jnp.full_like(self.x, as_number(self.x.shape[-2], self.x.dtype), shape=(*self.x.shape[:-2], 1))
         return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
     def largest(self, *arrays):
-        """The largest of what a token has, -inf without any and without gradient; over a mesh in one collective.
+        """Computes the maximum over tokens, -inf without any and without gradient; over a mesh in one collective.
 
         A mesh may lose NaN here; no sum does.
         """
@@ -71,7 +71,7 @@ class DenseChannels:
         return everywhere(lax.pmax, tops, self.x.ndim - 2, self.axis_name)
 
     def folded(self, values, both):
-        """[..., d]: values [..., L, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
+        """Returns [..., d]: values [..., L, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
         values = _folded(values, both)
         if self.axis_name is None:
             return values
@@ -98,15 +98,15 @@ class PackedChannels:
         self.x = self.kept(x.astype(computing(x.dtype)))
 
     def kept(self, values, padding: float = 0):
-        """What a token has, and something else in padding."""
+        """Replaces the values of padding."""
         return jnp.where(self.real, values, padding)
 
     def beside(self, weights):
-        """Weights [N] or [N, d] as what a token has."""
+        """Gives weights [N] or [N, d] an axis of channels."""
         return weights if weights.ndim == self.x.ndim else weights[:, None]
 
     def across(self, values):
-        """A number [], or one for each feature [d], beside what a segment has and beside what a token has."""
+        """Reshapes a number [], or one for each feature [d], to broadcast against values of segments and of tokens."""
         values = jnp.reshape(values, (1, -1))
         return values, values
 
@@ -116,21 +116,21 @@ class PackedChannels:
         return 2.0 ** self.x.shape[0].bit_length()
 
     def each(self, values):
-        """What the segment has, at each of its tokens."""
+        """Expands the values of each segment to its tokens."""
         return self.segments.each(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
 
     def total(self, *arrays):
-        """The sums of what a token has, which is 0 in padding, or None for 1."""
+        """Sums arrays over tokens, which are 0 in padding (None: counts tokens)."""
         ones = self.real.astype(jnp.int32)
         sums = [self.segments.total(ones if array is None else array) for array in arrays]
         return [array[: self.number].astype(self.x.dtype) for array in sums]
 
     def largest(self, *arrays):
-        """The largest of what a token has, -inf without any and without gradient."""
+        """Computes the maximum over tokens, -inf without any and without gradient."""
         return [self.segments.largest(lax.stop_gradient(array))[: self.number] for array in arrays]
 
     def folded(self, values, both):
-        """[S, d]: values [N, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
+        """Returns [S, d]: values [N, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
         if not values.shape[0]:
             return jnp.zeros((self.number, values.shape[1]), values.dtype)
         order = jnp.argsort(self.segments.ids)  # stable, and so the tokens of a segment stand after each other
@@ -150,7 +150,7 @@ class PackedChannels:
 
 
 def _scanned(joined, arrays):
-    """What ``joined`` makes of each element of arrays [N, ...] and all before it."""
+    """Computes the inclusive scan of arrays [N, ...] under ``joined``."""
     length = arrays[0].shape[0]
     if known(length):
         return lax.associative_scan(joined, arrays)
@@ -166,7 +166,7 @@ def _scanned(joined, arrays):
 
 
 def _folded(values, both):
-    """[..., d] of [..., L, d]: one half with the other, until one is left."""
+    """Reduces [..., L, d] to [..., d] pairwise: one half with the other, until one is left."""
     if not known(values.shape[-2]):
         return _folded_parts(values, both)
     while values.shape[-2] > 1:
@@ -178,7 +178,7 @@ def _folded(values, both):
 
 
 def _folded_parts(values, both):
-    """As :func:`_folded` of a number of tokens that is a symbol: parts of a few, parts of these, and the rest in order."""
+    """Computes :func:`_folded` of a symbolic number of tokens: parts of a few, parts of these, the rest in order."""
     for _ in range(FOLDS):
         count = -(-values.shape[-2] // FEW)
         filled = resized(values, -2, count * FEW)
@@ -188,7 +188,7 @@ def _folded_parts(values, both):
 
 
 def exponentials(channels, scores):
-    """(exp(score - top) of each token, 0 in padding; the top of each example): the softmax before its division."""
+    """Returns (exp(score - max) of each token, 0 in padding; the max of each example): the softmax before division."""
     scores = channels.kept(scores, -jnp.inf)
     (top,) = channels.largest(scores)
     return channels.kept(exponential(scores, channels.each(top))), top

@@ -23,7 +23,7 @@ class Dense:
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
-        """``recompute``: whole products keep nothing like x for the gradient, as a loop over chunks would keep it of all."""
+        """Stores the tokens; with ``recompute`` whole products save no array of the size of x for the gradient."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
         self.x, self.asked, self.axis_name = x, implementation, axis_name
         self._recompute = recompute
@@ -31,14 +31,14 @@ class Dense:
         self.shards = 1 if axis_name is None else lax.axis_size(names_of(axis_name))
 
     def total(self, weights=None, part=1):
-        """[..., d]: the sum of this device's tokens under weights [..., L] or 1, over ``part``, a power of two."""
+        """Sums this device's tokens under weights [..., L] or 1, divided by ``part``, a power of two: [..., d]."""
         batch = self._batch((weights, 1))
         if weights is not None:
             weights = self._flat(weights[..., None], 2)
         return self._spread(self._totals(weights, part, batch)[:, 0], batch)
 
     def _totals(self, weights, part, batch):
-        """[B, h, d]: the same under several weights [B or 1, L, h], all examples after each other."""
+        """Returns [B, h, d]: the same under several weights [B or 1, L, h], all examples after each other."""
         x, mask, weights = alike(self.x, self._flat(self.mask, 1, batch), weights)
         walk: Any = sums.tiled_total
         if not self._tiles(x, weights) or not known(self.length):  # of a symbol the part is an array
@@ -46,19 +46,19 @@ class Dense:
         return walk(x, mask, weights, part, self.precision)
 
     def mean(self):
-        """[..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
+        """Returns [..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
         (state,) = over_mesh([self.summed(True)], self.axis_name)
         return self.mean_of(state)
 
     def mean_of(self, state):
-        """The mean [..., d] of what ``summed(mean=True)`` gave, of all devices."""
+        """Returns the mean [..., d] from the state of ``summed(mean=True)`` over all devices."""
         if state.weight is None:
             length = at_least_1(self.length * self.shards)
             return state.sum / ((length if known(length) else as_number(length, self.dtype)) / self.part)
         return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.part)[..., None]
 
     def summed(self, mean):
-        """The state of this device's sum; for a mean its terms are small enough not to overflow."""
+        """Returns the state of this device's sum; for a mean its terms are small enough not to overflow."""
         count = self._number()
         if self.axis_name is not None and count is not None:
             count = count.astype(self.dtype)  # so that one collective takes it with the sum
@@ -70,36 +70,36 @@ class Dense:
         return power_above(self.length * self.shards, self.dtype)
 
     def counted(self):
-        """(sum [..., d] of the real tokens over :func:`sums.part_of` their number, their number [...])."""
+        """Returns (sum [..., d] of the real tokens over :func:`sums.part_of` their number, their number [...])."""
         count = self._number()
         if count is None:
             count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
         return self.total(None, self.part) * (self.part / sums.part_of(count.astype(self.dtype)))[..., None], count
 
     def _number(self):
-        """[...]: how many of this device's tokens are real; None if all are."""
+        """Counts the real tokens of this device: [...]; None if all are."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
     def clean(self):
-        """The tokens in the computing dtype, padding as 0."""
+        """Returns the tokens in the computing dtype, padding as 0."""
         x = self.x.astype(self.dtype)
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
 
     def less(self, origin):
-        """The tokens as seen from an origin [d], in the computing dtype; padding holds anything."""
+        """Returns the tokens minus an origin [d], in the computing dtype; padding holds anything."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - jnp.reshape(origin, (1,) * (self.x.ndim - 1) + origin.shape)
         return other
 
     def heights(self, logs):
-        """(exp(log - top), 0 at padding, of logs [..., h, L]; top [..., h], the largest real one here, a constant)."""
+        """Returns (exp(log - max), 0 at padding, of logs [..., h, L]; max [..., h] of this device, a constant)."""
         if self.mask is not None:
             logs = jnp.where(self.mask[..., None, :], logs, -jnp.inf)
         top = lax.stop_gradient(jnp.max(logs, -1, initial=-jnp.inf))
         return self.kept(softmax.exponential(logs, top[..., None])), top
 
     def of_all(self, top, sums):
-        """(top [..., h], sums [..., h, d] of what has these tops) of this device as those of all."""
+        """Returns (top [..., h], sums [..., h, d] of what has these tops) of this device as those of all."""
         if self.axis_name is None:
             return top, sums
         state = softmax.SoftmaxState(self._flat(top, 1), self._flat(jnp.zeros_like(top), 1), self._flat(sums, 2))
@@ -123,7 +123,7 @@ class Dense:
         return self.averages(scores, state, batch)[:2]
 
     def softmax_with_shares(self, queries, multiplier=None, bias=None):
-        """As :meth:`softmax`, with [..., h]: what the weights that are averaged under sum to."""
+        """Computes :meth:`softmax`, and the sums [..., h] of the applied weights."""
         scores, state, batch = self.scored(queries, multiplier, None, bias)
         (state,) = over_mesh([state], self.axis_name)
         pooled, weights, shares = self.averages(scores, state, batch)
@@ -132,7 +132,7 @@ class Dense:
         return pooled, weights, shares
 
     def weighed(self, queries, normalize, offsets=None, bias=None, multiplier=None):
-        """Sums under other weights than a softmax's, by whole products.
+        """Computes sums under other weights than a softmax's, by whole products.
 
         Args:
           queries: [..., h, d], in the computing dtype, scaled.
@@ -156,18 +156,18 @@ class Dense:
         return state.sum, weights, state.weight
 
     def averages(self, scores, state, batch):
-        """(pooled, weights, shares) of what :meth:`scored` gave, of all devices; no shares where the weights say it."""
+        """Returns (pooled, weights, shares) over all devices from :meth:`scored`; shares only over a mesh axis."""
         weights = self._spread(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
         pooled = self._spread(softmax.finalize(state), batch)
         return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
 
     def softmax_state(self, queries, bias=None):
-        """The :class:`~softmax.SoftmaxState` with the batch axes, of the products with queries [..., h, d], scaled."""
+        """Computes the :class:`~softmax.SoftmaxState` of products with scaled queries [..., h, d], with batch axes."""
         _, state, batch = self.scored(queries, bias=bias)
         return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
 
     def scored(self, queries, multiplier=None, scored=None, bias=None):
-        """(scores, state of this device, batch axes) of all examples after each other; with a mesh axis the shares as well."""
+        """Returns (scores, this device's state, batch axes), examples flattened; over a mesh axis with the shares."""
         batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
         multiplier, bias = (
             None if array is None else self._flat(jnp.swapaxes(array, -1, -2), 2, batch) for array in (multiplier, bias)
@@ -189,7 +189,7 @@ class Dense:
         return scores, state, batch
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """(scores [..., h, L] of each token by itself, as :func:`hidden.plain` says, tokens to go on with).
+        """Returns (scores [..., h, L] of each token by itself, as :func:`hidden.plain` says, tokens to go on with).
 
         The batch axes of the scores are those of x.
         """
@@ -203,7 +203,7 @@ class Dense:
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):
-        """Bool of the shape of x without d: the tokens that are real in any example that shares them; None if all are."""
+        """Returns bool of x's shape without d: tokens real in any example that shares them; None if all are."""
         if self.mask is None:
             return None
         pairs = enumerate(zip(self.x.shape[:-2], self.mask.shape[:-1], strict=True))
@@ -211,13 +211,13 @@ class Dense:
         return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
     def softmax_of(self, scores):
-        """As :meth:`softmax`, of given scores [..., h, L]."""
+        """Computes :meth:`softmax` of given scores [..., h, L]."""
         scores, state, batch = self._under(scores)
         (state,) = over_mesh([state], self.axis_name)
         return self.averages(scores, state, batch)[:2]
 
     def weighed_of(self, scores, normalize):
-        """(sums [..., h, d], weights [..., h, L]) under the weights of given scores, as :meth:`weighed` takes ``normalize``."""
+        """Returns (sums [..., h, d], weights [..., h, L]) under given scores; ``normalize`` as in :meth:`weighed`."""
         weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
         batch = self._batch((weights, 2))
         total = self._totals(self._flat(jnp.swapaxes(weights, -1, -2), 2), 1, batch)
@@ -225,12 +225,12 @@ class Dense:
         return state.sum, weights
 
     def softmax_state_of(self, scores):
-        """As :meth:`softmax_state`, of given scores [..., h, L]."""
+        """Computes :meth:`softmax_state` of given scores [..., h, L]."""
         _, state, batch = self._under(scores)
         return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
 
     def _under(self, scores):
-        """What :meth:`scored` gives, of given scores."""
+        """Computes the result of :meth:`scored` from given scores."""
         batch = self._batch((scores, 2))
         scores, mask = alike(self._flat(jnp.swapaxes(scores, -1, -2), 2, batch), self._flat(self.mask, 1, batch))
         scores, state = softmax.under(scores, mask, lambda heights: self._totals(heights, 1, batch))
@@ -255,24 +255,24 @@ class Dense:
         return back(mutual.tiled(*alike(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision))
 
     def examples_with(self, other):
-        """((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), from axes B to the batch axes)."""
+        """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), map from B to the batch axes)."""
         batch = self._batch((other.x, 2), *(() if other.mask is None else [(other.mask, 1)]))
         masks = self._flat(self.mask, 1, batch), self._flat(other.mask, 1, batch)
         arrays = self._flat(self.x, 2), self._flat(other.x, 2), *masks
         return arrays, lambda tree: jax.tree.map(lambda array: self._spread(array, batch), tree)
 
     def largest(self):
-        """[..., d]: the largest real value of each feature, 0 where nothing is real."""
+        """Returns [..., d]: the largest real value of each feature, 0 where nothing is real."""
         state, batch = self._extreme(False)
         return self._spread(extreme.finalize(state).astype(self.dtype), batch)
 
     def smallest(self):
-        """[..., d]: the smallest real value of each feature, 0 where nothing is real."""
+        """Returns [..., d]: the smallest real value of each feature, 0 where nothing is real."""
         state, batch = self._extreme(True)
         return self._spread(0 - extreme.finalize(state).astype(self.dtype), batch)
 
     def extreme_state(self, least=False):
-        """The :class:`~extreme.ExtremeState` with the batch axes, in the computing dtype; with ``least`` that of -x."""
+        """Computes the :class:`~extreme.ExtremeState` with batch axes, in the computing dtype; of -x with ``least``."""
         state, batch = self._extreme(least)
         state = state._replace(extreme=state.extreme.astype(self.dtype))
         return extreme.ExtremeState(*(self._spread(part, batch) for part in state))
@@ -289,17 +289,17 @@ class Dense:
         ), batch
 
     def real(self):
-        """Bool [...]: which examples have any real token; None if all have."""
+        """Returns bool [...]: whether an example has a real token; None if all have."""
         if self.mask is not None:
             return jnp.any(self.mask, -1)
         return None if self.length else jnp.zeros(self.x.shape[:-2], bool)
 
     def _whole(self, walk, *static):
-        """A walk by whole products; ``static`` are the places of arguments that are no arrays."""
+        """Runs a reduction by whole products; ``static`` are the positions of arguments that are not arrays."""
         return recomputed(walk, static) if self._recompute else walk
 
     def average(self, weights):
-        """[..., d]: the average under weights [..., L], 0 where they sum to 0, in one collective.
+        """Returns [..., d]: the average under weights [..., L], 0 where they sum to 0, in one collective.
 
         The weights are not rescaled to the largest one, which no device knows: products with x must not overflow.
         """
@@ -309,14 +309,14 @@ class Dense:
         return jnp.where(weight[..., None] == 0, 0, total / jnp.where(weight == 0, 1, weight)[..., None])
 
     def at(self, position):
-        """[..., d]: this device's token at a position [...]; 0 where nothing is real. An x that is shared is not copied."""
+        """Takes this device's token [..., d] at a position [...]; 0 if fully masked. A shared x is not copied."""
         x = jnp.broadcast_to(self.x, position.shape + self.x.shape[-2:])
         token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
         some = self.real()
         return token if some is None else jnp.where(some[..., None], token, 0)
 
     def at_end(self, position, last):
-        """[..., d]: the first real token of all, or the last; this device's is at ``position`` [...]."""
+        """Returns [..., d]: the first real token of all, or the last; this device's is at ``position`` [...]."""
         token = self.at(position)
         if self.axis_name is None:
             return token
@@ -326,36 +326,36 @@ class Dense:
         return over_mesh([PositionState(rank, token)], self.axis_name)[0].token
 
     def kept(self, weights):
-        """Weights [..., L] or [..., h, L] with those of padding as 0."""
+        """Zeroes the weights [..., L] or [..., h, L] of padding."""
         if self.mask is None:
             return weights
         mask = self.mask if weights.ndim == self.mask.ndim else self.mask[..., None, :]
         return jnp.where(mask, weights, 0)
 
     def sum_of(self, weights):
-        """[...], or [..., h]: the sums of what a token has."""
+        """Sums weights over tokens: [...], or [..., h]."""
         return jnp.sum(weights, -1)
 
     def most_of(self, weights):
-        """[...]: the largest of what a token has, [..., L]; 0 where nothing is."""
+        """Computes the max over tokens of [..., L], at least 0: [...]."""
         return jnp.max(weights, -1, initial=0)
 
     def each(self, values):
-        """[..., 1]: what the example has, [...], beside what a token has."""
+        """Expands values of examples [...] to broadcast against values of tokens: [..., 1]."""
         return values[..., None]
 
     def _tiles(self, *arrays):
         return chosen(self.asked, *arrays) == "tiles"
 
     def _batch(self, *others):
-        """The batch axes of the tokens, the mask and others: pairs of an array or None and the number of its own axes."""
+        """Broadcasts the batch axes of tokens, mask and others: pairs (array or None, number of its own axes)."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
         shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
         return tuple(_common(sizes) for sizes in zip(*shapes, strict=True))
 
     @staticmethod
     def _flat(array, own, batch=None):
-        """[..., own axes] as [B, own axes]; B is 1 for what is shared, unless ``batch`` says what it is spread to."""
+        """Reshapes [..., own axes] to [B, own axes]; B is 1 for a shared array, unless it is broadcast to ``batch``."""
         if array is None:
             return None
         axes = array.shape[array.ndim - own :]
@@ -369,5 +369,5 @@ class Dense:
 
 
 def _common(sizes: Any):
-    """The size of an axis among arrays of which some have 1 there; a symbol is no 1."""
+    """Returns the broadcast size of an axis; a symbol is not 1."""
     return next((size for size in sizes if not (known(size) and size == 1)), 1)

@@ -20,16 +20,16 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.reductions.sums import part_of
 
 NEAR, CLOSE = 0.25, 0.125
-"""Where power series are taken: exponents below NEAR, for the derivative by the scale, and means within CLOSE of 1.
+"""Limits of the power series: exponents below NEAR, for the derivative by the scale, and means within CLOSE of 1.
 
 XLA's own ln(1 + x) loses two digits of float64 on some CPUs."""
 
 
 class Exponents(NamedTuple):
-    """What is left of tokens, each channel by itself.
+    """State of an exponential reduction, separate for each channel.
 
     Attributes:
-      total: the sum of exp(scale depth), the depth of a token being what it lies below the largest one, at most 0.
+      total: the sum of exp(scale depth), where the depth of a token is its value minus the largest one, at most 0.
       slack: the sum of (exp(scale depth) - 1) / scale, or of the depths where the scale is 0, over
         :func:`~attnpool_flax.reductions.sums.part_of` the count, so that it does not overflow.
       count: the number of real tokens.
@@ -41,7 +41,7 @@ class Exponents(NamedTuple):
 
 
 def depths(values, top, scale):
-    """Distances of values from the largest one, at most 0.
+    """Returns distances of values from the largest one, at most 0.
 
     Beside an infinite one infinite values that equal it have 0; so have finite ones at a scale of 0, where the mean of all
     is infinite as well.
@@ -51,24 +51,24 @@ def depths(values, top, scale):
 
 
 def half(top):
-    """Half of a largest value; XLA would make one product of its difference from other halves, which overflows."""
+    """Halves a largest value; XLA would fuse its difference from other halves into one product, which overflows."""
     return lax.optimization_barrier(top / 2)
 
 
 def lowered(top, half):
-    """The largest value, less twice ``half``, at most 0: what lies between finite values is finite."""
+    """Returns the largest value plus twice ``half``, which is at most 0: values between finite ones stay finite."""
     return (top + half) + half
 
 
 def exponents_of(channels, below, scale, *others):
-    """The :class:`Exponents` of depths of tokens, and the sums of other arrays in a list, which are 0 at padding."""
+    """Computes the :class:`Exponents` of tokens' depths, and sums of other arrays in a list, which are 0 at padding."""
     shares, slack = channels.kept(jnp.exp(scaled(below, scale))), channels.kept(slackened(below, scale) / channels.part)
     total, slack, count, *others = channels.total(shares, slack, None, *others)
     return Exponents(total, slack * (channels.part / part_of(count)), count), others
 
 
 def scaled(below, scale):
-    """Scale depth; an infinite scale leaves 0 of the largest tokens and -inf of all others, and has no gradient."""
+    """Computes scale depth; an infinite scale gives 0 for the largest tokens, -inf for all others, and no gradient."""
     odd = jnp.isinf(below) | jnp.isinf(scale)
     regular = jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(jnp.isinf(below), 0, below)
     return jnp.where(odd, jnp.where((below < 0) & (scale > 0), -jnp.inf, 0), regular)
@@ -76,7 +76,7 @@ def scaled(below, scale):
 
 @jax.custom_jvp
 def exponential_times(exponent, factor):
-    """exp(exponent) times a factor that may be as large as numbers are: no derivative is larger than the product."""
+    """Computes exp(exponent) times a factor of any size: no derivative is larger than the product."""
     return jnp.exp(exponent) * factor
 
 
@@ -88,7 +88,7 @@ def _exponential_times_jvp(primals, tangents):
 
 @jax.custom_jvp
 def average(excess, total):
-    """Excess, which is over :func:`~attnpool_flax.reductions.sums.part_of` the total, by the total, not 0."""
+    """Divides the excess, given over :func:`~attnpool_flax.reductions.sums.part_of` the total, by the nonzero total."""
     return excess / _in_parts(total)
 
 
@@ -99,13 +99,13 @@ def _average_jvp(primals, tangents):
 
 
 def _in_parts(total):
-    """A total over :func:`~attnpool_flax.reductions.sums.part_of` it; XLA would multiply what it divides by that part."""
+    """Divides a total by its :func:`~attnpool_flax.reductions.sums.part_of`; XLA would multiply the dividend by it."""
     return lax.optimization_barrier(total / part_of(total))
 
 
 @jax.custom_jvp
 def slackened(below, scale):
-    """(exp(scale depth) - 1) / scale; the depth at a scale of 0."""
+    """Returns (exp(scale depth) - 1) / scale; the depth at a scale of 0."""
     exponent = scaled(below, scale)
     return jnp.where(_is_flat(exponent), below, jnp.expm1(exponent) / _divisor(scale))
 
@@ -129,7 +129,7 @@ slackened.defjvp(_slackened_jvp, symbolic_zeros=True)
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def logarithm(sums, scale, mean):
-    """ln(total / count) / scale, without ``mean`` ln(total) / scale; 0 where nothing is real.
+    """Computes ln(total / count) / scale, without ``mean`` ln(total) / scale; 0 for a fully masked row.
 
     The gradient by the slack, as a sum, is 1 / total: it is all that of the tokens, as total = count + scale slack.
     """
@@ -143,7 +143,7 @@ def logarithm(sums, scale, mean):
 
 
 def _parts(sums, scale):
-    """(total, 1 where nothing is real; total / count - 1; slack / count)."""
+    """Returns (total, 1 where nothing is real; total / count - 1; slack / count)."""
     slack = sums.slack / _in_parts(jnp.maximum(sums.count, 1))
     rest = jnp.where(scale == 0, 0, jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(scale == 0, 0, slack))
     return jnp.where(sums.count == 0, 1, sums.total), jnp.where(jnp.isinf(scale), -1, rest), slack
@@ -172,7 +172,7 @@ logarithm.defjvp(_logarithm_jvp, symbolic_zeros=True)
 
 
 def _is_flat(exponent):
-    """Where exp(x) - 1 is x, to rounding."""
+    """Returns the mask of exponents x for which exp(x) - 1 rounds to x."""
     return jnp.abs(exponent) < jnp.finfo(exponent.dtype).eps
 
 
@@ -185,7 +185,7 @@ def _times(slope, tangent):
 
 
 def _series(x, coefficient, radius):
-    """The power series of so many terms as are seen in the dtype where x is below the radius, by Horner's rule."""
+    """Evaluates a power series by Horner's rule, with as many terms as the dtype resolves for x below the radius."""
     taken = itertools.takewhile(
         lambda term: abs(term[1]) * radius ** term[0] > jnp.finfo(x.dtype).eps / 4,
         ((k, coefficient(k)) for k in itertools.count()),
@@ -197,7 +197,7 @@ def _series(x, coefficient, radius):
 
 
 def clamped(x, floor):
-    """The larger one of x and a number; where they are equal the gradient is that of x."""
+    """Returns the maximum of x and a number; where they are equal the gradient is that of x."""
     return _clamped(x, jnp.broadcast_to(floor, x.shape))
 
 

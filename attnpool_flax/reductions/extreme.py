@@ -14,12 +14,12 @@ from attnpool_flax.rounding import largest
 
 
 class ExtremeState(NamedTuple):
-    """What is left of tokens whose largest values are known.
+    """State of a maximum over tokens.
 
     Attributes:
-      extreme: [B, d], -inf where nothing was real.
-      count: [B, d]: how many real tokens reach it; they share its gradient. int32, over a mesh float32.
-      some: [B], whether anything was real.
+      extreme: [B, d], the largest values; -inf for a fully masked row.
+      count: [B, d]: the number of real tokens that reach it and share its gradient. int32, over a mesh float32.
+      some: [B], whether any token was real.
     """
 
     extreme: Any
@@ -28,17 +28,17 @@ class ExtremeState(NamedTuple):
 
 
 def finalize(state):
-    """The largest values [B, d]; 0 where nothing was real."""
+    """Returns the largest values [B, d]; 0 for a fully masked row."""
     return jnp.where(state.some[:, None], state.extreme, 0)
 
 
 def signed(x, least):
-    """Tokens, or what is smallest of them as what is largest: turned where they are read, so that no copy is held."""
+    """Returns tokens, or their negatives for a minimum; negated where they are read, without a copy."""
     return -x if least else x
 
 
 def plain(x, mask, least):
-    """The state of tokens [..., L, d], B in all or 1, and a mask [B, L] or None, whole; differentiable in every mode.
+    """Computes the state of tokens [..., L, d] and a mask [B, L] or None by whole arrays; differentiable in every mode.
 
     With ``least`` it is that of -x.
     """
@@ -51,7 +51,7 @@ def plain(x, mask, least):
 
 
 def reached(x, mask, state, axis_name):
-    """The largest values [B, d] of the state of all devices; their gradient goes to this device's tokens that reach them."""
+    """Returns the maxima [B, d] of all devices; their gradient goes to this device's tokens that reach them."""
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     tied = real[..., None] & (lax.stop_gradient(x) == state.extreme[:, None])
     return _reached(x, tied, state.extreme, state.count, axis_name)
@@ -82,7 +82,7 @@ def _state_plain(x, mask, *, least):
 
 
 def _of(x, real):
-    """The state of tokens [rows, size, d] of which some are real."""
+    """Computes the state of tokens [rows, size, d] of which some are real."""
     kept = jnp.where(real[..., None], x, -jnp.inf)
     top = jnp.max(lax.stop_gradient(kept), 1, keepdims=True, initial=-jnp.inf)
     tied = real[..., None] & (kept == top)
@@ -126,5 +126,5 @@ def _backward(least, kept, cotangents):
 
 @reverse_rule(_keep, _backward, nondiff_argnums=(2,))
 def tiled(x, mask, least):
-    """As :func:`plain`: a tile in the cache at a time; the gradient reads x once more, as it is written."""
+    """Computes :func:`plain`, a tile in the cache at a time; the gradient reads x once more, as it is written."""
     return _state(x, mask, least)

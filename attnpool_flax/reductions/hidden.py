@@ -24,7 +24,7 @@ TOKENS = 256
 
 
 def strip_for(x):
-    """The plan of tokens [..., L, d] one after another, or None where a loop is not worth it."""
+    """Returns the tiling of tokens [..., L, d] one after another, or None if they are too few for a loop."""
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
     if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
@@ -32,7 +32,7 @@ def strip_for(x):
 
 
 def plain(x, real, kernel, bias, out_kernel, activation, precision):
-    """Scores by whole products; differentiable in every mode.
+    """Returns scores by whole products; differentiable in every mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype.
@@ -54,13 +54,13 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
 
 
 def layer(x, kernel, bias, precision):
-    """The hidden layer [..., H] before its activation."""
+    """Returns the hidden layer [..., H] before its activation."""
     products = jnp.dot(x, kernel, precision=precision)
     return products if bias is None else products + jnp.broadcast_to(bias, products.shape)
 
 
 def activated(layer, out_kernel, activation):
-    """The units [..., h]: twice as wide a layer has the gate behind."""
+    """Applies the activation: units [..., h]; in a layer of twice the width the second half is the gate."""
     units = out_kernel.shape[0]
     if layer.shape[-1] == units:
         return OF_SCORES[activation](layer)
@@ -68,7 +68,7 @@ def activated(layer, out_kernel, activation):
 
 
 def _scores(x, real, kernel, bias, out_kernel, activation, precision, keep):
-    """(scores, the layer [trips, size, H] of the tiles or None)."""
+    """Returns (scores, the layer [trips, size, H] of the tiles or None)."""
     plan, settled = strip_for(x), {"activation": activation, "precision": precision}
     if plan is None:
         return plain(x, real, kernel, bias, out_kernel, **settled), None
@@ -103,7 +103,7 @@ def _tile(x, real, plan, trip, dtype):
 
 
 def _unless_empty(of_tile, real, plan, trip):
-    """``of_tile(trip)``, or zeros where no token of the tile is real."""
+    """Computes ``of_tile(trip)``, or zeros where no token of the tile is real."""
     if real is None:
         return of_tile(trip)
     found = jax.eval_shape(of_tile, trip)
@@ -171,7 +171,7 @@ def _slopes_by_tiles(x, real, kernel, bias, out_kernel, kept, of_scores, of_rest
 
 @reverse_rule(_keep, _slopes, nondiff_argnums=(5, 6, 7))
 def tiled(x, real, kernel, bias, out_kernel, activation, precision, keep):
-    """(scores as :func:`plain` gives them, x): a tile in the cache at a time; without a real token its scores are 0.
+    """Returns (scores as :func:`plain`, x), a tile in the cache at a time; scores of a tile without real tokens are 0.
 
     What goes on with the x that is returned adds its gradient to one array, in place. ``keep`` says whether the layer is
     kept for the gradient.

@@ -1,4 +1,4 @@
-"""Which implementation walks the tokens: chosen here, and nowhere else."""
+"""Dispatch: the choice of the implementation that loops over the tokens."""
 
 import contextlib
 import contextvars
@@ -17,17 +17,17 @@ _LISTENERS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextV
 
 
 def chosen(implementation, *arrays):
-    """The implementation that walks these arrays: the one that is asked for, else the one that suits the place."""
+    """Resolves the implementation for these arrays: the given one, else the default of their devices."""
     implementation = implementation or suited(*arrays)
     record(implementation)
     return implementation
 
 
 def suited(*arrays):
-    """The implementation that suits the place where these arrays, or None, lie.
+    """Returns the default implementation on the devices of these arrays, of which some may be None.
 
-    Tiles cut x by index, which gathers it where it lies on several devices, unless each of them runs the loop on its own
-    part (manual axes).
+    Tiles slice x by index, which gathers an x that is sharded over several devices, unless each device runs the loop on
+    its own shard (manual axes).
     """
     manual = any(varies(array) for array in arrays if array is not None)
     alone = jax.device_count() == 1 or manual
@@ -35,27 +35,27 @@ def suited(*arrays):
 
 
 def chosen_for_units(implementation):
-    """The same for sums over hidden units: their loop cuts no tokens, and suits every process on CPUs."""
+    """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on all CPUs."""
     implementation = implementation or ("tiles" if on_cpu() else "einsum")
     record(implementation)
     return implementation
 
 
 def on_cpu():
-    """Whether CPUs compute by default."""
+    """Returns whether the default backend is the CPU."""
     return jax.default_backend() == "cpu"
 
 
 def record(implementation):
-    """Tells who listens what was chosen."""
+    """Appends the chosen implementation to the lists of :func:`listening`."""
     for listener in _LISTENERS.get():
         listener.append(implementation)
 
 
 def in_forward_mode(array):
-    """Whether forward mode is seen on an array; a jit around it hides it, so that it is asked for before ours.
+    """Returns whether an array is traced in forward mode; must be called outside of the function's own ``jit``, which hides it.
 
-    The gradient of tiles is a rule of their own, which forward mode cannot pass.
+    Tiles have a custom VJP, which forward mode cannot differentiate.
     """
     while isinstance(array, Tracer) and not isinstance(array, ad.JVPTracer):
         array = getattr(array, "val", None)  # what vmap maps
@@ -64,7 +64,7 @@ def in_forward_mode(array):
 
 @contextlib.contextmanager
 def listening():
-    """A list that receives the choices that are made meanwhile."""
+    """Yields a list of the implementations that are chosen inside of the ``with`` block."""
     heard = []
     token = _LISTENERS.set((*_LISTENERS.get(), heard))
     try:
@@ -74,16 +74,16 @@ def listening():
 
 
 def varies(array):
-    """The mesh axes over which an array differs from device to device, inside of shard_map."""
+    """Returns the varying manual axes of an array, inside of ``shard_map``."""
     return jax.typeof(array).manual_axis_type.varying
 
 
 def alike(*arrays: Any) -> Any:
-    """The arrays, or None, varying over the same mesh axes: a rule for gradients must not meet two kinds."""
+    """Casts arrays, or None, to the same varying manual axes, as custom gradient rules need."""
     axes = frozenset().union(*(varies(array) for array in arrays if array is not None))
     return tuple(array if array is None else varying(array, axes - varies(array)) for array in arrays)
 
 
 def varying(array, axes):
-    """The array, typed as varying over these mesh axes too."""
+    """Casts the array to vary over these manual axes too."""
     return lax.pcast(array, tuple(sorted(axes)), to="varying") if axes else jnp.asarray(array)

@@ -17,11 +17,11 @@ from attnpool_flax.reductions.softmax import SoftmaxState, exponential
 
 
 class SumState(NamedTuple):
-    """What is left of tokens whose weights are known.
+    """State of a weighted sum of tokens.
 
     Attributes:
       sum: [..., d].
-      weight: [...], what the weights sum to, in the sum's dtype; None where nobody asks.
+      weight: [...], the sum of the weights, in the sum's dtype; None where it is not needed.
     """
 
     sum: Any
@@ -29,10 +29,10 @@ class SumState(NamedTuple):
 
 
 class PositionState(NamedTuple):
-    """What is left of tokens of which one is wanted, the first or the last.
+    """State of the first or the last real token.
 
     Attributes:
-      rank: [...], int32: the larger one is nearer to the wanted end; -1 where nothing was real.
+      rank: [...], int32, larger nearer to the wanted end; -1 for a fully masked row.
       token: [..., d].
     """
 
@@ -41,12 +41,12 @@ class PositionState(NamedTuple):
 
 
 def names_of(axis_name):
-    """The names as a tuple, the slower one first."""
+    """Returns the names as a tuple, the slower one first."""
     return (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
 
 
 def over_mesh(states, axis_name) -> Any:
-    """States of one device's tokens as those of the tokens of all devices, the same on each.
+    """Merges the states of all devices' tokens; the result is the same on each device.
 
     Args:
       states: a list; its maxima are one collective, and its sums another.
@@ -68,7 +68,7 @@ def over_mesh(states, axis_name) -> Any:
 
 
 def everywhere(operation, arrays, rank, axis_name) -> Any:
-    """The sums (``lax.psum``) or maxima (``lax.pmax``) over the mesh of arrays with so many batch axes, in one collective.
+    """All-reduces arrays with so many batch axes over the mesh, by ``lax.psum`` or ``lax.pmax``, in one collective.
 
     None as a name leaves them as they are.
     """
@@ -86,7 +86,7 @@ def _is_ranked(state):
 
 
 def _collective(operation, arrays, rank, names):
-    """One collective for all arrays that are not None: as one array, as compilers may or may not combine several.
+    """Runs one collective for all arrays that are not None, concatenated: compilers need not combine several.
 
     Their first ``rank`` axes are those of the batch, where 1 stands for what is shared.
     """
@@ -104,7 +104,7 @@ def _collective(operation, arrays, rank, names):
 
 
 def _addends(state, top):
-    """What of a state is added up, rescaled to the top of all."""
+    """Returns the parts of a state that are summed over the mesh, rescaled to the global maximum."""
     if isinstance(state, SoftmaxState):
         scale = exponential(lax.stop_gradient(state.top), top)
         return state.total * scale, state.sum * scale[..., None]

@@ -10,9 +10,9 @@ from attnpool_flax.rounding import power_of_two
 
 
 class Moments(NamedTuple):
-    """What is left of tokens of which the mean and the deviation are wanted. Each is [..., d], or [..., 1] for all alike.
+    """State of the weighted mean and deviation of tokens. Each array is [..., d], or [..., 1] if all channels share it.
 
-    The first three are constants, which cancel: gradients go through the sums alone.
+    The first three are treated as constants in the gradient, because they cancel.
 
     Attributes:
       unit: of the weights, the power of two under the largest.
@@ -36,7 +36,7 @@ class Moments(NamedTuple):
 
 
 def moments(channels, weights=None):
-    """The :class:`Moments` of tokens in any layout under weights that know the mask; None is 1.
+    """Computes the :class:`Moments` of tokens in any layout under weights that are 0 at padding; None is 1.
 
     Any token with a weight will do as the origin, and makes a constant exactly 0: the largest is what every layout knows.
     Tokens without weight decide nothing, however large; what is not finite among them is kept, and makes NaN.
@@ -70,18 +70,18 @@ def moments(channels, weights=None):
 
 
 def _reach(x):
-    """A power of two whose square is finite."""
+    """Returns a power of two whose square is finite."""
     return 2.0 ** (jnp.finfo(x.dtype).maxexp // 2 - 2)
 
 
 def _unit(most):
-    """The power of two under what is largest; where that is 0 one so small that it does not count beside others."""
+    """Returns the power of two below the largest value; for 0 one that is negligible against others."""
     least = 2.0 ** (jnp.finfo(most.dtype).minexp // 2)
     return jnp.where(most > 0, jnp.maximum(power_of_two(most), least), least)
 
 
 def mean_and_deviation(found, ddof, epsilon):
-    """(mean, deviation) [..., d] of moments; 0 where the weights sum to 0.
+    """Returns (mean, deviation) [..., d] of moments; 0 where the weights sum to 0.
 
     Args:
       found: the :class:`Moments`.
@@ -101,5 +101,5 @@ def mean_and_deviation(found, ddof, epsilon):
 
 
 def _root(epsilon):
-    """The root, without gradient at 0."""
+    """Computes the square root, without gradient at 0."""
     return jnp.where(epsilon > 0, jnp.sqrt(jnp.where(epsilon > 0, epsilon, 1)), 0)

@@ -22,7 +22,7 @@ from attnpool_flax.sizes import known
 
 
 class Side(NamedTuple):
-    """What becomes of one sequence; without the batch axis inside of a trip.
+    """Result for one of the two sequences; inside of a loop's step it has no batch axis.
 
     Attributes:
       pooled: [B, d].
@@ -36,7 +36,7 @@ class Side(NamedTuple):
 
 
 def fits(x, y):
-    """Whether [B, L, d] and [B, T, d] can be walked at once, and are worth a loop."""
+    """Returns whether [B, L, d] and [B, T, d] can share one loop, and are large enough for it."""
     if x.shape[0] != y.shape[0] or not known(*x.shape[1:], *y.shape[1:]):
         return False
     rows = [array.shape[1] * array.shape[2] * array.dtype.itemsize for array in (x, y)]
@@ -51,7 +51,7 @@ def _forward(x, y, x_mask, y_mask, scale, mean, precision):
 
 
 def _each(function, *arrays):
-    """The function of each example: one after another on CPUs, all at once elsewhere."""
+    """Maps a function over examples: one after another on CPUs, all at once elsewhere."""
 
     def in_turn(*arrays):
         def at(i, array):
@@ -81,17 +81,17 @@ def _clean(x, mask):
 
 
 def _sum(weights, x, precision):
-    """[L] and [L, d] to [d]."""
+    """Sums [L, d] under weights [L]: [d]."""
     return in_slices(lambda part: jnp.dot(weights[part], x[part], precision=precision), x.shape[0])
 
 
 def _part(mean, length):
-    """A power of two by which the terms of a mean are divided, so that no sum overflows."""
+    """Returns a power of two that divides the terms of a mean to avoid overflow."""
     return 2 ** length.bit_length() if mean else 1
 
 
 def _shares(mask, mean, like):
-    """[L]: how much of each token is in the sum, or in the mean, over the part."""
+    """Returns [L]: how much of each token is in the sum, or in the mean, over the part."""
     length = like.shape[-2]
     real = jnp.ones(like.shape[:-1], computing(like.dtype)) if mask is None else mask.astype(computing(like.dtype))
     return real / _part(mean, length)
@@ -109,7 +109,7 @@ def _count(shares):
 
 
 def _pooled(x, mask, query, other, precision):
-    """(pooled [d], weights [L]); the scores are 0 where nothing of the other side is real, whatever x holds."""
+    """Returns (pooled [d], weights [L]); the scores are 0 where nothing of the other side is real, whatever x holds."""
     scores = jnp.dot(x, query, precision=precision)
     if other is not None:
         scores = jnp.where(jnp.any(other), scores, 0)
@@ -145,7 +145,7 @@ def _backward(mean, precision, kept, cotangents):
 
 
 def _slopes(x, y, x_mask, y_mask, sides, cotangents, *, precision):
-    """For each side (gradient of its products [L], the sum of the tokens under it [d])."""
+    """Returns for each side (gradient of its products [L], the sum of the tokens under it [d])."""
     (own, other), (of_x, of_y) = sides, cotangents
     return _slope(x, x_mask, own, of_x, y_mask, precision), _slope(y, y_mask, other, of_y, x_mask, precision)
 
@@ -164,7 +164,7 @@ def _slope(x, mask, side, cotangents, other, precision):
 
 
 def _written(x, mask, weights, of_pooled, slope, query, of_summary, mean):
-    """The gradient of x [B, L, d]: through the average, the scores, and the sum that the other side meets."""
+    """Computes ``dx`` [B, L, d]: through the average, the scores, and the sum that the other side is scored by."""
     shares = _shares(mask, mean, x)
     if mean:
         shares = shares / _count(shares)[..., None]
@@ -175,7 +175,7 @@ def _written(x, mask, weights, of_pooled, slope, query, of_summary, mean):
 
 @reverse_rule(_keep, _backward, nondiff_argnums=(5, 6))
 def tiled(x, y, x_mask, y_mask, scale, mean, precision):
-    """((pooled [B, d], weights [B, L]) of x, the same of y).
+    """Returns ((pooled [B, d], weights [B, L]) of x, the same of y).
 
     Args:
       x: [B, L, d] tokens, in any floating dtype.

@@ -32,35 +32,35 @@ class Packed:
         self.segments = segments_of(segment_ids, mask, num_segments, ordered)
 
     def total(self, weights=None):
-        """[S, d]: the sums of the tokens under weights [N] or 1."""
+        """Returns [S, d]: the sums of the tokens under weights [N] or 1."""
         if weights is None:
             return self._sums(jnp.ones(self.x.shape[0], self.dtype), False)
         return self._sums(weights, True)
 
     def mean(self):
-        """[S, d]: the means of the real tokens; the terms of their sums are small enough not to overflow."""
+        """Returns [S, d]: the means of the real tokens; the terms of their sums are small enough not to overflow."""
         count = jnp.maximum(self.sum_of(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
         part = 2 * power_of_two(count)
         return self._sums(self.each(1 / part), False) / (count / part)[:, None]
 
     def clean(self):
-        """The tokens in the computing dtype, padding as 0."""
+        """Returns the tokens in the computing dtype, padding as 0."""
         return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
 
     def less(self, origin):
-        """The tokens as seen from an origin [d], in the computing dtype; padding holds anything."""
+        """Returns the tokens minus an origin [d], in the computing dtype; padding holds anything."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - origin[None]
         return other
 
     def heights(self, logs):
-        """(exp(log - top), 0 at padding, of logs [h, N]; top [S, h], the largest real one, a constant)."""
+        """Returns (exp(log - top), 0 at padding, of logs [h, N]; top [S, h], the largest real one, a constant)."""
         logs = jnp.where(self.segments.real, logs, -jnp.inf).T
         top = lax.stop_gradient(self.segments.largest(logs))
         return self.kept(walks.exponential(logs, self.segments.each(top)).T), top[: self.number]
 
     def of_all(self, top, sums):
-        """What is given: packed tokens are not split."""
+        """Returns its arguments unchanged: packed tokens are never sharded."""
         return top, sums
 
     def softmax(self, queries, multiplier=None, scored=None, bias=None):
@@ -84,14 +84,14 @@ class Packed:
         return self._averages(scores, state)
 
     def _averages(self, scores, state):
-        """(pooled [S, h, d], weights [h, N]) of scores [N, h] and their state."""
+        """Returns (pooled [S, h, d], weights [h, N]) of scores [N, h] and their state."""
         total = self.segments.each(jnp.where(state.total == 0, 1, state.total))
         weights = walks.exponential(scores, self.segments.each(state.top)) / total
         weights = jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
         return finalize(state)[: self.number], weights.T
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """(scores [h, N] of each token by itself, as :func:`hidden.plain` says, tokens to go on with)."""
+        """Returns (scores [h, N] of each token by itself, as :func:`hidden.plain` says, tokens to go on with)."""
         after, arrays = copy.copy(self), alike(self.x, self.segments.real, kernel, bias, out_kernel)
         walk: Any = hidden.tiled
         if self._tiles():
@@ -102,17 +102,17 @@ class Packed:
         return scores.T, after
 
     def softmax_of(self, scores):
-        """As :meth:`softmax`, of given scores [h, N]."""
+        """Computes :meth:`softmax` of given scores [h, N]."""
         scores, top, heights, _ = walks.heights_of(scores.T, self.segments, None, None)
         return self._averages(scores, SoftmaxState(top, self.segments.total(heights), self._totals(heights, True)))
 
     def softmax_with_shares(self, queries, multiplier=None, bias=None):
-        """As :meth:`softmax`, with [S, h]: what the weights that are averaged under sum to."""
+        """Computes :meth:`softmax`, and the sums [S, h] of the applied weights."""
         pooled, weights = self.softmax(queries, multiplier, bias=bias)
         return pooled, weights, self.sum_of(weights if multiplier is None else weights * self.kept(multiplier))
 
     def weighed(self, queries, normalize, offsets=None, bias=None, multiplier=None):
-        """As that of dense tokens: queries [h, d] or [S, h, d], offsets [h] or [S, h], bias and multiplier [h, N].
+        """Computes weighted sums as dense tokens do: queries [h, d] or [S, h, d], offsets [h] or [S, h], others [h, N].
 
         ``normalize`` looks at each score by itself.
         """
@@ -130,15 +130,15 @@ class Packed:
         return pooled, weights, self.sum_of(taken)
 
     def beside(self, other, scale, mean):
-        """None: no walk takes two packed sequences at once."""
+        """Returns None: no loop takes two packed sequences at once."""
         del other, scale, mean
 
     def largest(self):
-        """[S, d]: the largest real value of each feature, 0 where nothing is real."""
+        """Returns [S, d]: the largest real value of each feature, 0 where nothing is real."""
         return self._extreme(False)
 
     def smallest(self):
-        """[S, d]: the smallest real value of each feature, 0 where nothing is real."""
+        """Returns [S, d]: the smallest real value of each feature, 0 where nothing is real."""
         return 0 - self._extreme(True)
 
     def _extreme(self, least):
@@ -147,11 +147,11 @@ class Packed:
         return jnp.where(self.real()[:, None], top, 0)
 
     def first(self):
-        """[S, d]: the first real token of each segment, 0 where nothing is real."""
+        """Returns [S, d]: the first real token of each segment, 0 where nothing is real."""
         return self._token(-1)
 
     def last(self):
-        """[S, d]: the last real token of each segment, 0 where nothing is real."""
+        """Returns [S, d]: the last real token of each segment, 0 where nothing is real."""
         return self._token(1)
 
     def _token(self, sign):
@@ -164,31 +164,31 @@ class Packed:
         return jnp.where(self.real()[:, None], token, 0)
 
     def real(self):
-        """Bool [S]: which segments have any real token."""
+        """Returns bool [S]: whether a segment has a real token."""
         return self.sum_of(self.segments.real.astype(jnp.int32)) > 0
 
     def kept(self, weights):
-        """Weights [N] or [h, N] with those of padding as 0."""
+        """Zeroes the weights [N] or [h, N] of padding."""
         return jnp.where(self.segments.real, weights, 0)
 
     def sum_of(self, weights):
-        """[S], or [S, h]: the sums of what a token has, [N] or [h, N]."""
+        """Sums weights [N] or [h, N] over the tokens of each segment: [S], or [S, h]."""
         return self.segments.total(weights.T)[: self.number]
 
     def most_of(self, weights):
-        """[S]: the largest of what a token has, [N]; 0 where nothing is."""
+        """Computes the max over the tokens of each segment of [N], at least 0: [S]."""
         return jnp.maximum(self.segments.largest(self.kept(weights)), 0)[: self.number]
 
     def each(self, values):
-        """[N]: what the token's segment has, [S]."""
+        """Expands values of segments [S] to their tokens [N]."""
         return self.segments.each(self._known(values))
 
     def _known(self, values):
-        """What each segment has; of one without tokens where there is none."""
+        """Returns the values of each segment; zeros for one segment if there is none."""
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
 
     def weighed_of(self, scores, normalize):
-        """(sums [S, h, d], weights [h, N]) under the weights of given scores, as :meth:`weighed` takes ``normalize``."""
+        """Returns (sums [S, h, d], weights [h, N]) under given scores; ``normalize`` as in :meth:`weighed`."""
         weights = normalize(scores, self.segments.real[None])
         return self._totals(weights.T, True)[: self.number], weights
 
@@ -196,7 +196,7 @@ class Packed:
         return self._totals(weights[:, None], learned)[: self.number, 0]
 
     def _totals(self, weights, learned):
-        """[count, h, d]: the sums of the tokens under weights [N, h]."""
+        """Returns [count, h, d]: the sums of the tokens under weights [N, h]."""
         x, weights = alike(self.x, weights)
         if self._tiles():
             return walks.tiled_sums(x, self.segments, weights, learned)

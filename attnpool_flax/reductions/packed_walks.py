@@ -1,7 +1,7 @@
-"""How packed tokens are walked: whole, by sums of segments, or a tile in the cache at a time.
+"""Loops over packed tokens: segment sums of whole arrays, or one tile in the cache at a time.
 
-Scores and heights of tokens are small; what is as large as x is read from x itself, a tile at a time, and no row of it is
-held for a head or gathered for a segment beyond a tile.
+Scores and unnormalized weights of tokens are small. Arrays of the size of x exist only for one tile at a time: no row of
+x is copied for a head or gathered for a segment outside of it.
 """
 
 import functools
@@ -27,11 +27,11 @@ UNROLLED = 16
 
 
 class Strip(NamedTuple):
-    """How [N, d] is cut into tiles of ``size`` tokens.
+    """Tiling of [N, d] by ``size`` tokens.
 
     Attributes:
       length: N.
-      size: tokens of a tile; the last one begins early and overlaps.
+      size: the number of tokens of a tile; the last tile is moved back to be whole, and overlaps.
     """
 
     length: int
@@ -43,20 +43,20 @@ class Strip(NamedTuple):
         return -(-self.length // self.size)
 
     def first(self, trip):
-        """Where a tile begins."""
+        """Returns the start of a tile."""
         return jnp.minimum(trip * self.size, self.length - self.size)
 
     def cut(self, array, trip):
-        """The tile [size, ...] of an array [N, ...] as it came."""
+        """Slices the tile [size, ...] of an array [N, ...] in its own dtype."""
         array, trip = tiles.of_trip(array, trip)
         return lax.dynamic_slice_in_dim(array, self.first(trip), self.size)
 
     def clean(self, x, segments, trip):
-        """The tile [size, d] of tokens [N, d], padding as 0."""
+        """Returns the tile [size, d] of tokens [N, d], padding as 0."""
         return jnp.where(self.cut(segments.real, trip)[:, None], self.cut(x, trip), 0)
 
     def new(self, trip):
-        """[size]: tokens that no tile before it held."""
+        """Returns [size]: tokens that no tile before it held."""
         return self.first(trip) + jnp.arange(self.size) >= trip * self.size
 
     def joined(self, parts):
@@ -67,7 +67,7 @@ class Strip(NamedTuple):
 
 
 def strip_for(x, heads=1):
-    """The plan of tokens [N, d], or None where a loop is not worth it."""
+    """Returns the tiling of tokens [N, d], or None if they are too few for a loop."""
     length, width = x.shape
     if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
@@ -76,7 +76,7 @@ def strip_for(x, heads=1):
 
 
 def _zeros(shape, dtype, x):
-    """0 that varies over a mesh as the tokens do."""
+    """Returns 0 with the varying manual axes of the tokens."""
     return jnp.zeros(shape, dtype) + jnp.zeros_like(x[0, 0], dtype)
 
 
@@ -85,7 +85,7 @@ def _zeros(shape, dtype, x):
 
 
 def plain_sums(x, segments, weights):
-    """[count, h, d]: the sums of tokens [N, d] under weights [N, h]; differentiable in every mode."""
+    """Returns [count, h, d]: the sums of tokens [N, d] under weights [N, h]; differentiable in every mode."""
     x = jnp.where(segments.real[:, None], x.astype(weights.dtype), 0)
     weights = jnp.where(segments.real[:, None], weights, 0)
     if weights.shape[1] <= UNROLLED:
@@ -105,7 +105,7 @@ def _sums_by_tiles(x, segments, weights, *, plan):
 
 
 def _added(sums, segments, plan, trip, tokens, weights, keep):
-    """The sums [sizes[0], h, d] with a tile's tokens under weights [size, h]."""
+    """Adds a tile's tokens under weights [size, h] to the sums [sizes[0], h, d]."""
     weights, tokens = (jnp.where(keep[:, None], array, 0) for array in (weights, tokens.astype(weights.dtype)))
     terms = weights[:, :, None] * tokens[:, None]
     index = plan.cut(segments.chain[0], trip)
@@ -132,13 +132,13 @@ def _slopes_of_sums(learned, kept, of_sums):
 
 @reverse_rule(_keep_sums, _slopes_of_sums, nondiff_argnums=(3,))
 def tiled_sums(x, segments, weights, learned):
-    """As :func:`plain_sums` of weights [N, 1]; ``learned`` says whether they have a gradient."""
+    """Computes :func:`plain_sums` of weights [N, 1]; with ``learned`` the weights have a gradient."""
     del learned
     return _sums(x, segments, weights)
 
 
 def _reached_plain(x, segments, rows):
-    """[N, h]: the product of each token with the rows [count, h, d] of its segment; 0 at padding."""
+    """Returns [N, h]: the product of each token with the rows [count, h, d] of its segment; 0 at padding."""
     x = jnp.where(segments.real[:, None], x.astype(rows.dtype), 0)
     return jnp.stack([jnp.sum(x * segments.each(rows[:, i]), 1) for i in range(rows.shape[1])], 1)
 
@@ -151,13 +151,13 @@ def _reached_by_tiles(x, segments, rows, *, plan):
 
 
 def _reached(tokens, rows):
-    """[size, h]: the products of tokens [size, d] with rows [size, h, d]; XLA's sums of a gathered row are slow."""
+    """Computes products [size, h] of tokens [size, d] with rows [size, h, d]; XLA's sums of a gathered row are slow."""
     terms = tokens[:, None].astype(rows.dtype) * rows
     return jnp.dot(terms, jnp.ones(terms.shape[2], terms.dtype), precision=lax.Precision.HIGHEST)
 
 
 def _outer(x, segments, terms):
-    """The gradient of x, [N, d], written once: the sum of heights [N, h] times rows [count, h, d], or [1, h, d]."""
+    """Computes ``dx`` [N, d], written once: the sum of weights [N, h] times rows [count, h, d], or [1, h, d]."""
     heads = terms[0][0].shape[1]
 
     def of(cut, ids):
@@ -184,7 +184,7 @@ def _outer(x, segments, terms):
 
 
 def plain_softmax(x, segments, scored, queries, multiplier, bias, precision):
-    """Scores and state of each segment, whole; differentiable in every mode.
+    """Returns scores and state of each segment, whole; differentiable in every mode.
 
     Args:
       x: [N, d] tokens, in any floating dtype.
@@ -206,7 +206,7 @@ def plain_softmax(x, segments, scored, queries, multiplier, bias, precision):
 
 
 def plain_scores(x, segments, queries, precision):
-    """[N, h]: the products of tokens [N, d] with queries [1, h, d], or [count, h, d] of the segments; 0 at padding."""
+    """Computes products [N, h] of tokens [N, d] with queries [1, h, d], or [count, h, d] of segments; 0 at padding."""
     if queries.shape[0] != 1:
         return _reached_plain(x, segments, queries)
     clean = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
@@ -214,7 +214,7 @@ def plain_scores(x, segments, queries, precision):
 
 
 def heights_of(scores, segments, scored, multiplier):
-    """(scores, largest of each segment, exp(score - largest), the same times the multiplier)."""
+    """Returns (scores, largest of each segment, exp(score - largest), the same times the multiplier)."""
     if scored is not None:
         scores = jnp.where(segments.each(scored)[:, None], scores, 0)
     scores = jnp.where(segments.real[:, None], scores, -jnp.inf)
@@ -243,7 +243,7 @@ def _softmax_by_tiles(x, segments, scored, queries, multiplier, bias, *, plan, p
 
 
 def _scores(x, segments, queries, plan, precision):
-    """[N, h], whatever padding gives: products are of each token by itself."""
+    """Returns [N, h], whatever padding gives: products are of each token by itself."""
     if queries.shape[0] != 1:
         return _reached_by_tiles(x, segments, queries, plan=plan)
     if x.dtype == queries.dtype:
@@ -257,7 +257,7 @@ def _scores(x, segments, queries, plan, precision):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
 def _products_of_all(x, real, queries, precision):
-    """[N, h], whatever padding gives: no copy of x is made to zero it, but where the product itself is differentiated."""
+    """Computes products [N, h] without zeroing padding, which copies x, unless the product itself is differentiated."""
     del real
     return _products(x, queries, precision)
 
@@ -272,7 +272,7 @@ def _products_of_all_jvp(precision, primals, tangents):
 
 
 def _products(tokens, queries, precision):
-    """[size, h]; of one query a product with a vector."""
+    """Returns [size, h]; of one query a product with a vector."""
     if queries.shape[0] == 1:
         return jnp.dot(tokens, queries[0], precision=precision)[:, None]
     return jnp.dot(tokens, queries.T, precision=precision)
@@ -295,7 +295,7 @@ def _slopes_of_softmax(precision, kept, cotangents):
 
 
 def _slope(reached, segments, scored, multiplier, heights, in_scores, in_total):
-    """(gradient of the scores, that of the multiplier or None), both [N, h]."""
+    """Returns (gradient of the scores, that of the multiplier or None), both [N, h]."""
     taken = _taken(reached, segments, multiplier)
     keep = segments.real if scored is None else segments.real & segments.each(scored)
     slope = jnp.where(keep[:, None], heights * (taken + segments.each(in_total)) + in_scores, 0)
@@ -314,7 +314,7 @@ def _slopes_plain(x, segments, scored, queries, multiplier, heights, in_scores, 
 def _slopes_by_tiles(
     x, segments, scored, queries, multiplier, heights, in_scores, in_total, in_sum, *, plan, precision
 ):
-    """Gradients of the scores, the queries and the multiplier; x is read once."""
+    """Returns gradients of the scores, the queries and the multiplier; x is read once."""
     own = queries.shape[0] != 1
     in_total = segments.each(in_total)
 
@@ -347,7 +347,7 @@ def _slopes_by_tiles(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def plain_largest(x, segments, least):
-    """[count, d]: the largest values of each segment, -inf where nothing is real; ties share the gradient.
+    """Returns [count, d]: the largest values of each segment, -inf where nothing is real; ties share the gradient.
 
     With ``least`` they are those of -x.
     """
@@ -394,7 +394,7 @@ def _slopes_of_largest(least, kept, of_top):
 
 
 def _count_plain(x, segments, top):
-    """[count, d]: how many real tokens reach the largest value."""
+    """Counts the real tokens that reach the largest value: [count, d]."""
     return segments.total(((x == segments.each(top)) & segments.real[:, None]).astype(jnp.int32))
 
 
@@ -410,11 +410,11 @@ def _count_by_tiles(x, segments, top, *, plan):
 
 @reverse_rule(_keep_softmax, _slopes_of_softmax, nondiff_argnums=(6,))
 def tiled_softmax(x, segments, scored, queries, multiplier, bias, precision):
-    """As :func:`plain_softmax`, with a gradient that reads x once more and writes it once."""
+    """Computes :func:`plain_softmax`, with a gradient that reads x once more and writes ``dx`` once."""
     return _softmax(x, segments, scored, queries, multiplier, bias, precision)
 
 
 @reverse_rule(_keep_largest, _slopes_of_largest, nondiff_argnums=(2,))
 def tiled_largest(x, segments, least):
-    """As :func:`plain_largest`."""
+    """Computes :func:`plain_largest` by tiles."""
     return _largest(x, segments, least)

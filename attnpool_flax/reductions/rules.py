@@ -52,7 +52,7 @@ def reverse_rule(forward, backward, nondiff_argnums=()) -> Any:  # what is decor
 
 @jax.custom_jvp
 def _reverse_only(*arrays):
-    """The same arrays; all at once, so that what differentiates first removes it for all of them."""
+    """Returns the same arrays; one call, because the first differentiation removes the refusal for all of them."""
     return arrays
 
 
@@ -66,7 +66,7 @@ _reverse_only.defjvp(_reverse_only_jvp, symbolic_zeros=True)
 
 
 def is_forward_refusal(error):
-    """Whether it is the refusal of forward mode, this one or JAX's own, which comes first where tangents are mapped."""
+    """Returns whether an error refuses forward mode: ours, or JAX's own, which comes first under ``vmap`` of tangents."""
     return REFUSAL in str(error) or "can't apply forward-mode autodiff" in str(error)
 
 

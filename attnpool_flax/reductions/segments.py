@@ -1,7 +1,7 @@
-"""Which segment each packed token belongs to, and sums over segments that do not drift.
+"""Segments of packed tokens, and sums over segments without drift in float32.
 
-A segment's tokens are dealt to slots of about PART tokens each, and the slots to slots again until one sum of at most
-PART terms is left: float32 drifts over long sums. There are at most N / PART slots beside one for each segment.
+Long sums in float32 drift. The tokens of a segment are therefore summed in slots of about PART tokens each, and the slots
+in slots again, until one sum of at most PART terms remains. There are at most N / PART slots plus one for each segment.
 """
 
 import dataclasses
@@ -24,8 +24,8 @@ class Segments:
       ids: [N], int32, 0 to count - 1, whatever the numbers of padding were.
       real: [N], bool: in range, and not masked.
       chain: index arrays, the first [N], each telling to which of the next the terms of a sum go.
-      count: how many segments there are, at least 1.
-      sizes: how many sums each of the chain has; the last is ``count``.
+      count: the number of segments, at least 1.
+      sizes: the number of sums at each link of the chain; the last is ``count``.
       ordered: whether the numbers never decrease.
     """
 
@@ -37,19 +37,19 @@ class Segments:
     ordered: bool = dataclasses.field(metadata={"static": True})
 
     def each(self, values):
-        """What a segment has, [count, ...], at each of its tokens, [N, ...]."""
+        """Expands the values of segments [count, ...] to their tokens [N, ...]."""
         return at(values, self.ids)
 
     def largest(self, values):
-        """[count, ...]: the largest of values [N, ...], which are -inf at padding."""
+        """Returns [count, ...]: the largest of values [N, ...], which are -inf at padding."""
         return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
 
     def total(self, values):
-        """[count, ...]: the sum of values [N, ...], which are 0 at padding."""
+        """Returns [count, ...]: the sum of values [N, ...], which are 0 at padding."""
         return self.joined(self._summed(values, 0))
 
     def joined(self, sums):
-        """[count, ...] of the sums [sizes[0], ...] of the first of the chain."""
+        """Sums along the chain: from its first sums [sizes[0], ...] to [count, ...]."""
         for level in range(1, len(self.chain)):
             sums = self._summed(sums, level)
         return sums
@@ -65,7 +65,7 @@ def at(values, ids):
 
 
 def segments_of(segment_ids, mask, count, ordered):
-    """The :class:`Segments` of numbers [N], int32, of which those out of range are padding, and a mask [N] or None."""
+    """Makes :class:`Segments` from int32 numbers [N], padding where out of range, and a mask [N] or None."""
     real = (segment_ids >= 0) & (segment_ids < count)
     if mask is not None:
         real = real & mask
@@ -82,7 +82,7 @@ def segments_of(segment_ids, mask, count, ordered):
 
 
 def _dealt(index, length, count, ordered):
-    """(the slot of each term, the segment of each slot, how many slots there may be)."""
+    """Returns (the slot of each term, the segment of each slot, the largest number of slots)."""
     terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
     shares = (terms + PART - 1) // PART
     place = lax.iota(jnp.int32, length)

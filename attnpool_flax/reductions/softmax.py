@@ -1,4 +1,4 @@
-"""The softmax reduction: from tokens and queries to a state of three sums, in one walk over the tokens."""
+"""Online softmax: max, denominator and numerator in one pass over the tokens (Milakov and Gimelshein 2018)."""
 
 import functools
 from typing import Any, NamedTuple
@@ -13,12 +13,12 @@ from attnpool_flax.reductions.sums import products, products_of_tile, summed, su
 
 
 class SoftmaxState(NamedTuple):
-    """What is left of tokens whose scores are known: an exponential average before its division.
+    """State of an online softmax: max score, denominator and numerator, before the division.
 
     Attributes:
-      top: [B, h], the largest score; a constant, as it cancels.
-      total: [B, h], the sum of exp(score - top).
-      sum: [B, h, d], the sum of exp(score - top) times the token.
+      top: [B, h], the largest score, treated as a constant in the gradient because it cancels.
+      total: [B, h], the denominator: the sum of exp(score - top).
+      sum: [B, h, d], the numerator: the sum of exp(score - top) times the token.
     """
 
     top: Any
@@ -27,12 +27,12 @@ class SoftmaxState(NamedTuple):
 
 
 def finalize(state):
-    """The pooled vectors [B, h, d]; 0 where nothing was real."""
+    """Divides numerator by denominator: pooled vectors [B, h, d]; 0 for a fully masked row."""
     return state.sum / jnp.where(state.total == 0, 1, state.total)[..., None]
 
 
 def with_shares(state, scores, mask, multiplier):
-    """The state with one more feature, 1 of every token: what the weights that the sum takes add up to."""
+    """Appends a feature that is 1 for every token: its sum is the sum of the applied weights."""
     total = state.total
     if multiplier is not None:
         total = jnp.sum(exponential(scores, state.top[:, None]) * _dropped(multiplier, mask), 1)
@@ -40,7 +40,7 @@ def with_shares(state, scores, mask, multiplier):
 
 
 def under(scores, mask, totals):
-    """(scores [B, L, h] with -inf at padding, state) of given scores; ``totals`` sums the tokens under weights [B, L, h]."""
+    """Returns (scores [B, L, h] with -inf at padding, state); ``totals`` sums the tokens under weights [B, L, h]."""
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
     top = small(lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf)))
@@ -49,7 +49,7 @@ def under(scores, mask, totals):
 
 
 def weights_of(scores, state):
-    """The weights [B, L, h] of scores [B, L, h], which are -inf at padding."""
+    """Returns the weights [B, L, h] of scores [B, L, h], which are -inf at padding."""
     weights = exponential(scores, state.top[:, None]) / jnp.where(state.total == 0, 1, state.total)[:, None]
     return jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
 
@@ -59,12 +59,12 @@ def _scored(scores, scored):
 
 
 def exponential(scores, top):
-    """exp(score - top), 0 for -inf whatever the top."""
+    """Computes exp(score - top); 0 for -inf, whatever the top."""
     return jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
 
 
 def plain(x, mask, scored, queries, multiplier, bias, precision):
-    """Scores and state by whole products; differentiable in every mode.
+    """Returns scores and state by whole products; differentiable in every mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
@@ -129,7 +129,7 @@ def _forward_tiles(x, mask, scored, queries, multiplier, bias, *, plan, precisio
 
 
 def _merged(tops, totals, sums):
-    """States of parts [B, parts, ...] as one."""
+    """Merges the states of parts [B, parts, ...]."""
     top = jnp.max(tops, 1)
     scale = exponential(tops, top[:, None])
     return SoftmaxState(top, summed(totals * scale), summed(sums * scale[..., None]))
@@ -157,7 +157,7 @@ def _backward(precision, kept, cotangents):
 
 
 def _slopes_tiles(x, mask, queries, multiplier, unnormalized, in_scores, in_total, in_sum, *, plan, precision):
-    """Gradients of the scores, the queries and the multiplier; x is read once."""
+    """Returns gradients of the scores, the queries and the multiplier; x is read once."""
     shared = queries.shape[0] == 1
 
     def of_tile(trip, plan):
@@ -192,7 +192,7 @@ def _slopes_tiles(x, mask, queries, multiplier, unnormalized, in_scores, in_tota
 
 
 def _zero_like(queries, x):
-    """0 of the queries' shape, which varies over a mesh as the tokens do."""
+    """Returns 0 of the queries' shape, with the varying manual axes of the tokens."""
     return jnp.zeros_like(queries) + jnp.zeros_like(x[:1, :1, :1], queries.dtype)
 
 
@@ -212,7 +212,7 @@ def _slopes_plain(x, mask, queries, multiplier, unnormalized, in_scores, in_tota
 
 
 def _token_slopes(taken, of_scores, in_sum, queries, x, precision):
-    """The gradient of x, written once: that through the sums beside that through the scores."""
+    """Computes ``dx``, written once: the gradient through the numerator plus the gradient through the scores."""
     if x.shape[0] == 1 and taken.shape[0] != 1:  # shared by the examples
         queries = jnp.broadcast_to(queries, in_sum.shape)
         both = jnp.concatenate([taken, of_scores], -1), jnp.concatenate([in_sum, queries], 1)
@@ -226,5 +226,5 @@ def _token_slopes(taken, of_scores, in_sum, queries, x, precision):
 
 @reverse_rule(_keep, _backward, nondiff_argnums=(6,))
 def tiled(x, mask, scored, queries, multiplier, bias, precision):
-    """As :func:`plain`: a tile in the cache at a time, and a gradient that reads x once more and writes it once."""
+    """Computes :func:`plain`, a tile in the cache at a time; the gradient reads x once more and writes ``dx`` once."""
     return _forward(x, mask, scored, queries, multiplier, bias, precision)

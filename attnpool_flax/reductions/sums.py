@@ -17,7 +17,7 @@ LONGEST, PART = 512, 128
 """Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
 
 LEVELS = 2
-"""How often sums of an unknown number of terms are summed up in parts: PART ** 3 terms are 2 million."""
+"""Levels of parts in sums over a symbolic number of terms: PART ** 3 terms are 2 million."""
 
 SLICES = 32
 """Products of at most LONGEST tokens each that are written one by one; more of them are one batched product."""
@@ -25,7 +25,7 @@ SLICES = 32
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def weighted(weights, x, precision):
-    """[..., n, L] and [..., L, d] to [..., n, d]; either may be shared."""
+    """Contracts weights [..., n, L] with tokens [..., L, d]: [..., n, d]; either may be shared."""
     length = x.shape[-2]
     if (
         known(length) and length <= SLICES * LONGEST
@@ -35,9 +35,9 @@ def weighted(weights, x, precision):
 
 
 def _weighted_jvp(precision, primals, tangents):
-    """Without slices: the transpose of each is an array as large as x. Of products over tokens only forward mode has any left.
+    """Computes the tangent without slices, whose transposes are as large as x; only forward mode keeps token products.
 
-    There up to 16384 tokens are one product, which is off by 4e-5 where all tokens are equal.
+    In forward mode up to 16384 tokens are one product, which is off by 4e-5 where all tokens are equal.
     """
     (weights, x), (of_weights, of_x) = primals, tangents
     length = x.shape[-2]
@@ -55,7 +55,7 @@ weighted.defjvp(_weighted_jvp, symbolic_zeros=True)
 
 
 def _in_parts(weights, x, precision):
-    """As :func:`weighted`: one batched product of parts, and one of what is left."""
+    """Computes :func:`weighted` as one batched product of parts, and one of the remainder."""
     whole = x.shape[-2] // PART * PART
     of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
     parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
@@ -64,7 +64,7 @@ def _in_parts(weights, x, precision):
 
 
 def in_slices(product, length):
-    """The sum of ``product(slice)`` over slices of at most LONGEST of so many tokens."""
+    """Sums ``product(slice)`` over slices of at most LONGEST of so many tokens."""
     return functools.reduce(operator.add, (product(slice(i, i + LONGEST)) for i in range(0, max(length, 1), LONGEST)))
 
 
@@ -73,7 +73,7 @@ def _product(weights, x, precision):
 
 
 def summed(x, axis=1, levels=LEVELS):
-    """The sum along an axis, in parts, and parts of these; ``levels`` of them where the number of terms is a symbol."""
+    """Sums along an axis in nested parts; in ``levels`` of them if the number of terms is a symbol."""
     length = x.shape[axis]
     if length <= LONGEST if known(length) else not levels:
         return jnp.sum(x, axis)
@@ -84,7 +84,7 @@ def summed(x, axis=1, levels=LEVELS):
 
 
 def products(x, queries, precision):
-    """[B or 1, L, d] and [B or 1, h, d] to [B, L, h]."""
+    """Computes products of [B or 1, L, d] and [B or 1, h, d]: [B, L, h]."""
     if queries.shape[0] == 1:  # one product, the example's tokens after each other
         return jnp.einsum("bld,hd->blh", x, queries[0], precision=precision)
     if x.shape[0] == 1:
@@ -93,7 +93,7 @@ def products(x, queries, precision):
 
 
 def products_of_tile(tokens, queries, precision):
-    """[rows, size, d] and [rows or 1, h, d] to [rows, size, h]; of one query a product with a vector."""
+    """Computes products of [rows, size, d] and [rows or 1, h, d]: [rows, size, h]; matrix-vector for one query."""
     rows, size, width = tokens.shape
     if queries.shape[0] == 1 or rows == 1:
         if queries.shape[1] == 1:
@@ -105,7 +105,7 @@ def products_of_tile(tokens, queries, precision):
 
 
 def sums_of_tile(weights, tokens, precision):
-    """[rows, size, h] and [rows, size, d] to [rows, h, d]."""
+    """Sums tokens [rows, size, d] under weights [rows, size, h]: [rows, h, d]."""
     if tokens.shape[0] > 1:
         return jnp.einsum("rsh,rsd->rhd", weights, tokens, precision=precision)
     if weights.shape[2] == 1:
@@ -114,12 +114,12 @@ def sums_of_tile(weights, tokens, precision):
 
 
 def part_of(mass):
-    """A power of two above the mass, by which a sum of so much is divided so that it does not overflow; 2 for none."""
+    """Returns a power of two above the mass, which divides a sum of that mass to avoid overflow; 2 for none."""
     return 2 * power_of_two(mass)
 
 
 def added(a, b):
-    """The sum of two sums, each a pair (value, rest); the rest is what rounding took from the value, and has no gradient.
+    """Adds two compensated sums (value, rest) by two-sum; the rest is the rounding error, and has no gradient.
 
     Dekker 1971, A floating-point technique for extending the available precision, over Knuth's exact sum of two numbers.
     """
@@ -136,7 +136,7 @@ def added(a, b):
 
 @jax.custom_jvp
 def _rounded_to(value, total):
-    """The value, whose gradient is that of the total."""
+    """Returns the value with the gradient of the total."""
     del total
     return value
 
@@ -147,7 +147,7 @@ def _rounded_to_jvp(primals, tangents):
 
 
 def plain_total(x, mask, weights, part, precision):
-    """The sum of tokens under weights, by whole products; differentiable in every mode.
+    """Sums tokens under weights by whole products; differentiable in every mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
@@ -169,7 +169,7 @@ def plain_total(x, mask, weights, part, precision):
 
 
 def computing(dtype):
-    """float64 for float64, float32 for all else."""
+    """Returns float64 for float64, else float32."""
     return jnp.dtype("float64" if dtype == "float64" else "float32")
 
 
@@ -238,5 +238,5 @@ def _reached_by_tiles(x, mask, of_total, *, plan, precision):
 
 @reverse_rule(_keep_total, _total_slopes, nondiff_argnums=(3, 4))
 def tiled_total(x, mask, weights, part, precision):
-    """As :func:`plain_total`, a tile in the cache at a time; the gradient of x does not read x."""
+    """Computes :func:`plain_total`, a tile in the cache at a time; the gradient of x does not read x."""
     return _total(x, mask, weights, part, precision)

@@ -1,7 +1,7 @@
-"""Tiles: walks over tokens so that each is read from memory once, a part that fits into the cache at a time.
+"""Tiles: loops that read each token from memory once, one block that fits into the cache at a time.
 
-XLA's CPU backend hands products and sums to a library that no select can be fused into: a mask would cost a copy of x. Inside
-the trip of a loop the select is free, as the tile is copied into the cache in any case. On accelerators loops lose.
+XLA's CPU backend calls a library for products and sums, and fuses no select into it: a mask would cost a copy of x. Inside
+of a loop's step the select is free, because the tile is copied into the cache anyway. On accelerators loops are slower.
 """
 
 import functools
@@ -33,14 +33,14 @@ LEAST = 32
 
 
 class Tiling(NamedTuple):
-    """How [B, L, d] is cut: tiles of ``rows`` examples with all their tokens, or of ``size`` tokens of one example.
+    """Tiling of [B, L, d] by ``rows`` examples with all their tokens, or by ``size`` tokens of one example.
 
     Attributes:
       batch: B, an integer or a symbol.
       length: L.
-      rows: examples of a tile.
-      size: tokens of a tile.
-      taken: those at its beginning that are looked at.
+      rows: the number of examples of a tile.
+      size: the number of tokens of a tile.
+      taken: the number of tokens at its beginning that are read.
     """
 
     batch: int
@@ -61,7 +61,7 @@ class Tiling(NamedTuple):
 
 
 def tiling(batch, length, width, itemsize):
-    """The tiling of [batch, length, width], or None where a loop is not worth it or one example's size is a symbol."""
+    """Returns the tiling of [batch, length, width]; None for too few tokens, or a symbolic size of one example."""
     if not known(length, width):
         return None
     row = max(length * width * itemsize, 1)
@@ -74,7 +74,7 @@ def tiling(batch, length, width, itemsize):
 
 
 def flat(x):
-    """Tokens [..., L, d] as [B, L, d].
+    """Reshapes tokens [..., L, d] to [B, L, d].
 
     Walks flatten them inside of their rules for gradients, which keep x as it came: a scan over chunks would copy what it
     keeps if that were another array than the chunk.
@@ -83,20 +83,20 @@ def flat(x):
 
 
 def walk(tiled, plain, plan, *arrays):
-    """``tiled(*arrays, plan=plan)`` on CPUs, ``plain(*arrays)`` elsewhere and where there is no plan."""
+    """Calls ``tiled(*arrays, plan=plan)`` on CPUs, ``plain(*arrays)`` elsewhere or without a plan."""
     if plan is None:
         return plain(*arrays)
     return lax.platform_dependent(*arrays, cpu=functools.partial(tiled, plan=plan), default=plain)
 
 
 def corner(plan, trip):
-    """(row, first): the example and the token at which a tile begins; the last ones begin early and overlap."""
+    """Returns (row, first): the example and the token at which a tile begins; the last ones begin early and overlap."""
     row = jnp.minimum(trip // plan.parts * plan.rows, plan.batch - plan.rows)
     return row, jnp.minimum(trip % plan.parts * plan.size, plan.length - plan.size)
 
 
 def cut(array, plan, trip):
-    """The tile [rows, taken, ...] of an array [B, L, ...] as it came; of the only example where B is 1."""
+    """Slices the tile [rows, taken, ...] of an array [B, L, ...] in its own dtype; if B is 1, of the only example."""
     array, trip = of_trip(array, trip)
     row, first = corner(plan, trip)
     rows = min(plan.rows, array.shape[0]) if known(array.shape[0]) else plan.rows
@@ -105,7 +105,7 @@ def cut(array, plan, trip):
 
 
 def of_trip(array, trip):
-    """The array as this trip of a loop sees it, and the trip; a part of it is cut by index.
+    """Returns the array for this step of a loop, and the step; blocks are sliced by index.
 
     XLA's CPU backend in JAX 0.10 cuts no narrow float by index. It widens all of the array, and does so before the loop as
     nothing there depends on the trip: a copy of twice its bytes. What depends on the trip stays inside, where of the
@@ -116,7 +116,7 @@ def of_trip(array, trip):
 
 
 def of_rows(array, plan, trip):
-    """The examples [rows, ...] of a tile, of an array [B, ...] without tokens; the only one where B is 1."""
+    """Slices the examples [rows, ...] of a tile from an array [B, ...] without tokens; if B is 1, the only one."""
     if not _has_rows(array, plan):
         return array
     row, _ = corner(plan, trip)
@@ -128,13 +128,13 @@ def _has_rows(array, plan):
 
 
 def new(plan, trip):
-    """[taken]: tokens of the tile that no tile before it held."""
+    """Returns [taken]: tokens of the tile that no tile before it held."""
     _, first = corner(plan, trip)
     return first + jnp.arange(plan.taken) >= trip % plan.parts * plan.size
 
 
 def new_rows(plan, trip):
-    """[rows]: examples of the tile that no tile before it held."""
+    """Returns [rows]: examples of the tile that no tile before it held."""
     row, _ = corner(plan, trip)
     return row + jnp.arange(plan.rows) >= trip // plan.parts * plan.rows
 
@@ -167,13 +167,13 @@ def without_overlap(blocks, batch):
 
 
 def plan_for(x, *others):
-    """The tiling of tokens [B or 1, L, d]; others, [B or 1, ...] or None, may have the examples."""
+    """Returns the tiling of tokens [B or 1, L, d]; B may come from others, [B or 1, ...] or None."""
     batch = next((a.shape[0] for a in (x, *others) if a is not None and a.shape[0] != 1), 1)
     return tiling(batch, x.shape[1], x.shape[2], x.dtype.itemsize)
 
 
 def tile(x, mask, plan, trip, dtype):
-    """(tokens [rows, taken, d], keep [rows, taken]): padding, and what the tile before held, as 0."""
+    """Returns (tokens [rows, taken, d], keep [rows, taken]): padding, and what the tile before held, as 0."""
     tokens = cut(x, plan, trip)
     keep = jnp.broadcast_to(new(plan, trip), (plan.rows, plan.taken))
     if mask is not None:
@@ -184,7 +184,7 @@ def tile(x, mask, plan, trip, dtype):
 
 
 def shortest(of_tile, mask, plan, trip, fills=()):
-    """``of_tile(plan)`` for the shortest prefix of a tile, of a few, that holds all its real tokens.
+    """Computes ``of_tile(plan)`` for the shortest prefix of a tile, of a few, that holds all its real tokens.
 
     Padding at the end costs nothing then. Under ``vmap`` all prefixes would be computed: one example alone has no choice.
 
@@ -213,7 +213,7 @@ def shortest(of_tile, mask, plan, trip, fills=()):
 
 
 def _filled(array, fill, size):
-    """[rows, taken, ...] as [rows, size, ...]."""
+    """Pads [rows, taken, ...] to [rows, size, ...]."""
     missing = [(0, 0)] * array.ndim
     missing[1] = (0, size - array.shape[1])
     return jnp.pad(array, missing, constant_values=fill)

@@ -1,10 +1,10 @@
-"""What the tokens of several sequences, in any layout, need at once: over a mesh all of them meet in the same collectives."""
+"""Reductions of several sequences, in any layout, that share their collectives over a mesh."""
 
 from attnpool_flax.reductions.mesh import over_mesh
 
 
 def summed_together(mean, *tokens):
-    """([the sum or the mean [..., d] of each], [which examples have any real token, or None if all have, of each])."""
+    """Returns ([sum or mean [..., d] of each], [bool of examples with a real token, None if all have one, of each])."""
     if tokens[0].axis_name is None:
         return [each.mean() if mean else each.total() for each in tokens], [each.real() for each in tokens]
     states = over_mesh([each.summed(mean) for each in tokens], tokens[0].axis_name)
@@ -14,7 +14,7 @@ def summed_together(mean, *tokens):
 
 
 def softmax_together(*calls):
-    """[(pooled [..., h, d], weights [..., h, L])] of calls of ``softmax``: each (tokens, queries, scored)."""
+    """Returns [(pooled [..., h, d], weights [..., h, L])] of calls of ``softmax``: each (tokens, queries, scored)."""
     tokens = [own for own, *_ in calls]
     if tokens[0].axis_name is None:
         return [own.softmax(queries, scored=scored) for own, queries, scored in calls]

@@ -47,11 +47,11 @@ class SumState(Decided):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         return SumState(*added((self.sum, self.rest), (other.sum, other.rest)))
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return self.sum + self.rest
 
 
@@ -79,13 +79,13 @@ class MinState(Decided):
         return self.extreme.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         one, two = (MaxState(-state.extreme, state.count, state.real) for state in (self, other))
         both = one.merged(two)
         return MinState(-both.extreme, both.count, both.real)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return jnp.where(self.real[..., None], self.extreme, 0)
 
 
@@ -111,7 +111,7 @@ class NoisyOrState(Decided):
         return self.probability.shape
 
     def merged(self, other):
-        """The state of both chunks: a + (b - a b)."""
+        """Merges the states of both chunks: a + (b - a b)."""
         infinite = jnp.isinf(self.probability) | jnp.isinf(other.probability)
         ours, rest = (jnp.where(infinite, 0, part) for part in (self.probability, self.rest))
         left = 1 - ours
@@ -121,7 +121,7 @@ class NoisyOrState(Decided):
         return NoisyOrState(jnp.where(infinite, both, probability), jnp.where(infinite, 0, rest))
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return self.probability + self.rest
 
 
@@ -163,7 +163,7 @@ class PowerMeanState(Decided):
         return self.total.shape
 
     def merged(self, other):
-        """The state of both chunks: both in the measure of the larger one."""
+        """Merges both chunks, rescaled to the larger one."""
         logarithms = [turned(jnp.log(state.extreme), self.p) for state in (self, other)]
         first, second = (turned(state.extreme, self.p) for state in (self, other))
         apart = turned(jnp.maximum(first, second), self.p)
@@ -173,7 +173,7 @@ class PowerMeanState(Decided):
         return PowerMeanState(apart, *sums, self.zeros + other.zeros, self.count + other.count, self.p)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return finished_power_mean(self.extreme, _exponents(self), self.zeros, self.p)
 
 
@@ -216,13 +216,13 @@ class LogsumexpState(Decided):
         return self.total.shape
 
     def merged(self, other):
-        """The state of both chunks: both in the measure of the larger exponent."""
+        """Merges both chunks, rescaled to the larger exponent."""
         extreme, under = _met(self, other)
         sums = _exponents_merged((self, other), under, doubled(self.scale))
         return LogsumexpState(extreme, *sums, self.count + other.count, self.scale, self.mean)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return finished_logsumexp(self.extreme, _exponents(self), self.scale, self.mean)
 
 
@@ -261,7 +261,7 @@ class SoftmaxState(Decided):
         return self.excess.shape
 
     def merged(self, other):
-        """The state of both chunks: both in the measure of the larger exponent."""
+        """Merges both chunks, rescaled to the larger exponent."""
         extreme, under = _met(self, other)
         exponents = [scaled(below, doubled(self.scale)) for below in under]
         shares = [jnp.exp(exponent) for exponent in exponents]
@@ -276,20 +276,20 @@ class SoftmaxState(Decided):
         return SoftmaxState(extreme, *total, *added(*sums), self.scale)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         excess = (self.excess + self.rest) * (part_of(self.total) / part_of(self.total + self.total_rest))
         return finished_softmax(self.extreme, self.total + self.total_rest, excess, self.scale)
 
 
 def _met(a, b):
-    """The extreme of two states, and half of each one's distance from it as scale x goes, at most 0."""
+    """Returns the extreme of two states, and half of each one's distance from it in the scale's sign, at most 0."""
     tops = [turned(state.extreme, a.scale) for state in (a, b)]
     top = jnp.maximum(*tops)
     return turned(top, a.scale), [depths(own / 2, half(top), a.scale) for own in tops]
 
 
 def _exponents_merged(states, under, scale):
-    """(total, its rest, slack, its rest) of two states that lie so far below the larger one, under a scale of at least 0."""
+    """Merges (total, its rest, slack, its rest) of two states that lie ``under`` the larger one; the scale is >= 0."""
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
     part, totals, slacks = part_of(counts[0] + counts[1]), [], []
     for state, below, count in zip(states, under, counts, strict=True):
@@ -302,7 +302,7 @@ def _exponents_merged(states, under, scale):
 
 
 def _moved(pair, share, more):
-    """A sum and its rest, rescaled, with what the tokens that it holds lie lower now."""
+    """Rescales a compensated sum (value, rest) by ``share``, and adds ``more``."""
     return added((pair[0] * share, pair[1] * share), (more, jnp.zeros_like(more)))
 
 
@@ -391,11 +391,11 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
 
 
 def _with_rests(sums):
-    """(total, its rest, slack, its rest)."""
+    """Returns (total, its rest, slack, its rest)."""
     nothing = jnp.zeros_like(sums.total)
     return sums.total, nothing, sums.slack, nothing
 
 
 def _counted(sums, scale):
-    """(the number of real tokens [...], the scale [..., d])."""
+    """Returns (the number of real tokens [...], the scale [..., d])."""
     return lax.stop_gradient(sums.count)[..., 0].astype(jnp.int32), jnp.broadcast_to(scale, sums.total.shape)

@@ -1,4 +1,4 @@
-"""How states merge, and what they finalize to."""
+"""Merging and finalizing of states."""
 
 import functools
 from dataclasses import replace

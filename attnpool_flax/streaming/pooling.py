@@ -74,7 +74,7 @@ def last_state(x, mask=None, *, lengths=None, start):
 
 
 def _token_state(x, mask, start, index, end, nowhere):
-    """(position, token) at an index [...], or where every token is real at the end; ``nowhere`` and 0 where none is."""
+    """Returns (position, token) at an index [...], or at the end if all are real; ``nowhere`` and 0 if none is."""
     wide = jnp.promote_types(x.dtype, jnp.float32)
     start = start.astype(jnp.result_type(int))
     if x.shape[-2] == 0:
@@ -106,7 +106,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
 
 
 def _in_units(weights, axis):
-    """(size, mass, weights in the unit of both) of clean weights with the tokens along an axis."""
+    """Returns (size, mass, weights in the unit of both) of clean weights with the tokens along an axis."""
     sizes = lax.stop_gradient(jnp.abs(weights))
     largest = jnp.max(sizes, axis, initial=0)
     size = jnp.where(largest == 0, 0, power_of_two(largest))
@@ -194,5 +194,5 @@ def multi_head_attention_state(
 
 
 def with_rests(top, total, pooled):
-    """The parts of an attention state from which rounding has taken nothing yet."""
+    """Returns the fields of an attention state with compensations of 0."""
     return top, *_with_rest(total), *_with_rest(pooled)

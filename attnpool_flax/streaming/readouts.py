@@ -114,7 +114,7 @@ class VladState(Decided):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks: both in the measure of the larger top."""
+        """Merges both chunks, rescaled to the larger maximum."""
         top = lax.stop_gradient(jnp.maximum(self.top, other.top))
         scaled = []
         for state in (self, other):
@@ -123,7 +123,7 @@ class VladState(Decided):
         return VladState(top, *added(*scaled), self.normalize)
 
     def finalized(self):
-        """[..., K, d]; 0 where nothing was real."""
+        """Returns [..., K, d]; 0 for a fully masked row."""
         return vlad_of(self.top, self.sum + self.rest, self.normalize)
 
 

@@ -77,13 +77,13 @@ class StdState(Decided):
         return self.second.shape
 
     def merged(self, other):
-        """The state of both chunks, about a center between theirs."""
+        """Merges both chunks, about a center between theirs."""
         unit = jnp.maximum(self.unit, other.unit)
         ratios = [state.unit / unit for state in (self, other)]
         return type(self)(unit, *_merged(self, other, ratios), self.ddof, self.epsilon)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real or the weights cancel."""
+        """Returns [..., d]; 0 for a fully masked row, or weights that cancel."""
         return _statistics(self, self.ddof)[1]
 
 
@@ -99,7 +99,7 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """[..., 2d]; 0 where nothing was real or the weights cancel."""
+        """Returns [..., 2d]; 0 for a fully masked row, or weights that cancel."""
         return jnp.concatenate(_statistics(self, self.ddof), -1)
 
 
@@ -149,13 +149,13 @@ class AttentiveStatisticsState(Decided):
         return _doubled(self.second.shape)
 
     def merged(self, other):
-        """The state of both chunks, in the measure of the larger top."""
+        """Merges both chunks, rescaled to the larger maximum."""
         top = lax.stop_gradient(jnp.maximum(self.top, other.top))
         ratios = [exponential(lax.stop_gradient(state.top), top) for state in (self, other)]
         return AttentiveStatisticsState(top, *_merged(self, other, ratios), self.epsilon)
 
     def finalized(self):
-        """[..., 2d]; 0 where nothing was real."""
+        """Returns [..., 2d]; 0 for a fully masked row."""
         return jnp.concatenate(_statistics(self, 0), -1)
 
 
@@ -164,7 +164,7 @@ def _doubled(shape):
 
 
 def _merged(a, b, ratios):
-    """The moments of two states whose weights are multiplied by ``ratios``, in the order of the fields."""
+    """Merges the moments of two states whose weights are multiplied by ``ratios``, in the order of the fields."""
     scale = jnp.maximum(a.scale, b.scale)
     masses = [state.mass * ratio for state, ratio in zip((a, b), ratios, strict=True)]
     mass = masses[0] + masses[1]
@@ -192,7 +192,7 @@ def _statistics(state, ddof):
 
 
 def _fields(found):
-    """The moments of a chunk in the order of the fields."""
+    """Returns the moments of a chunk in the order of the fields."""
     pairs = [(part, jnp.zeros_like(part)) for part in (found.total, found.squares)]
     center = found.scale * found.center
     return (
@@ -234,7 +234,7 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
 
 
 def _given(x, mask, weights):
-    """The unit and the moments of a chunk under given weights."""
+    """Computes the unit and the moments of a chunk under given weights."""
 
     def found(x, mask, weights):
         channels = DenseChannels(x, mask)

@@ -22,10 +22,10 @@ PICTURED = (0, 16, 62)  # from a third of the weight on padding to four fifths
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the two packages are apart in one pooling.
+    """Difference between the results of the two packages for one pooling.
 
     Attributes:
-      pooling: which.
+      pooling: name of the function.
       difference: the largest absolute difference.
       in_eps: the same in units of float32's epsilon times the largest pooled value.
     """
@@ -37,13 +37,13 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Drift:
-    """What padding to one length does to pooled vectors.
+    """Errors of pooled vectors after all texts are padded to one length.
 
     Attributes:
-      length: positions that every text is padded to.
+      length: number of positions that every text is padded to.
       notebook: the notebook's relative error, median over the pairs.
       lost: the notebook's weight on padding, median over the pairs.
-      moved: the largest change of any number in ours, NumPy and JAX.
+      moved: the largest change of any number in the results of attnpool_ref and of attnpool_flax.
     """
 
     length: int
@@ -104,10 +104,10 @@ def measure_agreement(pairs):
 
 
 def measure_sentence_embeddings(pairs):
-    """How far our pooled vectors are from what the encoder's own library returned.
+    """Measures the difference of the oracle's pooled vectors from those that the encoder's library returned.
 
     Returns:
-      The largest difference, and the largest that storing the tokens in float16 can make (to first order).
+      The largest difference, and the largest that storing the tokens in float16 can cause (to first order).
     """
     differences, allowed = [], []
     for side in ("hr", "tail"):
@@ -169,10 +169,10 @@ def _concatenated(results):
 
 
 def measure_sharpness(pairs):
-    """How sharp cross pooling's weights are on the questions, medians over the pairs.
+    """Measures how sharp the weights of cross-attention pooling are on the questions: medians over the pairs.
 
     Returns:
-      The largest weight, and how many tokens count: the exponential of the weights' entropy.
+      The largest weight, and the effective number of tokens: the exponential of the weights' entropy.
     """
     _, (weights, _) = attnpool_ref.cross_attention_pooling(*_arrays(pairs), return_weights=True)
     logarithms = np.log(np.where(weights > 0, weights, 1))

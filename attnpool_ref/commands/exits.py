@@ -1,4 +1,4 @@
-"""How the command ends: its exit statuses, and refusals in one line."""
+"""Exit statuses of the command, and errors reported in one line."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ INTERRUPTED = 130
 
 
 class Refused(click.ClickException):
-    """What was asked for cannot be done; says why in one line."""
+    """Error for a request that cannot be carried out; the message gives the reason in one line."""
 
     exit_code = MISUSED
 

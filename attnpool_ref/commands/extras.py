@@ -1,4 +1,4 @@
-"""Which extra brings what the commands need."""
+"""Extras that install the packages which the commands need."""
 
 from importlib.util import find_spec
 

@@ -78,7 +78,7 @@ def inspect(file):
 
 
 def given(row):
-    """What the caller of ``load`` must say, and what is taken otherwise, in words."""
+    """Describes the options that a call of ``load`` must give, and the defaults of the others."""
     options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
     must = [name for name, default in options.items() if default == GIVEN]
     words = ", ".join(must) or "nothing"

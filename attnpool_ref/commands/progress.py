@@ -1,4 +1,4 @@
-"""How far the judge is, and how long the rest takes: a bar on a terminal, plain lines elsewhere."""
+"""Progress of the judge and its estimated remaining time: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -13,7 +13,7 @@ def shown():
 
 
 class _Rest:
-    """How long the rest takes, if the steps to come take as long as those that were done."""
+    """Estimate of the remaining time: the remaining steps take as long, on average, as those that are done."""
 
     def __init__(self):
         self._began = time.monotonic()

@@ -56,7 +56,7 @@ _MARKED = {
 
 
 def mark_stands_in(mark, shapes):
-    """Whether a row's shapes have this mark."""
+    """Returns whether a row's shapes have this mark."""
     return re.search(_MARKED.get(mark) or re.escape(mark), shapes) is not None
 
 
@@ -127,7 +127,7 @@ def _made(path, text, name, root):
 
 
 def _arguments(docstring):
-    """What the docstring says of each argument."""
+    """Returns the description of each argument in the docstring, by name."""
     section = re.search(r"^Args:\n((?:  .*\n|\n(?=  ))*)", docstring + "\n", re.MULTILINE)
     entries = re.findall(r"^  (\w+): (.*(?:\n    .*)*)", section[1] if section else "", re.MULTILINE)
     return {name: _plain(" ".join(text.split())) for name, text in entries}

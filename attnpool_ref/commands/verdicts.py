@@ -142,7 +142,7 @@ def _number(value):
 
 
 def _held(row):
-    """How many of the promises that were judged held."""
+    """Formats the number of guarantees that held, out of those that were judged."""
     statuses = [kept.status for kept in row.promises.values()]
     judged = len(statuses) - statuses.count("n/a")
     if not judged:
@@ -151,7 +151,7 @@ def _held(row):
 
 
 def _promises(row):
-    """How many held, and the names of those that did not and that no other explains."""
+    """Formats the number that held, and the names of the broken ones that no other explains or that are waived."""
     text = _held(row)
     text.append("".join(f"\n{kept.promise}" for kept in row.accused), "red")
     return text.append("".join(f"\n{kept.promise} (waived)" for kept in row.broken if kept.waived), "yellow")

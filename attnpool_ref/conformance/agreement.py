@@ -14,11 +14,11 @@ from attnpool_ref.conformance import tolerances
 
 @dataclass
 class Finding:
-    """What one check measured: in units of epsilon where it is an error, and a message where it failed.
+    """Result of one check: errors in units of epsilon, and a message if it failed.
 
-    ``aspect`` says what of a comparison failed: "values", "weights", "shape" or "dtype"; ``with_weights`` whether the
-    weights were asked for. ``note`` is what is worth a note and breaks nothing; with ``excused`` the case says nothing
-    of the promise, neither that it holds nor that it is broken. ``hint`` is a clause for the end of the message.
+    ``aspect`` names the part of a comparison that failed: "values", "weights", "shape" or "dtype". ``with_weights``
+    says whether the call returned weights. ``note`` is a remark about something that breaks no guarantee. An
+    ``excused`` finding neither confirms nor breaks its guarantee. ``hint`` is a clause for the end of the message.
     """
 
     check: str
@@ -134,7 +134,7 @@ def worse(finding, error, allowed, message, aspect="values"):
 
 
 def _told(name, got, want, place):
-    """What is wrong with an array, and where if it is a long one."""
+    """Returns the message for a wrong array: got and needed values, and the worst position of a long one."""
     text = f"{name} is {brief(got)}, needs {brief(want)}"
     if np.size(want) <= 12:
         return text

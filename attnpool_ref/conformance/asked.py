@@ -58,7 +58,7 @@ class Asked:
 
     @cached_property
     def empty(self):
-        """Where the right results are 0 because nothing is real: one boolean array for each output, or None."""
+        """Zeros due to fully masked rows or empty sequences, marked in a boolean array for each output; or None."""
         arguments = self.row.arguments
         lengths = [key for key in self.case.given("int", "lengths") if arguments[key].optional]
         if self.masks or lengths:
@@ -79,12 +79,12 @@ def _with_defaults(row, values):
 
 
 def always_zero(answer, other, axis=-1):
-    """Where whole vectors of an answer are 0, and stay 0 for other data."""
+    """Returns boolean arrays that mark vectors which are 0 in the answer and in that for other data."""
     return [_all_zero(a, axis) & _all_zero(b, axis) for a, b in zip(answer, other, strict=True)]
 
 
 def _all_zero(output, axis):
-    """Where a whole vector of an output is 0."""
+    """Returns a boolean array that marks the vectors along ``axis`` that are 0."""
     if output.ndim == 0:
         return output == 0
     return np.broadcast_to(np.all(output == 0, axis, keepdims=True), output.shape)

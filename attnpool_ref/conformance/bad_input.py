@@ -105,7 +105,7 @@ class _Call:
         return Refusal(title, error, self.values | {key: value}, here)
 
     def of_every_argument(self):
-        """What is no array of numbers, or one of numbers or of a shape that the row does not take."""
+        """Yields calls with an argument that is no array of numbers, or has a wrong dtype, shape or value."""
         for key, kind in self.kinds.items():
             value = np.asarray(self.values[key])
             if not self.row.arguments[key].optional:
@@ -195,7 +195,7 @@ class _Call:
         yield self._with(f"`{key}` has one column more", ValueError, key, longer(value, -1))
 
     def _meets_others(self, key):
-        """Whether another argument has the batch axes as well."""
+        """Returns whether another argument has the batch axes as well."""
         others = [k for k in self.case.given("data") if k != key and k in self.values]
         return any("..." in self.case.axes[k] for k in others) and "..." in self.case.axes[key]
 
@@ -205,7 +205,7 @@ class _Call:
         return [None] * (value.ndim - len(own)) + own
 
     def _known_elsewhere(self, key, axis):
-        """Whether other arrays say how long an axis is, and rank says that it is that one."""
+        """Returns whether other arrays give the size of an axis, and the rank identifies it."""
         if self.form == "segments" or self.row.arguments[key].shapes == (("...",),):
             return False
         same = contract.unions(self.row, self.case.values | self.case.options)

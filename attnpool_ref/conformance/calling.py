@@ -18,21 +18,21 @@ EMPTY = inspect.Parameter.empty
 
 
 class NotAsked(Exception):
-    """What a candidate cannot be asked; the message says why."""
+    """Exception for a case that the implementation under test cannot be called with; the message gives the reason."""
 
 
 class Calling:
-    """Which argument of the row goes where in the candidate's signature.
+    """Mapping of a function's arguments to the parameters of the implementation under test.
 
-    By name first: the name that the candidate was said to have, the row's own, for lengths and segment numbers
-    theirs. What is left in the row's signature then meets, in order, what is left in the candidate's.
+    Arguments are matched by name, then by position. The names tried are the one that ``Candidate.arguments`` gives,
+    then the function's own; masks in the form of lengths or segment numbers have the names of those.
 
     Attributes:
-      names: for each argument and option of the row that the candidate takes, the name of it there.
-      declared: those that stand in its signature, and not behind ``**``.
-      by_place: those among them that met by their place alone.
-      unjudged: arguments of the candidate that no argument of the row goes to, and that may change a result.
-      missing: why it cannot be called at all, or "".
+      names: for each argument and option of the function that the implementation takes, its name there.
+      declared: those that its signature names, as opposed to those that ``**`` takes.
+      by_place: those among them that were matched by position only.
+      unjudged: parameters of the implementation that no argument is matched to, and that may change a result.
+      missing: the reason why it cannot be called at all, or "".
     """
 
     def __init__(self, row, candidate, own=()):
@@ -137,7 +137,7 @@ class Calling:
         return self.candidate.fixed.get(key, self._parameters[key].default)
 
     def takes(self, key):
-        """Whether the candidate can be given this argument or option of the row."""
+        """Returns whether the implementation takes this argument or option of the function."""
         return key in self.names
 
     def why_not(self):
@@ -167,7 +167,7 @@ class Calling:
         return names, {k: v if self.takes(k) else self.default(k) for k, v in options.items()}
 
     def is_needed(self, key):
-        """Whether the candidate has no default of its own for it."""
+        """Returns whether the implementation has no default for it."""
         return key in self._needed
 
     def not_taken(self):
@@ -189,7 +189,7 @@ class Calling:
 
 
 def _alike(ours, theirs):
-    """Whether an argument of the row may meet one of the candidate with this default by its place alone."""
+    """Returns whether an argument may be matched by position to a parameter of the implementation with this default."""
     if theirs is EMPTY or ours is theirs:
         return True
     if ours is EMPTY or ours is None or theirs is None or isinstance(ours, bool) or isinstance(theirs, bool):

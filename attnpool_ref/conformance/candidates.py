@@ -1,4 +1,4 @@
-"""What is judged, and how it wants to be called: the same words in Python and on the command line."""
+"""Implementations under test and their calling conventions: the same words in Python and on the command line."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
 
 
 class Calls(TypedDict, total=False):
-    """How a candidate wants to be called; see :class:`Candidate`."""
+    """Calling convention of an implementation under test; see :class:`Candidate`."""
 
     arguments: Mapping[str, str]
     padding_true: bool
@@ -102,7 +102,7 @@ class Candidate:
         return tuple(row.name for row in variants.BY_NAME.values() if self.for_row(row) is not None)
 
     def says(self):
-        """How it is called, where it is not as the row says, as a dict of plain data."""
+        """Returns the calling convention, where it differs from the function's, as a dict of plain data."""
         said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
         said |= {"mask_required": self.mask_required, "some_real": self.some_real}
         said |= {"batched": self.batched, "same_batch": self.same_batch}
@@ -141,7 +141,7 @@ def single(candidate, name):
 
 
 def title_of(target):
-    """What a report calls a candidate that nobody has named."""
+    """Returns the title in reports of an implementation that was given no name."""
     name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None)
     if name is None and hasattr(target, "func"):
         return title_of(target.func)

@@ -162,9 +162,10 @@ class _InOneDtype:
         return best
 
     def _gain(self, mistake):
-        """How many more cases a mistake explains than contradict it.
+        """Returns the number of cases that a mistake explains less those that contradict it; at least 0.
 
-        It is 0 unless the mistake explains most of the wrong values, and if a mixed batch contradicts it.
+        It is 0 unless the mistake explains most of the wrong values. It is also 0 if a mixed batch contradicts it, or
+        any case contradicts a ``whole`` mistake.
         """
         if any(answer.speaks_for(mistake) == CONTRADICTED for answer in self.main):
             return 0
@@ -231,7 +232,7 @@ class _InOneDtype:
         cause.counts[self.dtype] = explained, wrong
 
     def multiplies(self):
-        """Whether NaN in padding reaches the results of real tokens, and a finite number does not."""
+        """Returns whether NaN in padding reaches the results of real tokens, and a finite number does not."""
         return any(self._multiplies(case) for case in self.poisoned[:2])
 
     def _multiplies(self, case):

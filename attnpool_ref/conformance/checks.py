@@ -1,4 +1,4 @@
-"""Which check judges which kind of case, and which promises it speaks of."""
+"""Table of the checks: the kinds of cases that each judges, and the guarantees that it is about."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,23 +36,23 @@ PROMISE_OF = {
 
 @dataclass(frozen=True)
 class Situation:
-    """What is known of a case before it is judged.
+    """Properties of a case that are known before it is judged.
 
     Attributes:
       kind: one of :data:`~attnpool_ref.conformance.cases.KINDS`.
-      title: the case's.
-      most: the title of the way that gives most of what the candidate takes.
+      title: the case's title.
+      most: the title of the way that passes the most arguments that the implementation takes.
       first: whether the dtype is the first one.
-      measure: whether it is float64, in which gradients are held to differences and then are the reference of others.
-      weights: whether the weights can be asked for.
+      measure: whether it is float64: gradients are compared with differences, and are the reference for other dtypes.
+      weights: whether the implementation can return the weights.
       gradients: whether gradients are judged.
-      laws: whether the candidate is judged against itself.
-      floating: whether the case has floating data at all.
-      masked: whether a mask speaks of a sequence by itself, and its padding is passed.
-      surrogate: whether the gradient is stated, and not that of the values.
-      degenerate: whether it is about directions of vectors of width 1, which have no gradient to compare.
-      reference: the candidate in float64, whose gradients are judged there; or None.
-      family: the name of the candidate's arrays.
+      laws: whether the implementation is compared with itself.
+      floating: whether the case has floating-point data.
+      masked: whether there is a mask of a sequence, [..., L], and its padding is passed.
+      surrogate: whether the gradient is a stated one, not the derivative of the values.
+      degenerate: whether the case is about directions of vectors of width 1, which have no gradient to compare.
+      reference: the implementation in float64, where its gradients are judged; or None.
+      family: the name of the array family of the implementation.
     """
 
     kind: str
@@ -286,7 +286,7 @@ def _of_each_promise(subject, case, return_weights, got, found):
 
 
 def _hides(case):
-    """Whether masks, or the lengths in their place, hide something."""
+    """Returns whether masks, or lengths given in place of them, hide any token."""
     lengths = [k for k in case.given("int", "lengths") if case.arguments()[k].optional]
     return bool(lengths) or any(not np.all(case.values[k]) for k in case.given("mask"))
 
@@ -309,7 +309,7 @@ def in_the_right_dtype(subject, exact, got):
 
 
 def _only_where_nothing_is_real(subject, case, got, return_weights):
-    """Whether the results are right but for what must be 0 whatever the data are."""
+    """Returns whether the results are right except where they must be 0 for any data."""
     zeros = hazards.always_zero(subject, case, return_weights)
     mended = [np.where(zero, np.zeros((), g.dtype), g) for g, zero in zip(got, zeros, strict=True)]
     mended = [m.astype(g.dtype) for m, g in zip(mended, got, strict=True)]

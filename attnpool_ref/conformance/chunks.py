@@ -18,7 +18,7 @@ from attnpool_ref.conformance.cases.case import generator
 
 
 def named(namespace, name) -> Any:
-    """What a module, a mapping or an object has under a name, or None."""
+    """Returns the attribute of a module or an object, or the item of a mapping, under a name; or None."""
     return namespace.get(name) if isinstance(namespace, Mapping) else getattr(namespace, name, None)
 
 
@@ -41,7 +41,7 @@ class InChunks:
         self.__signature__ = inspect.signature(self.whole)
 
     def complete(self):
-        """Whether the namespace has all that is needed."""
+        """Returns whether the namespace has all required functions."""
         return all(map(callable, (self.whole, self.merge, self.finalize)))
 
     def __call__(self, *args, **kwargs):

@@ -95,7 +95,7 @@ def _excused(subject, case, situation, finding):
 
 
 def _is_optional(subject, case, situation, finding):
-    """Whether the finding breaks no promise by default: each rule stands in docs/judging.md."""
+    """Returns whether the finding breaks no guarantee by default; docs/judging.md has each rule."""
     raised, kind = finding.message.startswith("raises "), situation.kind
     if kind == MIXED and MIXED not in subject.demands:
         return raised or any(name.startswith("int") for name in case.dtypes.values())
@@ -127,23 +127,23 @@ def _is_optional(subject, case, situation, finding):
 
 
 def refuses(error):
-    """Whether the text of an error, its type included, refuses a dtype."""
+    """Returns whether the text of an error, its type included, refuses a dtype."""
     return bool(_REFUSAL.search(error))
 
 
 def _refuses_an_option(subject, case, message):
-    """Whether an error names the value of an option of the case that is not the default, or is about a function there."""
+    """Returns whether an error names the value of a non-default option of the case, or such a value is a function."""
     chosen = [value for key, value in case.options.items() if value != subject.calling.default(key)]
     return any(callable(value) or (isinstance(value, str) and value in message) for value in chosen)
 
 
 def of_foreign_dtype(subject):
-    """Whether the dtype is bfloat16 in NumPy, which has it from ml_dtypes, with few operations and some wider results."""
+    """Returns whether the dtype is bfloat16 of ml_dtypes: NumPy has few operations on it, some with wider results."""
     return subject.adapter.name == "numpy" and subject.dtype == "bfloat16"
 
 
 def _is_nan(subject, case, finding):
-    """Whether NaN in rows of 0 is all that is wrong: 0 / 0 where there is no score at all is NaN in most libraries."""
+    """Returns whether the only error is NaN in rows of 0: without any score most libraries compute 0 / 0."""
     try:
         got = subject.outputs(case, finding.with_weights)
     except Exception:  # the implementation's own, in any words
@@ -163,7 +163,7 @@ def _is_nan(subject, case, finding):
 
 
 def _tolerated(subject, case, situation, broken):
-    """What a second look at the broken promises tolerates; nothing where it would see the same."""
+    """Returns the deviations that a second run tolerates; an empty set where it would give the same result."""
     if not broken or all(finding.message.startswith("raises ") for finding in broken):
         return frozenset()
     tolerated = set()

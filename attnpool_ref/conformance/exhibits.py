@@ -1,4 +1,4 @@
-"""What a failing case looks like: the answer and the definition's, as plain data that a page can draw."""
+"""Arrays of a failing case, got and expected, as plain data that a page can draw."""
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def arrays_of(subject, finding, got):
 
 
 def _names(row, weights):
-    """What each array of the answer is called."""
+    """Returns the title of each array of the answer."""
     groups = [("result", row.results), ("weights", row.weight_results if weights else ())]
     return [
         f"{name} {i + 1} of {len(axes)}" if len(axes) > 1 else f"the {name}"

@@ -12,12 +12,12 @@ from attnpool_ref.conformance.subject import oracle_outputs
 
 @dataclass
 class Derivatives:
-    """What the oracle says of the derivatives of one case: of the sum of its outputs times :func:`cotangents_of`.
+    """Reference derivatives of one case, from the oracle: of the sum of its outputs times :func:`cotangents_of`.
 
     Attributes:
       directions: for each floating argument a direction.
-      along: for each of them (derivative, doubt) along its direction.
-      moved: how far the derivative moves under relative changes of the inputs.
+      along: for each of them (derivative, uncertainty) along its direction.
+      moved: the change of the derivative under relative changes of the inputs.
       total: the magnitude of the terms that may cancel in it.
     """
 
@@ -93,7 +93,7 @@ def gradient(subject, case, return_weights=False, reference=None):
 
 
 def _overflows(subject, case, return_weights, reference):
-    """Whether float16 has no number for an element of the gradient, as where weights nearly cancel."""
+    """Returns whether float16 has no number for an element of the gradient, as where weights nearly cancel."""
     if subject.dtype != "float16":
         return False
     exact, _ = _in_float64(subject, case, return_weights, reference)

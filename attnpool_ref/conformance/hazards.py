@@ -30,7 +30,7 @@ def empty_rows(subject, case, return_weights):
 
 
 def always_zero(subject, case, return_weights):
-    """Where the exact results are 0 whatever the data are, as in empty rows and padded weights."""
+    """Returns boolean arrays that mark the exact results that are 0 for any data, as in fully masked rows."""
     key = (case.title, return_weights, "zero")
     if key not in subject.kept:
         values, rng = subject.values(case), case.rng(" other data")
@@ -52,10 +52,10 @@ def poisoned(case, poison):
 
 
 def poison_in_padding(subject, case, name, return_weights, gradients=None):
-    """What stands in padding changes no bit of a result or of a gradient.
+    """Checks that values at padded positions never affect results or gradients, bit for bit.
 
     Args:
-      subject: the candidate.
+      subject: the implementation under test.
       case: the case.
       name: one of :data:`POISONS`.
       return_weights: ask for the weights.
@@ -85,7 +85,7 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
 
 
 def same_bits(a, b):
-    """Whether two arrays are equal to the last bit; one NaN is as good as another, whatever its sign."""
+    """Returns whether two arrays are equal to the last bit; one NaN is as good as another, whatever its sign."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     both = np.isnan(a) & np.isnan(b)
@@ -196,7 +196,7 @@ def _without(changed, original, example):
 
 
 def batch_mates(subject, case):
-    """What else is in the batch does not matter: other data in all other examples, up to rounding."""
+    """Checks that an example does not depend on the rest of its batch: other data there change it by rounding only."""
     check = "batch mates"
     if len(case.batch) != 1 or case.batch[0] < 2 or not case.row.batched:
         return None
@@ -274,9 +274,9 @@ def _in_its_own_dtype(subject, case):
 
 
 def poison_in_shared_arrays(subject, case):
-    """What stands in a shared array where an example sees padding does not reach that example's result.
+    """Checks that NaN in a shared array never affects the examples whose mask hides it.
 
-    For other examples it is real, and NaN may take another path: the results agree to rounding.
+    Other examples do not hide it, and NaN may take another path: the results are compared up to rounding.
     """
     check, found = "poison in shared arrays", None
     for key in drawing.shared_arrays(case):

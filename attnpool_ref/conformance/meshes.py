@@ -13,7 +13,7 @@ AXIS, TOKENS = "tokens", ("L", "T")
 
 
 def takes_axis_name(function):
-    """Whether a function can be told over which mesh axis its sequences are split."""
+    """Returns whether a function has the argument ``axis_name``: the mesh axis over which its sequences are sharded."""
     try:
         return "axis_name" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # no signature can be had
@@ -31,7 +31,10 @@ def divisible(case):
 
 
 def place_of(axes, rank, names=AXIS):
-    """Which axes of an array lie on the mesh axes of these names; "..." stands for as many as the others leave."""
+    """Returns the ``PartitionSpec`` that shards an array's token axes over the mesh axes ``names``.
+
+    The axis "..." stands for as many axes as the others leave.
+    """
     from jax.sharding import PartitionSpec
 
     own = [names if axis in TOKENS else None for axis in axes if axis != "..."]

@@ -104,7 +104,7 @@ class Elsewhere:
         return self.name
 
     def says(self):
-        """How it is called."""
+        """Returns the calling convention of the implementation."""
         return self.about.calls
 
     # Judging
@@ -316,7 +316,7 @@ class _Computed:
     found: dict[str, str]
 
     def device(self):
-        """What computes."""
+        """Returns the name of the device that computes."""
         return self.where
 
     def versions(self):

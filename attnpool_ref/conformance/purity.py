@@ -1,4 +1,4 @@
-"""What a call must leave as it was: its arguments, the generators of random numbers, and what it answers next time."""
+"""Checks of purity: a call changes no argument and no global random state, and repeated calls agree."""
 
 import random
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ def purity(subject, case, return_weights, reuse=True):
 
 
 def answers(subject, case, asked):
-    """Whether the candidate gives arrays, with the weights and without as ``asked``, and raises nothing."""
+    """Returns whether the implementation returns arrays without an error, with and without weights as in ``asked``."""
     try:
         return all(subject.outputs(case, return_weights) is not None for return_weights in asked)
     except Exception:  # the candidate's own, in any words
@@ -49,7 +49,7 @@ def answers(subject, case, asked):
 
 
 def silence(subject, case, return_weights):
-    """What NumPy warns of, alone; None where the call raises or is not finite, which other promises tell."""
+    """Checks only that NumPy gives no warning; None where the call raises or its results are not finite."""
     try:
         seen = _watched(subject, case, return_weights)
     except Exception:  # the candidate's own, in any words
@@ -108,7 +108,7 @@ def _of_other_content(subject, case):
 
 
 def _overwritten(adapter, arrays, others):
-    """Whether the content of other arrays could be written to these; arrays of some frameworks are never changed."""
+    """Copies other content into arrays; returns whether that worked: arrays of some frameworks are immutable."""
     for array, other in zip(arrays, others, strict=True):
         view = adapter.read(array)
         if not view.flags.writeable:

@@ -109,7 +109,7 @@ def _refused_as_values():
 
 
 def _question(candidate, *, files, jobs, quick, **words):
-    """What these words of ``attnpool check`` ask for: the implementation, arguments of the judge, and a process for it."""
+    """Translates options of ``attnpool check`` into the implementation, the judge's arguments and a process."""
     from attnpool_ref.commands import check
 
     if any(files.values()):

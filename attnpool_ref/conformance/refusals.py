@@ -31,10 +31,10 @@ def judge(report, subject):
 
 
 def outcome(subject, refusal):
-    """What the candidate did instead of refusing a call, or "".
+    """Describes what the implementation did instead of raising the expected error; "" if it raised it.
 
     Raises:
-      NotAsked: its framework has no such array.
+      NotAsked: the framework has no such array.
     """
     with subject.adapter.context(subject.dtype), np.errstate(all="ignore"):
         try:
@@ -66,7 +66,7 @@ def _arranged(subject, refusal):
 
 
 def _described(result):
-    """What came back, in a few words."""
+    """Describes a returned value in a few words."""
     if isinstance(result, (tuple, list)):
         return f"{len(result)} things, the first {_described(result[0])}" if result else "nothing"
     shape = getattr(result, "shape", None)

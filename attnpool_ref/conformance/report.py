@@ -1,4 +1,4 @@
-"""What a judgement found, as data: for each row its cause, its promises, and what was not asked."""
+"""Results of a judgement, as data: for each function its causes, its guarantees, and the skipped checks."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -75,18 +75,18 @@ class Failure:
 
 @dataclass
 class Kept:
-    """What became of one promise.
+    """Result for one guarantee.
 
     Attributes:
       promise: its name, a key of :data:`~attnpool_ref.conformance.promises.BY_NAME`.
       status: "held", "broken" or "n/a".
-      why: why it is n/a.
-      follows_from: the broken promise that explains this one, or "".
-      waived: why it need not hold, where somebody has waived it and it is broken, or "".
-      cases: how many cases spoke of it.
-      dtypes: the dtypes in which it was judged.
-      failures: the smallest one in each dtype; of bad input, each that was not refused.
-      notes: what was seen and breaks nothing, as nobody has asked for it.
+      why: the reason why it is n/a.
+      follows_from: the broken guarantee that explains this one, or "".
+      waived: the reason for a waiver, where it is waived and broken, or "".
+      cases: the number of cases that tested it.
+      dtypes: the dtypes in which it was tested.
+      failures: the smallest one in each dtype; for bad input, each call that did not raise the expected error.
+      notes: deviations that break nothing unless an option asks for more.
     """
 
     promise: str
@@ -102,7 +102,7 @@ class Kept:
 
 @dataclass
 class Unasked:
-    """What a candidate was not asked, and why."""
+    """Check or part of a check that was skipped, and the reason."""
 
     what: str
     why: str

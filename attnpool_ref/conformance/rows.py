@@ -26,7 +26,7 @@ PLAIN = ("smallest", "fullest")
 
 @dataclass(frozen=True)
 class Scope:
-    """What is judged; the arguments of :func:`attnpool_ref.conformance.judge` that say so."""
+    """Scope of a judgement, as given by the arguments of :func:`attnpool_ref.conformance.judge`."""
 
     dtypes: tuple[str, ...]
     shapes: tuple[str, ...] = drawing.SHAPES
@@ -41,11 +41,11 @@ class Scope:
     demands: frozenset[str] = frozenset()
 
     def judges_whole(self, case):
-        """Whether a case is judged in every dtype and with gradients."""
+        """Returns whether a case is judged in every dtype and with gradients."""
         return self.options or case.title.partition(", ")[0] in PLAIN
 
     def differentiates(self, dtype):
-        """Whether gradients are judged in this dtype."""
+        """Returns whether gradients are judged in this dtype."""
         return self.gradients if isinstance(self.gradients, bool) else dtype in self.gradients
 
 
@@ -169,7 +169,7 @@ class RowJudge:
         return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
 
     def _first_result(self, adapter):
-        """What the candidate gives back for a small case in float32."""
+        """Returns the first array of the implementation's result for a small case in float32."""
         subject = Subject(self.row, self.candidate, adapter, "float32", {}, self.watch)
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
@@ -203,7 +203,7 @@ class RowJudge:
             yield fitted, kind
 
     def _has(self, dtype):
-        """Whether the candidate's arrays may have this dtype beside others."""
+        """Returns whether the implementation's arrays may have this dtype together with others."""
         return dtype.startswith("int") or self.adapter.supports(dtype)
 
     # One dtype
@@ -243,7 +243,7 @@ class RowJudge:
             self._search(dtype, evidence)
 
     def _differentiates(self, subject):
-        """Whether there are gradients to judge in the subject's dtype."""
+        """Returns whether there are gradients to judge in the subject's dtype."""
         asked = self.scope.differentiates(subject.dtype)
         return asked and self.adapter.gradient is not None and not self._coverage.untraceable
 
@@ -351,7 +351,7 @@ class RowJudge:
 
 
 def _structure(case, kind):
-    """What makes a case another one: not the name of the configuration that it was drawn for."""
+    """Returns a key that is equal for equal cases, whatever the configuration for which they were drawn."""
     given = tuple((k, v.shape, v.dtype.kind) for k, v in case.values.items() if v is not None)
     kind = "main" if kind == "way" else kind
     dtypes = tuple(sorted(case.dtypes.items()))

@@ -64,7 +64,7 @@ class Runner:
             kept.failures.append(self._smallest(name, run, finding))
 
     def _is_noted(self, kept, note):
-        """Whether the same was noted, of this promise or, where it is asked by default, of another one."""
+        """Returns whether the same note exists, for this guarantee or, if it is checked by default, for another one."""
         others = [kept] if BY_NAME[kept.promise].asked else self.report.promises.values()
         return any(known.endswith(shortened(f": {note}")) for other in others for known in other.notes)
 
@@ -85,13 +85,13 @@ class Runner:
         )
 
     def _is_explained(self, promise):
-        """Whether a promise that is broken in this dtype explains this one: nobody reads its smallest case."""
+        """Returns whether another guarantee broken in this dtype explains this one: no smallest case is then needed."""
         here = {self.subject.dtype}
         broken = {k: here for k, kept in self.report.promises.items() if here & {f.dtype for f in kept.failures}}
         return bool(explained_by(promise, broken | {promise: here}))
 
     def _alike(self, name, run, case, finding):
-        """How a smaller case, which its row must take, breaks the same promise in the same way, or None."""
+        """Returns a finding in which a smaller, valid case breaks the same guarantee in the same way, or None."""
         try:
             self.subject.exact(case)
             findings = self.look(name, run, case)

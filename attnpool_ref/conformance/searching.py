@@ -65,13 +65,13 @@ def search(report, subject, count, traced):
 
 
 class _Look:
-    """What was seen of the examples: what held, and the last, smallest one that breaks a promise."""
+    """Results of the examples: checks that held, and the last and smallest example that breaks a guarantee."""
 
     def __init__(self, report, subject):
         self.report, self.subject, self.found = report, subject, None
 
     def fails(self, example):
-        """Whether an example breaks a promise, whichever it is."""
+        """Returns whether an example breaks any guarantee."""
         case, situation = example
         self.subject.forget()
         runner = Runner(self.report, self.subject, case, situation)

@@ -50,23 +50,26 @@ class Subject:
         return fitting.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
-        """Whether it can be asked for the weights."""
+        """Returns whether it can return the weights."""
         return bool(self.row.weights) and self.calling.takes("return_weights")
 
     def reduced_products(self):
-        """Whether narrow results may have been computed in their own dtype."""
+        """Returns whether narrow results may have been computed in their own dtype."""
         return excuses.NARROW in self.tolerated or self.adapter.reduced_products()
 
     def terms(self, case):
-        """How many roundings the longest chain has; sums of what is computed in a narrow dtype keep more bits."""
+        """Returns the number of roundings in the longest chain of operations.
+
+        Where computation in a narrow dtype is tolerated, sums do not count: they have more bits.
+        """
         return tolerances.NARROW_STEPS if excuses.NARROW in self.tolerated else case.terms()
 
     def is_held_to_rounding_alone(self):
-        """Whether the contract is not asked for, under which what is within rounding of 0 is 0."""
+        """Returns whether the contract option is off; it requires that values within rounding of 0 are 0."""
         return excuses.CONTRACT not in self.demands
 
     def logarithms(self, case):
-        """How many roundings of 1 a rounding of the log-sum-exp of the scores is, where these are tolerated; or 0."""
+        """Returns the error of a rounded log-sum-exp of scores, in roundings of 1, where it is tolerated; else 0."""
         if excuses.LOGARITHMS not in self.tolerated:
             return 0.0
         scores = np.abs(case.values["scores"])
@@ -74,7 +77,7 @@ class Subject:
         return min(largest, tolerances.LARGEST_LOGARITHM)
 
     def exact_weights(self):
-        """Whether asking for the weights may change no bit."""
+        """Returns whether results with and without weights must be equal, bit for bit."""
         return excuses.BITS not in self.tolerated and self.adapter.exact_weights()
 
     def rounding_of(self, dtype, case):
@@ -102,10 +105,10 @@ class Subject:
     # Calls
 
     def passed(self, case, return_weights=False):
-        """What is passed, by the row's names: NumPy arrays and plain values, in the form that the candidate reads.
+        """Returns the arguments to pass, by the function's names: NumPy arrays, with masks as needed, and plain values.
 
         Raises:
-          NotAsked: it cannot be passed.
+          NotAsked: the implementation cannot take them.
         """
         fitting.check_rank(case, self.candidate, self.parameters)
         fitting.check_some_real(case, self.calling)
@@ -153,7 +156,7 @@ class Subject:
         return self.adapter.array(value, dtype or self.dtype) if isinstance(value, (np.ndarray, np.generic)) else value
 
     def raw(self, case, return_weights=False):
-        """What the candidate returns, as it is."""
+        """Calls the implementation and returns its result unchanged."""
         with self.adapter.context(self.dtype), np.errstate(all="ignore"):
             args, kwargs = self.converted(case, return_weights)
             return self.watch.call(self.function, *args, **kwargs)
@@ -168,7 +171,7 @@ class Subject:
         return answer
 
     def read(self, case, result):
-        """What the candidate returned for a case, as a list of NumPy arrays."""
+        """Converts the result for a case to a list of NumPy arrays."""
         packed = self._packed(case)
         with self.adapter.context(self.dtype):
             found = [self._read(part) for part in self.adapter.parts(result)]
@@ -192,7 +195,7 @@ class Subject:
         return self.kept[key]
 
     def _told_with_weights(self, return_weights):
-        """Whether the oracle is called for both at once: its results are the same with their weights and without."""
+        """Returns whether the oracle is called once for results and weights: its results are the same with weights."""
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):
@@ -205,7 +208,7 @@ class Subject:
         return {k: np.asarray(values[k]) for k in case.given(*kinds, "stretch") if values[k].dtype.kind == "f"}
 
     def sensitivities(self, case, return_weights):
-        """How far each element of the exact results moves under relative changes of the inputs."""
+        """Returns the change of each element of the exact results per relative change of the inputs."""
         if self._told_with_weights(return_weights):
             return self.sensitivities(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "sensitivity")
@@ -267,7 +270,7 @@ class Subject:
         return self._differentiated(second, case, cotangents, return_weights, self.unasked)
 
     def forward_refusal(self, case, return_weights):
-        """What forward mode of a program around the candidate raises, or None."""
+        """Returns the exception that forward mode of a program around the implementation raises, or None."""
 
         def refusal(program, arrays, fixed, cotangents):
             del cotangents
@@ -276,7 +279,7 @@ class Subject:
         return self._differentiated(refusal, case, [], return_weights, self.unasked, results=False)[""]
 
     def _differentiated(self, derive, case, cotangents, return_weights, left_out, results=True):
-        """What ``derive(program, arrays, fixed, cotangents)`` gives for the case, by argument."""
+        """Returns the result of ``derive(program, arrays, fixed, cotangents)`` for the case, by argument."""
         passed, packed = self.passed(case, return_weights), self._packed(case)
         keys = [k for k in self.floats(case) if k not in left_out]
         program = self.program(passed, keys)

@@ -1,13 +1,13 @@
-"""How far a correct implementation may be from the definition: derived here, written nowhere else.
+"""Tolerances for correct implementations, derived from an error analysis; no other module sets any.
 
 A backward stable algorithm returns the exact result of slightly different inputs: each input is off by as many
 roundings of the computing dtype as there are terms in a sum; the result is then rounded once. So each element may be off
 
-    ½ result_epsilon · |element|  +  computing_epsilon · terms · (sensitivity + |element|)  +  the least number
+    ½ result_epsilon · |element|  +  computing_epsilon · terms · (sensitivity + |element|)  +  the least normal number
 
 where the sensitivity is how fast this element of the definition moves when its inputs move relatively, measured on the
-case. The least number is where the dtype has no more numbers to round to. What is exactly 0 for every input (an empty
-row, a padded weight) is not judged by this: it has to be 0.
+case. The least normal number (in float16, subnormal) accounts for underflow. Results that are exactly 0 for every input
+(a fully masked row, a padded weight) are not judged by this: they have to be 0.
 """
 
 import numpy as np

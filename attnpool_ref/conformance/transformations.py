@@ -1,4 +1,4 @@
-"""What holds for functions of JAX arrays alone: one program for all values, the same under jit and vmap."""
+"""Checks for functions of JAX arrays only: one compilation for all values, and the same results under jit and vmap."""
 
 import contextlib
 import threading

@@ -10,12 +10,12 @@ from attnpool_ref.conformance.stated import STATED
 
 @dataclass
 class Coverage:
-    """What the cases covered.
+    """Coverage of the cases of one function.
 
     Attributes:
       masks: the masks that were given with padding in them.
       given: the arguments and options that were given.
-      untraceable: why there are no gradients of a candidate whose framework has them, or "".
+      untraceable: the reason for missing gradients where the framework has gradients, or "".
     """
 
     masks: set[str] = field(default_factory=set)
@@ -105,7 +105,7 @@ def _partial(subject, scope, coverage, ended):
 
 
 def _can_hide(calling, key, argument):
-    """Whether the candidate takes a mask, or lengths in its place, or was said to have neither."""
+    """Returns whether the implementation takes a mask or lengths, or is declared to have neither."""
     return calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
 
 

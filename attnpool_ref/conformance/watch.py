@@ -44,14 +44,14 @@ def _text(error):
 
 
 class Watch:
-    """Who is being called since when, and what was seen on the way.
+    """Start time of the current call of an implementation, and its captured output and warnings.
 
     Attributes:
-      began: when the call began that runs now, or None.
-      abandoned: set by who waits; the thread then ends.
-      title: the case that is being judged.
-      printed: what was printed, the first lines.
-      warned: what was warned of, the first texts.
+      began: the time at which the current call began, or None.
+      abandoned: set by the waiting thread when it gives up; the watched thread then ends.
+      title: the title of the current case.
+      printed: the first lines that were printed.
+      warned: the texts of the first warnings.
     """
 
     def __init__(self):
@@ -87,7 +87,7 @@ class Watch:
         raise Raised(said(error)) from None
 
     def overran(self, limit):
-        """Whether the call that runs now takes longer than ``limit`` seconds."""
+        """Returns whether the current call has taken longer than ``limit`` seconds."""
         began = self.began
         return began is not None and time.monotonic() - began > limit
 

@@ -1,4 +1,4 @@
-"""Which dtypes an argument may have, and which one a result has."""
+"""Dtypes that arguments may have, and promotion to the dtype of the result."""
 
 import functools
 import re

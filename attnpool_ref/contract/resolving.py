@@ -26,15 +26,15 @@ from attnpool_ref.language import Argument, Excludes, Needs, arguments_of
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What a signature comes to: all that the shapes and dtypes of a call's arguments decide. Hashable, by identity.
+    """Sizes, shapes and dtype of a call, resolved from the shapes and dtypes of its arguments; hashable by identity.
 
     Attributes:
-      batch: the batch axes, as sizes.
+      batch: the sizes of the batch axes.
       sizes: the size of each named axis.
-      dtype: the result's dtype, or None where integers alone decide nothing.
-      targets: for each data array with batch axes, mask and stretched array the shape to which it broadcasts.
+      dtype: the result's dtype, or None where no floating argument decides it.
+      targets: for each data array with batch axes, mask, and other broadcasting argument, its shape after broadcasting.
       limits: the largest length, for each argument that holds lengths.
-      arguments: the row's arguments, with the shapes that they may have in this call.
+      arguments: the function's arguments, with the shapes that they may have in this call.
     """
 
     batch: tuple[int, ...]
@@ -150,7 +150,7 @@ def _refuse_floats(row, key, values):
 
 
 def _agree(row, values):
-    """Whether a call with these arguments would pass."""
+    """Returns whether a call with these arguments would pass."""
     try:
         resolve(row, values)
     except (TypeError, ValueError):

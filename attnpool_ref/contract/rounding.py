@@ -1,13 +1,14 @@
-"""How far apart rounding may put what is equal."""
+"""Bound on the difference that rounding causes between equal values."""
 
 import math
 
 
 def roundings(terms):
-    """How many roundings two sums of so many equal products may lie apart, relative to the product of the norms.
+    """Returns the number of roundings by which two equal dot products of ``terms`` terms may differ.
 
-    Both packages call equal what is no further apart, each with the epsilon of its computing dtype: the first of equal
-    cosines, equal largest products, a residual of 0. Rounding errors add up like a random walk (Higham and Mary 2019,
-    theorem 2.4): twice the root of their number, and a few for the norms.
+    The difference is relative to the product of the norms. Both packages treat values that differ by no more as equal,
+    each with the epsilon of its computing dtype: the first of equal cosines, equal largest products, a residual of 0.
+    Rounding errors add up like a random walk (Higham and Mary 2019, theorem 2.4): twice the root of their number, and
+    a few for the norms.
     """
     return 4 + 2 * math.sqrt(terms)

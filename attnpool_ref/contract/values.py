@@ -1,4 +1,4 @@
-"""What stands in host arrays: masks, lengths, indices and segment numbers. What lies on a device is never read back."""
+"""Checks of values in host arrays: masks, lengths, indices and segment numbers. Device arrays are never read back."""
 
 import numpy as np
 

@@ -137,14 +137,14 @@ def save(head, target, format, *, prefix=""):
 
 
 def fitting(tensors):
-    """Which formats fit the names and shapes of a file, and the configuration beside it.
+    """Returns the formats that fit the names and shapes of a file, and its configuration.
 
     Args:
       tensors: as in :func:`read`.
 
     Returns:
-      (row, prefix, None) of each head that fits. Behind them, the nearest first, (row, prefix, what does not fit) of those
-      of which most is there: more than four fifths, or more than half where none fits.
+      (row, prefix, None) for each head that fits. After them, the nearest first, (row, prefix, reason) for formats
+      that do not fit but of whose keys more than four fifths are in the file, or more than half where no format fits.
     """
     return [found[:3] for found in examined(tensors)]
 

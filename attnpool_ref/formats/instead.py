@@ -1,4 +1,4 @@
-"""What somebody may have meant whose file has no head of that format, or none there."""
+"""Suggestions for a file without a head of the requested format, or without one under the requested prefix."""
 
 from attnpool_ref.formats.matching import match, prefixes
 from attnpool_ref.formats.showing import MOST, brief, listed
@@ -40,5 +40,5 @@ def _fits(row, names, prefix):
 
 
 def _is_within(prefix, around):
-    """Whether another prefix is a beginning of this one; it ends with a separator, or is empty."""
+    """Returns whether the prefix starts with one of ``around`` that ends with a separator or is empty."""
     return any(prefix[:end] in around for end in range(len(prefix)) if not end or prefix[end - 1] in "./")

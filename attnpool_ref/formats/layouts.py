@@ -1,4 +1,4 @@
-"""How a tensor lies in a file, and how here. Each layout can be undone, bit for bit: all of them only move numbers."""
+"""Layouts of tensors in files, converted to those of attnpool and back, bit for bit: they only move numbers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which tensors of a file are a head: prefixes, and what is missing, unexpected or of another shape."""
+"""Matching of a file's tensors to a head: prefixes, and keys that are missing, unexpected or of another shape."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Names:
         return under
 
     def before(self, key):
-        """What stands before a key at the end of names, with dots."""
+        """Returns the prefixes of all names that end with a key, with dots."""
         pieces = key.count(".") + 1
         if pieces not in self._ending:
             self._ending[pieces] = found = {}
@@ -80,7 +80,7 @@ class Match:
 
     @property
     def problems(self):
-        """How many keys are wrong."""
+        """Number of keys that are missing, unexpected or of another shape."""
         return len(self.missing) + len(self.unexpected) + len(self.misshapen)
 
 

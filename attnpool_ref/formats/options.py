@@ -1,4 +1,4 @@
-"""What a head's constructor is given: sizes from shapes; heads, epsilon and activation from whoever knows them."""
+"""Constructor arguments of a head: sizes from shapes; other options from the caller, config.json or the format."""
 
 import operator
 
@@ -42,10 +42,10 @@ def chosen(row, given, config, found):
 
 
 def known(row, given, config, found):
-    """What :func:`chosen` returns as far as anybody says it, and the names of the options that nobody says.
+    """Returns the options of :func:`chosen` that are known, and the names of those that are not.
 
     Raises:
-      ValueError: something is given that the format does not have, or makes no sense.
+      ValueError: an option is given that the format does not have, or a value is invalid.
     """
     config = _of_head(row, config)
     result, missing = {}, []
@@ -94,7 +94,7 @@ def head(row, found, tensors, sizes, options):
 
 
 def _of_head(row, config):
-    """What a configuration says of the head, by key: how messages call it, and the value."""
+    """Returns the head's entries of a configuration by key: (title in messages, value)."""
     if config is None:
         return None
     said = {key: (f"`{key}` of config.json", value) for key, value in config.items()}
@@ -110,7 +110,7 @@ def _of_head(row, config):
 
 
 def _configured(row, name, config):
-    """How messages call what a configuration says, and the value; None where it says nothing."""
+    """Returns (title in messages, value) of an option in a configuration; the value is None if it is not there."""
     title, value = config.get(row.config[name], (f"`{name}`", None))
     if name == "num_heads" and value is None:
         model = config.get("model_type", ("", None))[1]
@@ -127,7 +127,7 @@ def _configured(row, name, config):
 
 
 def _nor_a_configuration(row, names, config):
-    """Who else could have said it, and what to do."""
+    """Returns the end of the message about missing options: another place for them, and what to write."""
     say = f"; say {', '.join(f'`{name}=`' for name in names)}"
     keys = [row.config[name] for name in names if name in row.config]
     if not keys:

@@ -68,7 +68,7 @@ class Form:
 
     @property
     def parameters(self):
-        """What its tensors hold, and how it lies here."""
+        """Names of the parameters in its tensors, each with the title of its layout."""
         return {(name, tensor.layout.title) for tensor in self.tensors for name in tensor.parameters}
 
 
@@ -139,6 +139,6 @@ class Format:
         )
 
     def spelled_alike(self, form):
-        """Whether a form that stands before this one would hold the same head."""
+        """Returns whether an earlier form would hold the same head."""
         before = self.forms[: self.forms.index(form)]
         return any(other.parameters == form.parameters and other.fixed == form.fixed for other in before)

@@ -1,9 +1,10 @@
-"""What follows the encoder in a model of sentence-transformers: pooling, and layers on the pooled vector.
+"""Stages after the encoder of a sentence-transformers model: pooling, and layers on the pooled vector.
 
 A model is a folder with a ``modules.json`` that lists its parts in order; each part has a folder with a configuration and
-perhaps a file of tensors. The first part is the encoder, which is the user's.
+perhaps a file of tensors. The first part is the encoder, which attnpool does not load.
 
-Source: sentence-transformers 6.2.0, sentence_transformer/modules/pooling.py, base/modules/dense.py and the files beside them.
+Source: sentence-transformers 6.2.0, sentence_transformer/modules/pooling.py, base/modules/dense.py and the files
+next to them.
 """
 
 import json
@@ -146,7 +147,7 @@ def _how_to_get(folder):
 
 
 def is_model(source):
-    """Whether a source is a folder with a list of parts."""
+    """Returns whether a source is a folder with a list of parts."""
     return isinstance(source, (str, os.PathLike)) and there(Path(source) / "modules.json")
 
 
@@ -167,7 +168,7 @@ def all_parts(folder):
 
 
 def is_known(part):
-    """Whether a part of the list may stand behind an encoder."""
+    """Returns whether a part of the list may follow an encoder."""
     return part["type"].rpartition(".")[2] in _READERS
 
 
@@ -305,7 +306,7 @@ def _check_size(folder, key, value, least):
 
 
 def _said(folder, key):
-    """How messages call what a part's configuration says."""
+    """Returns the title in messages of an entry of a part's configuration."""
     return f"{NAME}: `{key}` of {folder.name}/config.json"
 
 

@@ -82,6 +82,6 @@ def _joined(tensor, parameters):
 
 
 def _absent(tensor, sizes, tensors):
-    """What a module that was not loaded has in the place of something that no module owns and that changes nothing."""
+    """Returns zeros for a tensor that is no parameter and has no effect, of a head that was not read from a file."""
     dtype = np.result_type(*tensors.values()) if shapes.axes(tensor.shape) else np.int64
     return np.zeros(shapes.filled(tensor.shape, sizes), dtype)

@@ -1,4 +1,4 @@
-"""What an entry is: from a name that people know to the call, and what of it this version has."""
+"""Entries of the index of names: from a name in common use to the call, checked against this version."""
 
 import ast
 import functools
@@ -58,7 +58,7 @@ class Entry:
 
     @functools.cached_property
     def missing(self):
-        """What this version does not have of the call; nothing where the entry can be shown."""
+        """Parts of the call that this version lacks; empty where the entry can be shown."""
         found = [why for name, node in _calls(self.call) for why in _wrong(name, node)]
         for place in self.takes:
             function, argument = place.split(" ", 1)
@@ -112,7 +112,7 @@ def _wrong(name, node):
 
 
 def _takes(row, argument):
-    """Whether a row has this shape of an argument, as in "weights[..., L, d]", or this value of an option."""
+    """Returns whether a row has this shape of an argument, as in "weights[..., L, d]", or this value of an option."""
     option, equals, value = argument.partition("=")
     if equals:
         return value in row.options.get(option, ())

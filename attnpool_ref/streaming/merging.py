@@ -1,4 +1,4 @@
-"""How states merge, and what they finalize to."""
+"""Merging of states, and their finalization to pooled vectors."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the heads compute: modules whose formula is several functions, and no function of a namespace."""
+"""Heads: modules that compose several functions, and have no function of their own in a namespace."""
 
 from attnpool_ref.variants.row import Variant
 

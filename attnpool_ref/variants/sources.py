@@ -1,4 +1,4 @@
-"""Where the variants come from."""
+"""Sources of the functions: papers, books and software."""
 
 SOURCES = {
     "arandjelovic2016": "Arandjelovic, Gronat, Torii, Pajdla, Sivic: NetVLAD: CNN architecture for weakly supervised place recognition. CVPR 2016.",

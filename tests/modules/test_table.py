@@ -143,9 +143,12 @@ def test_a_call_takes_what_the_function_takes_as_data_masks_and_weights(name):
 @pytest.mark.parametrize("package", [attnpool_flax, linen], ids=["nnx", "linen"])
 def test_a_module_documents_its_function_its_arguments_and_its_parameters(name, package):
     module = getattr(package, name)
-    text = inspect.getdoc(module)
-    if variants.get(OWNERS[name].function).family != "heads":  # whose formula stands in no namespace
-        assert text.startswith(f"Parameters of :func:`attnpool_flax.{OWNERS[name].function}`.\n")
+    text = inspect.getdoc(module) or ""
+    summary, empty, rest = text.split("\n", 2)
+    assert summary.endswith(".") and not empty and not summary.startswith("Parameters")
+    assert (inspect.getdoc(getattr(attnpool_flax, name)) or "").startswith(f"{summary}\n")  # one line for both classes
+    if variants.get(OWNERS[name].function).family != "heads":  # whose functions are in no namespace
+        assert rest.startswith(f"Calls :func:`attnpool_flax.{OWNERS[name].function}`. ")
     for parameter in OWNERS[name].parameters:
         assert f"``{parameter.name}`` [" in " ".join(text.split())
     documented = re.findall(r"^  (\w+): ", text, re.MULTILINE)

@@ -1,7 +1,7 @@
-"""What the kit needs to know of an array family: how to make its arrays, call, differentiate and read back.
+"""Adapters for array families: they make arrays, call and differentiate functions, and read results back.
 
-One class per family; a family of one's own is a subclass of :class:`NumpyArrays` that says how to make an array and how
-to read it back. Of a "framework" whose arrays are lists of lists, which only knows float64:
+There is one class per family. For your own family, write a subclass of :class:`NumpyArrays` that makes an array and
+reads it back. Here is one for a "framework" whose arrays are lists of lists and whose only dtype is float64:
 
 >>> class Lists(NumpyArrays):
 ...     name = "lists"

@@ -15,7 +15,7 @@ class JaxArrays(NumpyArrays):
     name = "jax"
 
     def device(self):
-        """What computes."""
+        """Returns the name of the device that computes."""
         import jax
 
         first = jax.devices()[0]
@@ -32,13 +32,13 @@ class JaxArrays(NumpyArrays):
         return found
 
     def reduced_products(self):
-        """Whether narrow products keep fewer bits than float32: on GPUs and TPUs they take one pass."""
+        """Returns whether narrow products keep fewer bits than float32: on GPUs and TPUs they take one pass."""
         import jax
 
         return jax.devices()[0].platform != "cpu"
 
     def exact_weights(self):
-        """Whether asking for the weights may change no bit: promised on the CPU alone."""
+        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
         import jax
 
         return jax.devices()[0].platform == "cpu"
@@ -104,7 +104,7 @@ class JaxArrays(NumpyArrays):
         return {key: np.asarray(value) for key, value in found.items()}
 
     def refusal(self, function, arrays, fixed):
-        """What forward mode of a jit around a function raises, or None; nothing is compiled."""
+        """Returns the exception that forward mode of a jit around ``function`` raises, or None; compiles nothing."""
         import jax
 
         inner = jax.jit(function)

@@ -31,7 +31,7 @@ class KerasArrays(NumpyArrays):
         self.second, self.refusal = self._arrays.second, self._arrays.refusal
 
     def device(self):
-        """What computes."""
+        """Returns the name of the device that computes."""
         return f"{self._arrays.device()}, Keras on {self._keras.backend.backend()}"
 
     def versions(self):
@@ -78,7 +78,7 @@ class TensorflowArrays(NumpyArrays):
     promotes = False
 
     def device(self):
-        """What computes."""
+        """Returns the name of the device that computes."""
         tf = _tensorflow()
         return "gpu (TensorFlow)" if tf.config.list_physical_devices("GPU") else "cpu (TensorFlow)"
 

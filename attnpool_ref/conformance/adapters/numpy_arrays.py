@@ -39,7 +39,7 @@ class NumpyArrays:
     """Whether arrays of several dtypes may meet in an operation."""
 
     def device(self):
-        """What computes."""
+        """Returns the name of the device that computes."""
         return "cpu (NumPy)"
 
     def versions(self):
@@ -47,15 +47,15 @@ class NumpyArrays:
         return {"numpy": np.__version__}
 
     def reduced_products(self):
-        """Whether narrow products keep fewer bits than float32."""
+        """Returns whether narrow products keep fewer bits than float32."""
         return False
 
     def exact_weights(self):
-        """Whether asking for the weights may change no bit."""
+        """Returns whether results with and without weights must be equal, bit for bit."""
         return True
 
     def supports(self, dtype):
-        """Whether arrays of this dtype exist."""
+        """Returns whether arrays of this dtype exist."""
         return numpy_dtype(dtype) is not None
 
     def context(self, dtype):

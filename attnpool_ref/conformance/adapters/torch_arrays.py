@@ -18,7 +18,7 @@ class TorchArrays(NumpyArrays):
         self._device, self._torch = device, importlib.import_module("torch")
 
     def device(self):
-        """What computes."""
+        """Returns the name of the device that computes."""
         known = self._torch.cuda.get_device_name(self._device) if str(self._device).startswith("cuda") else "PyTorch"
         return f"{self._device} ({known})"
 
@@ -27,11 +27,11 @@ class TorchArrays(NumpyArrays):
         return {"numpy": np.__version__, "torch": self._torch.__version__}
 
     def reduced_products(self):
-        """Whether narrow products keep fewer bits than float32."""
+        """Returns whether narrow products keep fewer bits than float32."""
         return str(self._device) != "cpu"
 
     def exact_weights(self):
-        """Whether asking for the weights may change no bit: promised on the CPU alone."""
+        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
         return str(self._device) == "cpu"
 
     def context(self, dtype):
@@ -119,7 +119,7 @@ class TorchArrays(NumpyArrays):
 
 
 def _refuses(tensor):
-    """Whether what a tensor was computed by refuses to be differentiated; ``autograd.grad`` does not visit such nodes."""
+    """Returns whether a node that computed a tensor refuses differentiation; ``autograd.grad`` skips such nodes."""
     seen, waiting = set(), [tensor.grad_fn]
     while waiting:
         node = waiting.pop()

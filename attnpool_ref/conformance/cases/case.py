@@ -105,7 +105,7 @@ class Case:
         return generator(f"{self.row.name}: {self.title}{salt}")
 
     def size(self):
-        """How many numbers the arguments hold."""
+        """Returns the number of elements in all arguments."""
         return sum(int(np.size(value)) for value in self.values.values() if value is not None)
 
     def largest(self):
@@ -114,7 +114,7 @@ class Case:
         return max((float(np.max(array, where=np.isfinite(array), initial=0)) for array in data), default=0.0)
 
     def terms(self):
-        """How many terms the longest chain of sums has: all named axes, one after another."""
+        """Returns the number of terms in the longest chain of sums: all named axes, one after another."""
         return 8 + sum(self.sizes.values())
 
 

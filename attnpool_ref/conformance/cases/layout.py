@@ -1,4 +1,4 @@
-"""Where named axes and padding stand in a case, and what selects or adds positions along them."""
+"""Positions of named axes and of padding in a case, and selection or addition of positions along them."""
 
 from dataclasses import replace
 
@@ -28,10 +28,11 @@ def full_mask(case, name):
 
 
 def padding(case, key, example=None):
-    """Where the argument is padding: a boolean array of its shape, or None where no mask speaks of it.
+    """Returns a boolean array of the argument's shape that marks its padding, or None where no mask applies to it.
 
-    A mask over [..., L] says it of the tokens of that axis, a mask over pairs of what nobody sees or what sees nothing.
-    An array that all examples share is padding where it is padding for all of them, or for one ``example``.
+    A mask over [..., L] marks the tokens of that axis. A mask over pairs marks queries that see no key, and keys that
+    no query sees. An array that all examples share is padding where it is padding for all of them, or for one
+    ``example``.
     """
     own = [a for a in case.axes[key] if a != "..."]
     value, found = case.values[key], None
@@ -54,7 +55,7 @@ def padding(case, key, example=None):
 
 
 def places_of(axis, axes, rank):
-    """Where a named axis stands in an array of this rank; "..." among its axes stands for the batch axes."""
+    """Returns the indices of a named axis in an array of this rank; "..." among ``axes`` stands for the batch axes."""
     shift = rank - len(axes) if "..." in axes else 0
     return [shift + i for i, a in enumerate(axes) if a == axis]
 

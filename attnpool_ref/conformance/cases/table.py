@@ -1,4 +1,4 @@
-"""Which cases a row has, and of which kind."""
+"""Test cases of a function, each with its kind."""
 
 import inspect
 

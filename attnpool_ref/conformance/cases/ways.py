@@ -138,18 +138,18 @@ def legal(row, names, options):
 
 
 def _needed(row, key, among=None):
-    """What an argument asks for, options or other arguments."""
+    """Returns the options and arguments that an argument requires, or only those that are in ``among``."""
     needed = [rule.option for rule in row.relations if isinstance(rule, Needs) and rule.argument == key]
     return [name for name in needed if among is None or name in among]
 
 
 def _turns_on(rule, key):
-    """Whether a rule says that shapes depend on an argument."""
+    """Returns whether a rule says that shapes depend on an argument."""
     return (isinstance(rule, Equal) and key in rule.names) or (isinstance(rule, Shaped) and key == rule.name)
 
 
 def _is_on(row, flag):
-    """Whether a flag is on by itself."""
+    """Returns whether a flag is on by itself."""
     return contract.signature_of(getattr(attnpool_ref, row.name)).parameters[flag].default
 
 

@@ -1,4 +1,4 @@
-"""What became of a promise, in the words that every format has in common."""
+"""Words for the outcome of a guarantee, shared by all report formats."""
 
 import re
 
@@ -17,7 +17,7 @@ def printable(text):
 
 
 def outcome(kept):
-    """What a reader must tell apart: "held", "broken", "waived", "follows" (from another) or "n/a"."""
+    """Returns the outcome of a guarantee: "held", "broken", "waived", "follows" (from another) or "n/a"."""
     if kept.status != BROKEN:
         return kept.status
     if kept.waived:
@@ -48,7 +48,7 @@ def causes(row):
 
 
 def message(failure):
-    """What was got and what was needed, with the dtype, in one line."""
+    """Returns one line with the dtype, what was got and what was needed."""
     text = " ".join(failure.message.split())
     return f"{failure.dtype}: {text}" if failure.dtype else text
 

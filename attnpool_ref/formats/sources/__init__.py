@@ -1,4 +1,4 @@
-"""Where tensors come from and go to: files, folders, mappings. Nothing is unpickled, downloaded or read before it is needed."""
+"""Sources and targets of tensors: files, folders, mappings. Reads are lazy; nothing is unpickled or downloaded."""
 
 from attnpool_ref.formats.sources.opening import opened, save
 from attnpool_ref.formats.sources.stored import Opened, Stored

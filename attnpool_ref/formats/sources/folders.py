@@ -32,10 +32,10 @@ def named(folder):
 
 
 def configuration(folder):
-    """What the configuration of a folder says; None where there is none.
+    """Returns the configuration of a folder, ``config.json``, or None if there is none.
 
     Raises:
-      ValueError: it is no JSON object.
+      ValueError: it is not a JSON object.
     """
     if not there(folder / "config.json"):
         return None
@@ -88,10 +88,10 @@ def inside(folder, name, of, absent=False):
 
 
 def read_json(path):
-    """What a JSON file says.
+    """Reads a JSON file.
 
     Raises:
-      ValueError: it is no JSON, or absurdly long.
+      ValueError: it is not JSON, or too long.
     """
     file = Regular(path)
     if file.size > LONGEST_JSON:

@@ -1,4 +1,4 @@
-"""Which reader a source needs, and which writer a target."""
+"""Selection of the reader for a source, and of the writer for a target."""
 
 import os
 from collections.abc import Mapping, MutableMapping

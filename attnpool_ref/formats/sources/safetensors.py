@@ -128,7 +128,7 @@ def _parsed(file, raw):
 
 
 def _problem(entry):
-    """What cannot be in the description of one tensor; None if all can."""
+    """Returns the invalid part of a tensor's entry in the header, in words, or None if the entry is valid."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         return "other things than dtype, shape and data_offsets"
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]

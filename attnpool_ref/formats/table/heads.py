@@ -190,7 +190,7 @@ TIMM_POOL2D = Format(
 
 
 def _of_coca(width):
-    """What both forms have; ``width`` is the letter of the tokens' width."""
+    """Returns the tensors that both forms of CoCa have; ``width`` is the letter of the tokens' width."""
     return (
         Tensor("query", "n d", ("query",)),
         Tensor("ln_q.weight", "d", ("query_norm_scale",)),
