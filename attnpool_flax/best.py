@@ -124,7 +124,7 @@ def _backward(rows, precision, kept, cotangents):
         """Returns (block of x, which products are the largest of their row, and of their column)."""
         block = _cut(x, start, rows, -2)
         scores = _products(block, y, precision)
-        first = (start + jnp.arange(rows) >= new)[:, None]
+        first = jnp.reshape(start + jnp.arange(rows) >= new, (1,) * (x.ndim - 2) + (rows, 1))
         row = _only(scores, y_mask, -2), _cut(x_best, start, rows), _cut(x_reach, start, rows)
         column = _only(scores, _cut(x_mask, start, rows), -1), y_best, y_reach
         return block, first & tied(*row, terms, -1), first & tied(*column, terms, -2)

@@ -117,7 +117,7 @@ def _nearest(window, cosine, real, terms):
     """Returns cosines of tokens at most ``window`` real ones from the best, 0 elsewhere; NaN if that is unknown."""
     best, unknown = _first_of_largest(jnp.where(real, cosine, -jnp.inf), terms)
     rank = jnp.cumsum(real, -1, dtype=jnp.int32)
-    near = jnp.abs(rank - jnp.take_along_axis(rank, best, -1, mode="clip")) <= min(window, real.shape[-1])
+    near = jnp.abs(rank - jnp.take_along_axis(rank, best, -1, mode="clip")) <= min(window, jnp.iinfo(rank.dtype).max)
     return jnp.where(unknown, jnp.nan, jnp.where(real & near, cosine, 0))
 
 

@@ -12,7 +12,7 @@ from attnpool_flax.reductions.mesh import everywhere, names_of
 from attnpool_flax.reductions.segments import at, segments_of
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import LONGEST, computing, summed
-from attnpool_flax.sizes import as_number, known, resized
+from attnpool_flax.sizes import as_number, known, power_above, resized
 
 FEW, FOLDS = 8, 7
 """Tokens of a part, and how often parts are folded, where the number of tokens is a symbol: FEW ** FOLDS are 2 million."""
@@ -45,7 +45,7 @@ class DenseChannels:
     def part(self):
         """A power of two above the number of tokens: a sum of numbers over it does not overflow."""
         shards = 1 if self.axis_name is None else lax.axis_size(names_of(self.axis_name))
-        return 2.0 ** (self.x.shape[-2] * shards).bit_length()
+        return power_above(self.x.shape[-2] * shards, self.x.dtype)
 
     def each(self, values):
         """Expands the values of each example to its tokens."""
@@ -113,7 +113,7 @@ class PackedChannels:
     @property
     def part(self):
         """A power of two above the number of tokens: a sum of numbers over it does not overflow."""
-        return 2.0 ** self.x.shape[0].bit_length()
+        return power_above(self.x.shape[0], self.x.dtype)
 
     def each(self, values):
         """Expands the values of each segment to its tokens."""
