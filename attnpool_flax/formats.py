@@ -15,7 +15,7 @@ from flax.typing import Dtype
 from attnpool_flax import modules
 from attnpool_flax.modules.sentences import SentencePool
 from attnpool_flax.parameters import name_of
-from attnpool_ref import formats
+from attnpool_ref import contract, formats
 from attnpool_ref.formats.options import FLOATING
 
 _SETTINGS: Any = jax.config  # its attributes are made at run time
@@ -56,6 +56,7 @@ class Extras(Mapping):
         return f"Extras({', '.join(self)})"
 
 
+@contract.refusing
 def load(
     source: Any,
     format: str,
@@ -107,6 +108,7 @@ def load(
     return module
 
 
+@contract.refusing
 def save(
     module: nnx.Module, target: str | os.PathLike[str] | MutableMapping[str, Any], format: str, *, prefix: str = ""
 ) -> None:
@@ -122,12 +124,14 @@ def save(
 
     Raises:
       ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
+      TypeError: it is no NNX module.
 
     >>> tensors = {}
     >>> save(modules.MAPHead(4, 2, 8, rngs=nnx.Rngs(0)), tensors, "siglip", prefix="head.")
     >>> tensors["head.attention.in_proj_weight"].shape
     (12, 4)
     """
+    check_module(module, nnx.Module, "an NNX module")
     attributes = vars(module)
     variables = {key: value for key, value in attributes.items() if isinstance(value, nnx.Variable)}
     parameters = {key: np.asarray(value[...]) for key, value in variables.items()}
@@ -159,6 +163,12 @@ def _unboxed(tree):
     return tree.unbox() if isinstance(tree, meta.AxisMetadata) else tree
 
 
+def check_module(module, kind, needed):
+    """Refuses what is no module of a framework."""
+    if not isinstance(module, kind):
+        raise TypeError(f"save: `module` is a {type(module).__name__}, needs {needed}")
+
+
 def dtype_of(arrays):
     """Returns the promoted dtype of parameters; float32 for none."""
     there = [array.dtype for array in arrays.values() if array is not None]
@@ -168,7 +178,10 @@ def dtype_of(arrays):
 
 def on_device(parameters, param_dtype, format):
     """Converts parameters to JAX arrays; None stays None."""
-    dtype = None if param_dtype is None else jnp.dtype(param_dtype)
+    try:
+        dtype = None if param_dtype is None else jnp.dtype(param_dtype)
+    except TypeError:
+        raise TypeError(f"{format}: `param_dtype` is {param_dtype!r}, needs {', '.join(FLOATING)}") from None
     if dtype is not None and dtype.name not in FLOATING:
         raise ValueError(f"{format}: `param_dtype` is {dtype}, needs {', '.join(FLOATING)}")
     for name, array in parameters.items():

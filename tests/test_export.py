@@ -117,6 +117,7 @@ WAYS = functools.partial(pytest.mark.parametrize, ("row", "title"), ids=lambda p
         (variants.get("mean_pooling"), "with lengths"),
         (variants.get("attention_pooling"), "fullest"),
         (variants.get("top_k_pooling"), "smallest"),
+        (variants.get("logsumexp_pooling"), "smallest"),
         (variants.get("cross_attention_pooling"), "with lengths"),
         (variants.get("maxsim_score"), "smallest"),
     ]

@@ -16,6 +16,8 @@ FLOATS = np.ones((2, 3), np.float32)
 POOL = attnpool_flax.AttentionPool(4, rngs=nnx.Rngs(0))
 LINEN = attnpool_flax.linen.AttentionPool()
 PARAMS = {"params": {"query": jnp.ones(4)}}
+LINEN_LOAD, LINEN_SAVE = attnpool_flax.linen.load, attnpool_flax.linen.save
+HEADS = {"in_proj_weight": np.ones((6, 2), np.float32), "out_proj.weight": np.eye(2, dtype=np.float32)}
 
 REFUSED = {  # (the call, the function of the frame)
     **{
@@ -46,6 +48,50 @@ REFUSED = {  # (the call, the function of the frame)
 }
 
 
+REFUSED |= {  # heads of files
+    **{
+        f"{load.__module__}.{load.__name__}, {what}": (call, load.__name__)
+        for load in (attnpool_ref.formats.read, attnpool_flax.load, LINEN_LOAD)
+        for what, call in (
+            ("an unknown format", lambda load=load: load({}, "sigli")),
+            ("no name", lambda load=load: load({}, 3)),
+            ("no arrays", lambda load=load: load({}, "siglip")),
+            ("no source", lambda load=load: load(None, "siglip")),
+            ("a file that is not there", lambda load=load: load("nowhere.npz", "siglip")),
+            ("a folder that is not there", lambda load=load: load("nowhere", "sentence_transformers")),
+            ("a number of heads", lambda load=load: load(HEADS, "torch_mha", num_heads=3)),
+            ("keys that are missing", lambda load=load: load({"a": np.ones(2)}, "torch_mha", num_heads=1)),
+            ("an unknown keyword", lambda load=load: load(HEADS, "torch_mha", heads=1)),
+        )
+    },
+    **{
+        f"{load.__module__}.{load.__name__}, {dtype}": (
+            lambda load=load, dtype=dtype: load(HEADS, "torch_mha", num_heads=1, param_dtype=dtype),
+            load.__name__,
+        )
+        for load in (attnpool_flax.load, LINEN_LOAD)
+        for dtype in ("int8", "nonsense")
+    },
+    "save, another module": (lambda: attnpool_flax.save(POOL, {}, "siglip"), "save"),
+    "save, no module": (lambda: attnpool_flax.save({}, {}, "siglip"), "save"),
+    "save, a Linen module": (lambda: attnpool_flax.save(LINEN, {}, "siglip"), "save"),
+    "linen.save, another module": (lambda: LINEN_SAVE(LINEN, PARAMS, {}, "siglip"), "save"),
+    "linen.save, no module": (lambda: LINEN_SAVE(3, PARAMS, {}, "siglip"), "save"),
+    "linen.save, an NNX module": (lambda: LINEN_SAVE(POOL, PARAMS, {}, "siglip"), "save"),
+    "formats.write, no head": (lambda: attnpool_ref.formats.write(3, "siglip"), "write"),
+    "formats.save, no head": (lambda: attnpool_ref.formats.save(3, {}, "sentence_transformers"), "save"),
+    "formats.save, no folder": (
+        lambda: attnpool_ref.formats.save(
+            attnpool_ref.formats.read(HEADS, "torch_mha", num_heads=1), "no/a.npz", "torch_mha"
+        ),
+        "save",
+    ),
+    "formats.fitting": (lambda: attnpool_ref.formats.fitting("nowhere.npz"), "fitting"),
+    "formats.examined": (lambda: attnpool_ref.formats.examined(3), "examined"),
+    "formats.get": (lambda: attnpool_ref.formats.get("x"), "get"),
+}
+
+
 def frames(error):
     """The frames of the packages in a traceback, as (file, function)."""
     found = traceback.extract_tb(error.__traceback__)
@@ -55,7 +101,7 @@ def frames(error):
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refusal_shows_one_frame_of_the_package_and_chains_nothing(name):
     call, function = REFUSED[name]
-    with pytest.raises((TypeError, ValueError)) as caught:
+    with pytest.raises((TypeError, ValueError, OSError)) as caught:
         call()
     assert frames(caught.value) == [function]
     assert caught.value.__cause__ is None
@@ -65,7 +111,7 @@ def test_a_refusal_shows_one_frame_of_the_package_and_chains_nothing(name):
 def test_all_frames_are_there_where_they_are_asked_for(monkeypatch):
     monkeypatch.setenv("ATTNPOOL_TRACEBACK", "full")
     for call, _ in REFUSED.values():
-        with pytest.raises((TypeError, ValueError)) as caught:
+        with pytest.raises((TypeError, ValueError, OSError)) as caught:
             call()
         assert caught.value.__context__ is None
     with pytest.raises(ValueError, match="mean_pooling: `mask` has dtype float32") as caught:
@@ -112,3 +158,21 @@ def test_an_unknown_keyword_of_a_module_suggests_what_was_meant():
         POOL(X, key_padding_mask=FLOATS)
     with pytest.raises(TypeError, match="'in_feature'; did you mean `in_features`"):
         attnpool_flax.AttentionPool(in_feature=4, rngs=nnx.Rngs(0))
+
+
+@pytest.mark.parametrize(
+    ("save", "message"),
+    [
+        (lambda: attnpool_flax.save({}, {}, "siglip"), "save: `module` is a dict, needs an NNX module"),
+        (lambda: LINEN_SAVE(POOL, PARAMS, {}, "siglip"), "save: `module` is a AttentionPool, needs a Linen module"),
+        (lambda: attnpool_ref.formats.write({}, "siglip"), "`head` is a dict, needs a Head, as `read` gives it"),
+        (
+            lambda: attnpool_flax.load(HEADS, "torch_mha", num_heads=1, param_dtype="x"),
+            "torch_mha: `param_dtype` is 'x', needs float16, bfloat16, float32, float64",
+        ),
+    ],
+)
+def test_what_is_no_module_head_or_dtype_is_refused_by_name(save, message):
+    with pytest.raises(TypeError) as caught:
+        save()
+    assert str(caught.value) == message

@@ -21,6 +21,8 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
 TRAPS_PATH, HEADS_PATH = DOCS / "traps.md", DOCS / "heads.md"
 STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
+"""Functions without a row of their own."""
+
 UNLISTED = (
     (
         "Lists of sequences",
@@ -33,8 +35,7 @@ UNLISTED = (
         (plot.show_weights, plot.show_heatmaps),
     ),
 )
-"""Sections of functions that have no row: title, introduction, functions."""
-"""Functions without a row of their own."""
+"""Sections of other functions without a row: title, introduction, functions."""
 
 SECTIONS = ("Args", "Returns", "Raises", "Source")
 INTRODUCTION = """
@@ -122,10 +123,10 @@ print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
   default, say them there too.
 * **What `save` says of a file**: a `.safetensors` file of PyTorch's tensors has `{"format": "pt"}` in its metadata, which
   transformers' loader asks for; what the metadata of a file said that was loaded is not kept, as it is the whole model's.
-* **A model of sentence-transformers** is a folder, and so is what `save` writes of one: `Pooling`, `Dense`, `LayerNorm` and
-  `Normalize` with their configurations. In the folder of an encoder or of a model only the parts after the encoder are written:
-  `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`, then `SentenceTransformer("models/mine")`.
-* **Saving replaces a file at one moment**: a reader, or a crash, finds the old file or the new one, whole.
+* **A model of sentence-transformers** is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")` writes
+  `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, for `SentenceTransformer("models/mine")`. In the folder
+  of an encoder or of a model, it writes only the parts after the encoder.
+* **Saving is atomic**: after a crash the old file or the new one is there, complete.
 * **What it becomes.** The module of the row, each parameter in the dtype of the file (`param_dtype=` converts). What no module
   owns, such as the counter of a batch normalisation, is kept aside and written again.
 * **Empty rows** attend to 0; the maps after it see that as any other vector, so that all empty rows have one result, without a

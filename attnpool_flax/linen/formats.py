@@ -9,13 +9,14 @@ import numpy as np
 from flax import linen as nn
 from flax.typing import Dtype
 
-from attnpool_flax.formats import dtype_of, on_device, plain
+from attnpool_flax.formats import check_module, dtype_of, on_device, plain
 from attnpool_flax.linen.sentences import SentencePool
 from attnpool_flax.owners import OWNERS
 from attnpool_flax.parameters import name_of
-from attnpool_ref import formats
+from attnpool_ref import contract, formats
 
 
+@contract.refusing
 def load(
     source: Any,
     format: str,
@@ -66,6 +67,7 @@ def load(
     return module, {name: collection for name, collection in variables.items() if collection}
 
 
+@contract.refusing
 def save(
     module: nn.Module,
     variables: Mapping[str, Any],
@@ -87,7 +89,9 @@ def save(
 
     Raises:
       ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
+      TypeError: it is no Linen module.
     """
+    check_module(module, nn.Module, "a Linen module")
     options = {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}
     plain_variables = nn.meta.unbox(variables)
     if plain_variables and "params" not in plain_variables:

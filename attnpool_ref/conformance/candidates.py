@@ -129,12 +129,15 @@ def single(candidate, name):
     """The candidate for the row ``name``: the one of that name, or the target itself where it is a callable alone.
 
     Raises:
-      ValueError: no row has such a name, or a function alone cannot be judged.
+      ValueError: no row has such a name, the target is a class, or a function alone cannot be judged.
     """
     row = variants.get(name)
     found = candidate.for_row(row)
     if found is not None or not callable(candidate.target):
         return found
+    if isinstance(candidate.target, type):
+        own = candidate.target.__name__
+        raise ValueError(f"{own} is a class, and {name} needs what is called: an instance, such as `pool = {own}(...)`")
     if row.state and not isinstance(candidate.target, InChunks):
         raise ValueError(f"{name} is judged with `merge_states` and `finalize_state`: give what has all three")
     return candidate

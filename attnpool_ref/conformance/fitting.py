@@ -29,7 +29,10 @@ def own_parameters(candidate, row, adapter):
     for key, value in found.items():
         _check_argument(row, key)
         if not any(len(own) == value.ndim for own in _shapes(row, key)):
-            raise ValueError(f"`{key}` has shape {value.shape}, {row.name} needs {row.arguments[key]}")
+            needed = " or ".join(f"[{', '.join(own)}]" for own in _shapes(row, key))
+            raise ValueError(
+                f"`{key}` has shape {value.shape}, {row.name} needs {needed} of a parameter; {holding.reshaped(key)}"
+            )
     return found
 
 

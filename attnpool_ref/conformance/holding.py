@@ -121,3 +121,8 @@ def _as_it_lies(target, argument, path):
 def in_python(argument, path="NAME"):
     """Returns the clause that says how to give a kernel that lies transposed."""
     return f"what lies transposed needs Python: parameters=lambda m: {{{argument!r}: m.{path}.T}}"
+
+
+def reshaped(argument):
+    """Returns the clause that says how to give a parameter that has another shape."""
+    return f"what has another shape needs Python: parameters=lambda m: {{{argument!r}: m.NAME.reshape(...)}}"

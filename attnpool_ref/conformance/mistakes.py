@@ -34,10 +34,12 @@ class Mistake:
 # Masks
 
 
-def _masks(change):
+def _masks(change, silent=False):
+    """Other masks; ``silent`` says nothing of a call without masks, which the function may answer in any way."""
+
     def answer(asked):
         if not asked.masks:
-            return None if asked.case.given("int", "lengths") else asked.exact
+            return None if silent or asked.case.given("int", "lengths") else asked.exact
         return asked.oracle(**{key: change(asked.real(key)) for key in asked.masks})
 
     return answer
@@ -239,6 +241,7 @@ def _of_narrow_squares(norm):
     return np.where(square == 0, 1, np.sqrt(square))
 
 
+INVERTED = "equals the definition with `~mask`: its masks mean the opposite"
 PADDED_LENGTH = "takes the mean over the padded length: divides by all tokens, not the real ones"
 COUNTED = "counts the masked tokens: divides by all tokens, not the real ones"
 FILLED = "a finite number in place of padding under the maximum or minimum"
@@ -259,7 +262,8 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
     arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
     masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
     if masks:
-        yield Mistake("equals the definition with `~mask`: its masks mean the opposite", _masks(lambda m: ~m))
+        for silent in (False, True):  # a function may invert the mask of ones that it makes itself
+            yield Mistake(INVERTED, _masks(np.logical_not, silent))
         yield Mistake("ignores the mask" if len(masks) == 1 else "ignores all masks", _masks(np.ones_like))
         if len(masks) > 1:
             for key in masks:

@@ -24,15 +24,15 @@ def shortened(error):
 def refusing(function):
     """Decorates a public function or method: its refusals show one frame of the package, that of this function.
 
-    Only a TypeError or a ValueError that the package itself raises is a refusal; an error from another library, or from
-    a caller's function, keeps its whole traceback.
+    Only a TypeError, a ValueError or an OSError that the package itself raises is a refusal; an error from another library,
+    or from a caller's function, keeps its whole traceback.
     """
 
     @functools.wraps(function)
     def refusing_function(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OSError) as error:
             if not _raised_here(error):
                 raise
             if error.__traceback__.tb_next is None:  # Python refused the arguments

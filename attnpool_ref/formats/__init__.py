@@ -5,6 +5,7 @@ is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load
 of it.
 """
 
+from attnpool_ref import contract
 from attnpool_ref.formats import options, saving_sentences, sentences, sources
 from attnpool_ref.formats.instead import instead
 from attnpool_ref.formats.matching import Names, check_prefix, find, prefixes
@@ -24,6 +25,7 @@ NOTHING = {"num_heads": None, "epsilon": None, "activation": None}
 """What a caller says who says nothing."""
 
 
+@contract.refusing
 def get(name):
     """Returns the format called ``name``; a ValueError lists the nearest names.
 
@@ -39,6 +41,7 @@ def get(name):
     raise ValueError(f"no format is called {name!r}{hint}")
 
 
+@contract.refusing
 def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activation=None):
     """Reads a head out of a file or a mapping.
 
@@ -87,6 +90,7 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     return options.head(row, found, source.tensors, sizes, chosen)
 
 
+@contract.refusing
 def write(head, format, *, prefix=""):
     """Gives the tensors of a head as a file of that format holds them.
 
@@ -100,6 +104,7 @@ def write(head, format, *, prefix=""):
 
     Raises:
       ValueError: an unknown format, another module, or a head that the format cannot hold.
+      TypeError: it is no head.
 
     >>> import numpy as np
     >>> tensors = {"in_proj_weight": np.ones((6, 2)), "out_proj.weight": np.eye(2)}
@@ -108,12 +113,14 @@ def write(head, format, *, prefix=""):
     ['self_attn.in_proj_weight', 'self_attn.out_proj.weight']
     """
     row = get(format)
+    _check_head(head)
     if not row.forms:
         raise ValueError(f"{row.name} is a folder, which `save` writes")
     check_prefix(row, prefix)
     return {f"{prefix}{key}": tensor for key, tensor in tensors_of(row, head).items()}
 
 
+@contract.refusing
 def save(head, target, format, *, prefix=""):
     """Writes a head into a file, as a file of that format holds it.
 
@@ -129,6 +136,7 @@ def save(head, target, format, *, prefix=""):
       ValueError: what :func:`write` refuses, or another ending.
     """
     if format == sentences.NAME:
+        _check_head(head)
         if prefix:
             raise ValueError(f"{format}: `prefix` is {brief(prefix)}, but this format has none")
         saving_sentences.save(head, target)
@@ -136,6 +144,12 @@ def save(head, target, format, *, prefix=""):
     sources.save(write(head, format, prefix=prefix), target, get(format).framework)
 
 
+def _check_head(head):
+    if not isinstance(head, Head):
+        raise TypeError(f"`head` is a {type(head).__name__}, needs a Head, as `read` gives it")
+
+
+@contract.refusing
 def fitting(tensors):
     """Returns the formats that fit the names and shapes of a file, and its configuration.
 
@@ -149,6 +163,7 @@ def fitting(tensors):
     return [found[:3] for found in examined(tensors)]
 
 
+@contract.refusing
 def examined(tensors):
     """Returns what :func:`fitting` does, with a fourth entry: the names of the options that :func:`read` must be given."""
     if sentences.is_model(tensors):

@@ -271,6 +271,34 @@ def test_what_cannot_be_meant_is_refused(options, message):
         conformance.judge(ref.mean_pooling, only=("mean_pooling",), **options)
 
 
+class Row:
+    def __init__(self, width):
+        self.query = np.ones((1, width))
+
+    def __call__(self, x, mask=None):
+        return ref.attention_pooling(x, mask, self.query[0])
+
+
+def test_a_class_is_refused_and_an_instance_asked_for():
+    message = r"Row is a class, and attention_pooling needs what is called: an instance, such as `pool = Row\(...\)`"
+    with pytest.raises(ValueError, match=message):
+        conformance.judge(Row, only=("attention_pooling",))
+
+
+def test_a_parameter_of_another_shape_is_said_to_need_python():
+    message = (
+        r"`query` has shape \(1, 4\), attention_pooling needs \[q\] of a parameter; "
+        r"what has another shape needs Python: parameters=lambda m: {'query': m.NAME.reshape\(...\)}"
+    )
+    with pytest.raises(ValueError, match=message):
+        conformance.judge(Row(4), only=("attention_pooling",), parameters={"query": "query"})
+    given = {"dtypes": ("float32",), "shapes": ("no batch",), "partial": False, "laws": False}
+    reshaped = conformance.judge(
+        Row(4), only=("attention_pooling",), parameters=lambda m: {"query": m.query.reshape(4)}, **given
+    )
+    assert not reshaped.rows[0].broken
+
+
 def test_a_candidate_is_described_once():
     with pytest.raises(TypeError, match="batched stands in the Candidate already"):
         conformance.check(Candidate(ref.mean_pooling), "mean_pooling", batched=True)

@@ -1,6 +1,7 @@
 """Ordinary mistakes have their cause named, whatever else is wrong with the function, in the same words by ``--quick``."""
 
 import functools
+import inspect
 
 import numpy as np
 import pytest
@@ -37,6 +38,23 @@ def test_an_ordinary_mistake_in_float64_has_its_cause_named(name):
     if name == "moments":  # only float64 shows it, which --quick does not judge
         scopes = (SAME_EVIDENCE,)
     assert_named(name, computed_in_float64(getattr(in_numpy, name)), "numpy", scopes)
+
+
+@pytest.mark.parametrize("name", ["mask_inverted", "attention_with_the_mask_inverted"])
+def test_an_inverted_mask_is_named_where_the_function_inverts_its_own_mask_of_ones_too(name):
+    function = getattr(in_numpy, name)
+
+    @functools.wraps(function)
+    def with_ones(*args, **kwargs):
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        if bound.arguments.get("mask") is None:
+            tokens = bound.arguments.get("x", bound.arguments.get("key"))
+            bound.arguments["mask"] = np.ones(
+                tokens.shape[:-1] if name == "mask_inverted" else (1, tokens.shape[-2]), bool
+            )
+        return function(*bound.args, **bound.kwargs)
+
+    assert_named(name, with_ones, "numpy", (SAME_EVIDENCE, QUICK))
 
 
 FEW = ("mask_inverted", "padded_scores_of_0", "last_by_count")

@@ -38,6 +38,15 @@ def test_a_body_whose_methods_numpy_has_too_is_given_tensors_where_its_module_us
     assert (report.rows[0].status, report.rows[0].adapter) == ("pass", "torch"), report.rows[0].failures
 
 
+def fails(x, mask=None):
+    return x @ x
+
+
+def test_a_function_that_always_fails_is_given_tensors_where_its_module_uses_torch():
+    report = conformance.judge(fails, only=("mean_pooling",), dtypes=("float32",), **FEW)
+    assert (report.rows[0].status, report.rows[0].adapter) == ("fail", "torch")
+
+
 class Doubled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

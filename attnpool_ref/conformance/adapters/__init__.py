@@ -90,7 +90,8 @@ def find(target, attempt):
     """The adapter of a candidate: what its type says, else the family whose arrays it gives back for a small case.
 
     NumPy's arrays are tried, then those of the frameworks that are imported already. PyTorch's come first where the
-    function's module uses PyTorch and its body uses neither NumPy nor JAX: methods that both have say nothing.
+    function's module uses PyTorch and its body uses neither NumPy nor JAX: methods that both have say nothing. Where
+    the function gives a result for none of them, the first that was tried is taken.
 
     Args:
       target: the candidate.
@@ -99,10 +100,9 @@ def find(target, attempt):
     known = family_of(target)
     if known is not None:
         return known
-    families = sorted(FAMILIES, key=lambda name: name != "torch") if _is_of_torch(target) else FAMILIES
+    there = [name for name in FAMILIES if name == "numpy" or name in sys.modules]
+    families = sorted(there, key=lambda name: name != "torch") if _is_of_torch(target) else there
     for name in families:
-        if name != "numpy" and name not in sys.modules:
-            continue
         adapter = family(name)
         try:
             result = attempt(adapter)
@@ -113,7 +113,7 @@ def find(target, attempt):
             return adapter if returned.name == "torch" and adapter.name == "keras" else returned
         if isinstance(result, (int, float)) and name == "numpy":
             return adapter
-    return NumpyArrays()
+    return family(families[0])
 
 
 def _is_of_torch(target):
