@@ -40,8 +40,9 @@ def with_suggestion(message, given, known, shown=None):
     >>> with_suggestion("got an unexpected keyword argument 'maks'", ["maks"], ["x", "mask"])
     "got an unexpected keyword argument 'maks'; did you mean `mask`?"
     """
-    unknown = [key for key in given if key not in known and message.endswith(f"unexpected keyword argument '{key}'")]
-    return message + suggestion(unknown[0], known, shown) if unknown else message
+    refusal = message.partition(". Did you mean")[0]  # without Python's own suggestion, which it makes from 3.13 on
+    unknown = [key for key in given if key not in known and refusal.endswith(f"unexpected keyword argument '{key}'")]
+    return refusal + suggestion(unknown[0], known, shown) if unknown else message
 
 
 def suggestion(keyword, known, shown=None):
