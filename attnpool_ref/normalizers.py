@@ -159,8 +159,8 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     .. math:: w_j = \big[(\alpha - 1) s_j - \tau\big]_+^{1 / (\alpha - 1)}, \qquad \sum_{j : k_j} w_j = 1
 
     Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
-    gives NaN in its own row, and so does an :math:`\alpha` that is not finite. The gradient at a score on the edge of the support is
-    that of weight 0.
+    gives NaN in its own row, and so does an :math:`\alpha` that is not finite. The gradient at a score on the edge of the
+    support is that of weight 0.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
