@@ -19,6 +19,7 @@ from flax.typing import Dtype, Initializer
 
 from attnpool_flax.owners import FIXED, OWNERS, Parameter
 from attnpool_ref import contract, language, variants
+from attnpool_ref.formats.options import FLOATING
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,6 @@ BIAS_INIT = NamedInitializer(nnx.initializers.zeros, "zeros")
 
 Normalizer = str | Callable[[Any, Any], Any]
 """A name, or a function of scores and mask."""
-
-FLOATING = ("float16", "bfloat16", "float32", "float64")
-"""The dtypes that modules compute in and parameters have."""
 
 _TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
 
