@@ -21,7 +21,8 @@ from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.sizes import as_limit
 from attnpool_flax.states import settled, told
-from attnpool_ref import arrays, contract, variants
+from attnpool_ref import contract, variants
+from attnpool_ref.arrays import refuse, refuse_masked
 
 NARROW = ("float16", "bfloat16")
 KEPT = 4096
@@ -374,10 +375,10 @@ def as_array(name, key, value):
         value = np.asarray(value)
     elif not isinstance(value, np.ndarray):
         if not hasattr(value, "__jax_array__"):
-            arrays.refuse(name, key, value)
+            refuse(name, key, value)
         return jnp.asarray(value)
     elif type(value) is not np.ndarray:
-        arrays.refuse_masked(name, key, value)
+        refuse_masked(name, key, value)
     value = np.asarray(value)  # of a memmap too
     return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
 

@@ -14,7 +14,8 @@ import pytest
 import attnpool_flax
 from attnpool_ref import variants
 from attnpool_ref.commands import extras
-from bench import accelerator, accelerator_run, floors, lines, page, peers, table, timing, verification
+from bench import accelerator, accelerator_run, floors, lines, page, peers, timing, verification
+from bench import table as bench_table
 from bench.programs import FORWARD, STEP, Way, program
 from bench.verification import Verifier
 
@@ -74,8 +75,8 @@ def test_a_case_has_a_ratio_to_the_floor_and_to_the_plain_formula_in_both_direct
 
 @pytest.mark.parametrize("name, options", [("mask_attention", {}), ("cross_attention_pooling", {"reduction": "max"})])
 def test_the_floor_of_all_pairs_is_their_products_block_by_block(monkeypatch, name, options):
-    case = next(case for case in table.CASES if case.name == name and case.options == options)
-    arrays = table.SCALES["tiny"].case(case).arrays()
+    case = next(case for case in bench_table.CASES if case.name == name and case.options == options)
+    arrays = bench_table.SCALES["tiny"].case(case).arrays()
     (floor,) = floors.floors(case, FORWARD)
     own, other = ("context", "query") if name == "mask_attention" else ("x", "y")
     products = np.einsum("bnd,bmd->bnm", arrays.floats[own], arrays.floats[other])
@@ -147,8 +148,8 @@ def test_every_round_times_every_call_once():
 @pytest.fixture
 def case():
     """The smallest case with one plain formula."""
-    (case,) = (case for case in table.CASES if case.name == "code_wise_attention")
-    return table.SCALES["tiny"].case(replace(case, beside=("plain",)))
+    (case,) = (case for case in bench_table.CASES if case.name == "code_wise_attention")
+    return bench_table.SCALES["tiny"].case(replace(case, beside=("plain",)))
 
 
 @pytest.mark.parametrize("direction", [FORWARD, STEP])

@@ -69,11 +69,11 @@ def test_broken_promises_stand_below_a_table_that_is_too_narrow_for_them(monkeyp
     wide = RowReport(LONGEST, "pass", cells=PASSED.cells, promises=PASSED.promises)
     monkeypatch.setattr(conformance, "judge", lambda *_, **__: report_of(wide, FAILED))
     output = run("check", "attnpool_ref", "--jobs", "0", columns=columns).output
-    table, _, below = output.partition("rows: ")
-    lines = table.splitlines()[2:]
+    head, _, below = output.partition("rows: ")
+    lines = head.splitlines()[2:]
     assert max(map(len, lines)) <= columns
     assert any(LONGEST in line and "pass" in line and "2/2" in line for line in lines)
     assert any("max_pooling" in line and "fail" in line and "1/3" in line for line in lines)
-    assert all(dtype in table for dtype in ("float32", "bfloat16")) and "0.4/18  3.2/61" in table
-    assert ("NaN in padding" in table) == (columns == 160)
+    assert all(dtype in head for dtype in ("float32", "bfloat16")) and "0.4/18  3.2/61" in table
+    assert ("NaN in padding" in head) == (columns == 160)
     assert "  broken: NaN in padding\n" in below

@@ -6,7 +6,7 @@ import attnpool_flax
 from attnpool_flax.implementation import FRAMES
 from attnpool_ref import conformance, variants
 from attnpool_ref.conformance import cases, checks, rows
-from attnpool_ref.conformance.cases import table
+from attnpool_ref.conformance.cases import table as case_table
 from attnpool_ref.conformance.gradients import gradient
 
 every_row = pytest.mark.parametrize("row", [row.name for row in variants.VARIANTS])
@@ -41,7 +41,7 @@ def few_programs(monkeypatch):
 
     A gradient is that of a call for the weights, too, where these are computed in any case.
     """
-    ways_of, situation_of, whole = table.ways_of, rows.situation_of, checks.CHECKS["gradient"]
+    ways_of, situation_of, whole = case_table.ways_of, rows.situation_of, checks.CHECKS["gradient"]
 
     def hinted(row, restrict=None):
         return (way for way in ways_of(row, restrict) if not way[0].startswith("indices") or shows(row, way[0]))
@@ -54,7 +54,7 @@ def few_programs(monkeypatch):
             return whole.run(subject, case, situation)
         return gradient(subject, case, return_weights=True)
 
-    monkeypatch.setattr(table, "ways_of", hinted)
+    monkeypatch.setattr(case_table, "ways_of", hinted)
     monkeypatch.setattr(rows, "situation_of", seldom)
     monkeypatch.setitem(checks.CHECKS, "gradient", checks.Check(whole.applies, once))
 

@@ -7,7 +7,7 @@ import pytest
 from constants import replaced
 from differentiated_twice import CHECKS, judged
 from rounding import rounded
-from walks import tiling
+from walks import small_tiles
 
 import attnpool_flax
 from attnpool_flax.implementation import FRAMES
@@ -105,5 +105,5 @@ WALKERS = [row.name for row in variants.BY_NAME.values() if FRAMES[row.name].has
 @pytest.mark.parametrize("name", WALKERS)
 def test_tiles_have_second_derivatives(name):
     """A tile is 3 tokens, so that the last one overlaps; the running maximum of merged states is a constant throughout."""
-    with tiling(WHOLE=0, ROW=0, TOKENS=3), replaced(packed_walks, TOKENS=3, FEWEST=3), replaced(hidden, TOKENS=3):
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=3), replaced(packed_walks, TOKENS=3, FEWEST=3), replaced(hidden, TOKENS=3):
         assert judged(attnpool_flax, name, REVERSE, implementation="tiles") == []

@@ -18,7 +18,7 @@ from flax import nnx
 from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from splits import NAMES, Split, gradients_inside, with_gradients
-from walks import tiling
+from walks import small_tiles
 
 import attnpool_flax
 from attnpool_flax import linen
@@ -87,7 +87,7 @@ def test_a_split_sequence_gives_what_the_whole_gives(name, title, implementation
             with_gradients(whole)(arrays),
         )
 
-    with tiling(WHOLE=0, ROW=0, TOKENS=5, PREFIXES=(2,), LEAST=1):
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=5, PREFIXES=(2,), LEAST=1):
         (results, outside), inside, (want, gradients) = found = jax.tree.map(np.asarray, program(call.values))
     assert_agree(call.case, results, want, "return_weights" in call.options)
     assert_gradients_agree(call.case, outside, gradients)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from agreement import assert_agree, assert_gradients_agree
 from rounding import rounded
-from walks import WALKERS, Call, tiling
+from walks import WALKERS, Call, small_tiles
 
 import attnpool_flax
 from attnpool_flax.reductions import listening, tiles
@@ -48,7 +48,7 @@ KINDS = [("tokens", "float32"), ("rows", "bfloat16")]
 def small(request):
     """(kind of the tiles, dtype) under small tiles."""
     kind, dtype = request.param
-    with tiling(**(TOKENS if kind == "tokens" else rows_of(dtype))):
+    with small_tiles(**(TOKENS if kind == "tokens" else rows_of(dtype))):
         yield kind, dtype
 
 
@@ -89,7 +89,7 @@ def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
 def test_a_prime_length_gives_what_whole_products_give(row, title):
     sizes = {"L": 131, "T": 67}
     call = Call(row, title, "tiles", batch=5, sizes=sizes)
-    with tiling(WHOLE=0, ROW=0, TOKENS=8):
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=8):
         got = call.computed()
     want = call.changed(implementation="einsum").computed()
     assert_agree(call.case, got[0], want[0])
@@ -157,7 +157,7 @@ each_reduction = pytest.mark.parametrize("row", [variants.get(name) for name in 
 @pytest.fixture
 def tiny():
     """Tiles of two tokens, so that the last of three overlaps."""
-    with tiling(WHOLE=0, ROW=0, TOKENS=2):
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=2):
         yield
 
 
@@ -231,7 +231,7 @@ def test_the_real_tokens_may_end_anywhere_in_a_tile(name):
 
         return jax.value_and_grad(loss, (0, 1), has_aux=True)(x, more)
 
-    with tiling(WHOLE=2**20, ROW=2**14, TOKENS=512):
+    with small_tiles(WHOLE=2**20, ROW=2**14, TOKENS=512):
         assert tiles.tiling(*x.shape, 4).size == 512
         (_, found), slopes = jax.jit(both, static_argnums=2)(np.where(mask[..., None], x, np.nan), more, "tiles")
     (_, expected), expected_slopes = jax.jit(both, static_argnums=2)(clean, more, "einsum")

@@ -15,7 +15,7 @@ import pytest
 from agreement import assert_agree, assert_gradients_agree
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from programs import compiled
-from walks import BATCH, WALKERS, Call, size, tiling, trips, walked
+from walks import BATCH, WALKERS, Call, size, small_tiles, trips, walked
 
 from attnpool_flax.reductions import listening, tiles
 
@@ -130,13 +130,13 @@ def test_a_prime_length_takes_one_tile_more_and_a_prime_batch_one_block_more(row
         "fullest" if row.name == "cross_attention_pooling" else "smallest"
     )  # without kernels it takes whole examples
     call = Call(row, title, "tiles", batch=11, sizes=NARROW_SIZES | {"L": 131, "T": 67})
-    with tiling(WHOLE=0, ROW=0, TOKENS=8):
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=8):
         found = trips(call.forward, call)
     lengths = [call.case.sizes[names[key]] for key in call.tokens]
     assert set(found) == {11 * -(-length // 8) for length in lengths}
 
     call = Call(row, title, "tiles", batch=11, sizes={"L": 6, "T": 6, "d": 8, "e": 8, "q": 8})
-    with tiling(WHOLE=4 * 6 * 8 * 4, ROW=2**20):
+    with small_tiles(WHOLE=4 * 6 * 8 * 4, ROW=2**20):
         assert set(trips(call.forward, call)) == {3}
 
 
@@ -175,7 +175,7 @@ def mesh():
 @pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
 def test_tokens_on_several_devices_are_never_gathered(row, axis, mesh):
     """Neither forward nor backward: a step has both."""
-    with tiling(WHOLE=0, ROW=0, TOKENS=8):  # were it tiles, they would be several
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=8):  # were it tiles, they would be several
         call = Call(row, "smallest", None, sizes=NARROW_SIZES)
         least = min(map(np.prod, (array.shape for array in call.tokens.values())))
         program = compiled(call.step_with_results, sharded(call, mesh, axis))
@@ -185,7 +185,7 @@ def test_tokens_on_several_devices_are_never_gathered(row, axis, mesh):
 @pytest.mark.parametrize("axis", ["batch", "length"])
 def test_tiles_that_are_asked_for_by_name_gather_them(axis, mesh):
     """So that the test above would notice; and the reason why they are not taken by themselves."""
-    with tiling(WHOLE=0, ROW=0, TOKENS=8):
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=8):
         call = Call(WALKERS[0], "smallest", "tiles", sizes=NARROW_SIZES)
         assert max(gathered(compiled(call.forward, sharded(call, mesh, axis)))) >= call.arrays["x"].size
 
@@ -193,7 +193,7 @@ def test_tiles_that_are_asked_for_by_name_gather_them(axis, mesh):
 @pytest.mark.parametrize("row", WALKERS, ids=lambda row: row.name)
 def test_each_device_tiles_its_own_examples_under_shard_map(row, mesh):
     """No collective forward; backward the gradients of what all share are summed, and are right."""
-    with tiling(WHOLE=0, ROW=0, TOKENS=5):
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=5):
         call = Call(row, "smallest", None, batch=8, sizes=NARROW_SIZES)
         specs = {
             key: PartitionSpec("devices") if "..." in own else PartitionSpec() for key, own in call.case.axes.items()

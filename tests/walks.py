@@ -127,6 +127,6 @@ def _is_program(value):
     return isinstance(value, core.Jaxpr | core.ClosedJaxpr)
 
 
-def tiling(**constants):
+def small_tiles(**constants):
     """Other constants of :mod:`attnpool_flax.reductions.tiles`."""
     return replaced(tiles, **constants)

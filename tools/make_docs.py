@@ -174,8 +174,8 @@ def _page_of_bugs(introduction, sections, more):
             for bug in section.rows
             if bug.kind == NOTE
         ]
-        table = [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *shown]
-        parts += [f"## {section.title}", section.origin, "\n".join(table)]
+        lines = [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *shown]
+        parts += [f"## {section.title}", section.origin, "\n".join(lines)]
         if notes:
             parts += ["Notes, with nothing to run:", "\n".join(notes)]
     return "\n\n".join(parts) + "\n"

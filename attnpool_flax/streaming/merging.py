@@ -6,7 +6,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from attnpool_flax import states
+from attnpool_flax import states as states
 from attnpool_flax.attention import from_heads
 from attnpool_flax.documentation import composed
 from attnpool_flax.implementation import as_array, result_dtype, settled_precision

@@ -52,18 +52,18 @@ def _text(row):
 
 
 def _print_table(out, title, rows):
-    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    table.add_column("Variant", style="bold", no_wrap=True)
-    table.add_column("Definition", overflow="fold")
-    table.add_column("Weights, module", no_wrap=True)
-    table.add_column("Source", no_wrap=True)
+    grid = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    grid.add_column("Variant", style="bold", no_wrap=True)
+    grid.add_column("Definition", overflow="fold")
+    grid.add_column("Weights, module", no_wrap=True)
+    grid.add_column("Source", no_wrap=True)
     for family, group in itertools.groupby(rows, key=lambda row: row.family):
-        table.add_section()
-        table.add_row(Text(family, style="cyan"))
+        grid.add_section()
+        grid.add_row(Text(family, style="cyan"))
         for row in group:  # as Text: a shape such as [..., m] must not be read as markup
             cells = row.equation, "\n".join(filter(None, [row.weights, row.module])), row.source
-            table.add_row(Text(f"  {row.name}"), *map(Text, cells))
-    out.print(table)
+            grid.add_row(Text(f"  {row.name}"), *map(Text, cells))
+    out.print(grid)
 
 
 def _print_lines(out, title, rows):

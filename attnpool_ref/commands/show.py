@@ -165,9 +165,9 @@ def _text(function, lines):
 
 
 def _heading(row, oracle, width):
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column()
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan", no_wrap=True)
+    grid.add_column()
     entries = {
         "equation": row.equation,
         "source": f"{variants.SOURCES[row.source]} ({row.source})",
@@ -177,13 +177,13 @@ def _heading(row, oracle, width):
     }
     for key, entry in entries.items():
         if entry:
-            table.add_row(key, Text(entry))
-    table.add_row("signature", _syntax(oracle.signature, width - len("signature") - 2))
+            grid.add_row(key, Text(entry))
+    grid.add_row("signature", _syntax(oracle.signature, width - len("signature") - 2))
     title = Text.assemble((row.name, "bold"), f"  {oracle.summary}")
     arguments = _grid(oracle.arguments, "bold")
     marks = _grid({mark: text for mark, text in MARKS.items() if mark_stands_in(mark, row.shapes)}, "dim")
     headings = Text("arguments", "cyan"), Text("how to read the shapes", "cyan")
-    return Group(title, Text(), table, Text(), headings[0], arguments, Text(), headings[1], marks, Text())
+    return Group(title, Text(), grid, Text(), headings[0], arguments, Text(), headings[1], marks, Text())
 
 
 def _grid(entries, style):
