@@ -35,12 +35,12 @@ lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
 docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, traps.md, what docs/notebooks/ prints, type stubs
-	$(BIN)/python tools/make_docs.py
-	$(BIN)/python tools/make_notebooks.py
-	$(BIN)/python tools/make_stubs.py
+	PYTHONPATH=tools/studies $(BIN)/python tools/generate/make_docs.py
+	$(BIN)/python tools/generate/make_notebooks.py
+	$(BIN)/python tools/generate/make_stubs.py
 
 verdicts: $(VENV)/verdicts.stamp ## judge other libraries' attention and pooling; writes docs/verdicts.md
-	PYTHONPATH=.:tools $(BIN)/python tools/make_verdicts.py $(ARGS)
+	PYTHONPATH=.:tools/studies $(BIN)/python tools/studies/make_verdicts.py $(ARGS)
 
 bench: $(VENV)/bench.stamp ## time attnpool_flax beside the floor and other libraries; writes docs/performance.md
 	$(BIN)/python -m bench $(ARGS)

@@ -11,8 +11,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"attnpool_flax: {name} is not installed; pip install 'attnpool[flax]'", name=name
     ) from None
-from attnpool_flax.formats import load, save
-from attnpool_flax.implementation import chosen_implementation
+from attnpool_flax.call.compiled import chosen_implementation
 from attnpool_flax.masks import pad
 from attnpool_flax.modules import (
     PMA,
@@ -49,10 +48,11 @@ from attnpool_flax.modules import (
     VLADPool,
     WeightedPool,
 )
+from attnpool_flax.modules.formats import load, save
 from attnpool_flax.segments import pack, unpack
 from attnpool_flax.streaming import finalize_state, merge_states
 from attnpool_ref import __version__
-from attnpool_ref.variants import BY_NAME
+from attnpool_ref.table import BY_NAME
 
 for _row in BY_NAME.values():  # each from the file of its family; the types stand in __init__.pyi
     globals()[_row.name] = getattr(import_module(f"attnpool_flax.{_row.family}"), _row.name)

@@ -1,4 +1,4 @@
-# Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
+# Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, Protocol, TypeVar, overload
@@ -9,12 +9,12 @@ from jax import Array
 from jax.lax import PrecisionLike
 
 from attnpool_flax import linen as linen
-from attnpool_flax.formats import save as save
 from attnpool_flax.modules.additive import AdditiveAttentionPool as AdditiveAttentionPool
 from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttention
 from attnpool_flax.modules.attention import LocationAttention as LocationAttention
 from attnpool_flax.modules.attention import MultiHeadAttention as MultiHeadAttention
 from attnpool_flax.modules.attention import TanhSumAttention as TanhSumAttention
+from attnpool_flax.modules.formats import save as save
 from attnpool_flax.modules.heads import AttentionalPooler as AttentionalPooler
 from attnpool_flax.modules.heads import AttentionPool2d as AttentionPool2d
 from attnpool_flax.modules.heads import MAPHead as MAPHead
@@ -44,14 +44,14 @@ from attnpool_flax.modules.scores import TanhSumScore as TanhSumScore
 from attnpool_flax.modules.scores import TrilinearScore as TrilinearScore
 from attnpool_flax.modules.sentences import SentencePool
 from attnpool_flax.modules.statistics import AttentiveStatisticsPool as AttentiveStatisticsPool
-from attnpool_flax.states import AdditiveAttentionState as AdditiveAttentionState
-from attnpool_flax.states import AttentionState as AttentionState
-from attnpool_flax.states import FirstState as FirstState
-from attnpool_flax.states import LastState as LastState
-from attnpool_flax.states import MaxState as MaxState
-from attnpool_flax.states import MeanState as MeanState
-from attnpool_flax.states import MultiHeadAttentionState as MultiHeadAttentionState
-from attnpool_flax.states import WeightedState as WeightedState
+from attnpool_flax.reductions.state import AdditiveAttentionState as AdditiveAttentionState
+from attnpool_flax.reductions.state import AttentionState as AttentionState
+from attnpool_flax.reductions.state import FirstState as FirstState
+from attnpool_flax.reductions.state import LastState as LastState
+from attnpool_flax.reductions.state import MaxState as MaxState
+from attnpool_flax.reductions.state import MeanState as MeanState
+from attnpool_flax.reductions.state import MultiHeadAttentionState as MultiHeadAttentionState
+from attnpool_flax.reductions.state import WeightedState as WeightedState
 from attnpool_flax.streaming.means import LogsumexpState as LogsumexpState
 from attnpool_flax.streaming.means import MinState as MinState
 from attnpool_flax.streaming.means import NoisyOrState as NoisyOrState

@@ -4,12 +4,12 @@ import functools
 
 import jax.numpy as jnp
 
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.reductions import Dense
 
 
-@implementation(as_they_come=("x", "value"))
+@compiled(as_they_come=("x", "value"))
 def additive_attention_pooling(
     x,
     mask=None,
@@ -74,7 +74,7 @@ def averages(tokens, scores, normalizer, out_kernel):
     return (pooled, weights) if out_kernel.ndim == 2 else (pooled[..., 0, :], weights[..., 0, :])
 
 
-@implementation
+@compiled
 def attention_penalty(weights, *, precision=None):
     """Twin of :func:`attnpool_ref.attention_penalty`.
 

@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from attnpool_flax.blocks import over_queries, size_of
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
 from attnpool_flax.normalizers import exponentials, heights_of, shares, softmax
-from attnpool_flax.recomputing import small
+from attnpool_flax.numerics.remat import small
+from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.reductions.query_blocks import over_queries, size_of
 from attnpool_flax.reductions.sums import weighted
-from attnpool_flax.rounding import power_of_two
 from attnpool_flax.scores import additive, beside, dot, gaussian, scaled_dot, split, squared_distances
 
 
-@implementation(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True)
 def attend(
     scores,
     value,
@@ -91,7 +91,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@implementation(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True)
 def dot_product_attention(
     query,
     key,
@@ -128,7 +128,7 @@ def only_seen(query, key, value, mask):
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
 
-@implementation(as_they_come=("mask",))
+@compiled(as_they_come=("mask",))
 def additive_attention(
     query,
     key,
@@ -164,7 +164,7 @@ def _attend(scores, value, mask, multiplier, return_weights, precision):
     return (pooled, weights) if return_weights else pooled
 
 
-@implementation(as_they_come=("mask",))
+@compiled(as_they_come=("mask",))
 def tanh_sum_attention(
     query,
     key,
@@ -189,7 +189,7 @@ def tanh_sum_attention(
     return _attend(scores, value, mask, None, return_weights, precision)
 
 
-@implementation
+@compiled
 def location_attention(
     query,
     state,
@@ -220,7 +220,7 @@ def location_attention(
     return (result, weights) if return_weights else result
 
 
-@implementation(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True)
 def multi_head_attention(
     query,
     key,
@@ -283,7 +283,7 @@ def from_heads(heads, kernel, bias, precision):
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@implementation(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True)
 def kernel_regression(
     query,
     key,

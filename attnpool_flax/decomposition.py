@@ -3,14 +3,14 @@
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real, seen_keys
 from attnpool_flax.normalizers import unit
+from attnpool_flax.numerics.rounding import norm, within_rounding
 from attnpool_flax.reductions.sums import weighted
-from attnpool_flax.rounding import norm, within_rounding
 
 
-@implementation
+@compiled
 def orthogonal_decomposition(x, reference, *, precision=None):
     """Twin of :func:`attnpool_ref.orthogonal_decomposition`; the gradient at a zero reference is 0.
 
@@ -36,7 +36,7 @@ def _products(x, y, precision):
     return jnp.einsum("...d,...d->...", x, y, precision=precision)[..., None]
 
 
-@implementation
+@compiled
 def linear_decomposition(x, reference, *, precision=None):
     """Twin of :func:`attnpool_ref.linear_decomposition`; a zero vector's cosine has gradient 0.
 
@@ -46,7 +46,7 @@ def linear_decomposition(x, reference, *, precision=None):
     return split_by(_products(unit(x), unit(reference), precision) * x, x)
 
 
-@implementation
+@compiled
 def rigid_decomposition(x, reference, *, atol=0.0):
     """Twin of :func:`attnpool_ref.rigid_decomposition`.
 
@@ -60,7 +60,7 @@ def rigid_decomposition(x, reference, *, atol=0.0):
     return jnp.where(unknown, jnp.nan, jnp.where(equal, x, 0)), jnp.where(unknown, jnp.nan, jnp.where(equal, 0, x))
 
 
-@implementation
+@compiled
 def semantic_match(
     x,
     y,
@@ -129,7 +129,7 @@ def _weighted(weights, y, normalize, precision):
     return jnp.where(total == 0, 0, matched / jnp.where(total == 0, 1, total))
 
 
-@implementation
+@compiled
 def graph_decomposition(labels, adjacency, *, num_layers=2, precision=None):
     """Twin of :func:`attnpool_ref.graph_decomposition`: two products, no [k, k, d] projections.
 

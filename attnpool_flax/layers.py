@@ -3,14 +3,14 @@
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.activations import geglu, gelu, gelu_tanh, relu
-from attnpool_flax.implementation import implementation
-from attnpool_flax.rounding import power_of_two
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.numerics.activations import geglu, gelu, gelu_tanh, relu
+from attnpool_flax.numerics.rounding import power_of_two
 
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": geglu}
 
 
-@implementation
+@compiled
 def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
     """Twin of :func:`attnpool_ref.layer_norm`; no square of a large or of a tiny number is taken.
 
@@ -38,7 +38,7 @@ def normalized(x, scale, bias, epsilon):
     return x if bias is None else x + jnp.broadcast_to(bias, x.shape)
 
 
-@implementation
+@compiled
 def residual_feed_forward(
     x,
     kernel,

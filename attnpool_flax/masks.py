@@ -3,13 +3,13 @@
 import jax.numpy as jnp
 import numpy as np
 
-from attnpool_flax.implementation import as_array, implementation, result_dtype
-from attnpool_flax.lengths import prefix
+from attnpool_flax.call.compiled import as_array, compiled, result_dtype
+from attnpool_flax.numerics.prefix_mask import prefix
 from attnpool_ref import contract
-from attnpool_ref.sequences import checked_sequences, padded_length, sequence_arrays
+from attnpool_ref.contract.ragged import checked_sequences, padded_length, sequence_arrays
 
 
-@implementation
+@compiled
 def lengths_to_mask(lengths, max_length, *, side="right"):
     """Twin of :func:`attnpool_ref.lengths_to_mask`; lengths on a device are clipped, not checked.
 
@@ -21,7 +21,7 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
     return real if side == "right" else jnp.flip(real, -1)
 
 
-@implementation
+@compiled
 def spans_to_mask(spans, max_length, span_mask=None):
     """Twin of :func:`attnpool_ref.spans_to_mask`; ends on a device are not checked, and slots that are not there not marked.
 
@@ -34,7 +34,7 @@ def spans_to_mask(spans, max_length, span_mask=None):
     return inside if span_mask is None else inside & span_mask[..., None]
 
 
-@implementation
+@compiled
 def token_positions(mask):
     """Twin of :func:`attnpool_ref.token_positions`.
 

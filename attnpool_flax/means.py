@@ -6,9 +6,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.implementation import implementation
-from attnpool_flax.ranks import ranked
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.numerics.order_statistic import ranked
+from attnpool_flax.numerics.rounding import largest
+from attnpool_flax.numerics.sizes import smaller
 from attnpool_flax.reductions import Dense, DenseChannels
+from attnpool_flax.reductions.collectives import over_mesh
 from attnpool_flax.reductions.exponents import (
     average,
     clamped,
@@ -20,13 +23,10 @@ from attnpool_flax.reductions.exponents import (
     lowered,
     scaled,
 )
-from attnpool_flax.reductions.mesh import over_mesh
 from attnpool_flax.reductions.sums import part_of, summed
-from attnpool_flax.rounding import largest
-from attnpool_flax.sizes import smaller
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.sum_pooling`; the sum does not drift.
 
@@ -37,7 +37,7 @@ def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
     return state.sum
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.min_pooling`.
 
@@ -47,7 +47,7 @@ def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
     return Dense(x, mask, implementation, axis_name=axis_name).smallest()
 
 
-@implementation
+@compiled
 def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     """Twin of :func:`attnpool_ref.quantile_pooling`.
 
@@ -77,7 +77,7 @@ def _between(low, high, share):
     return jnp.where(wide, (1 - share) * low_end + share * high_end, near)
 
 
-@implementation
+@compiled
 def top_k_pooling(x, mask=None, *, lengths=None, k):
     """Twin of :func:`attnpool_ref.top_k_pooling`.
 
@@ -118,7 +118,7 @@ def _number(tokens):
     return tokens.total(None)[0]
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.noisy_or_pooling`: a + b - a b, two halves of the tokens at a time.
 
@@ -149,7 +149,7 @@ def _either_jvp(primals, tangents):
     return either(a, b), (1 - b) * tangents[0] + (1 - a) * tangents[1]
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
     """Twin of :func:`attnpool_ref.power_mean_pooling`: logarithms below that of the largest value, which is not taken.
 
@@ -197,7 +197,7 @@ def finished_power_mean(extreme, sums, zeros, p):
     return jnp.where(nothing, 0, mean + zeros / jnp.maximum(sums.count, 1))
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
     """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale keeps its digits where it is small.
 
@@ -228,7 +228,7 @@ def finished_logsumexp(extreme, sums, scale, mean):
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=False, axis_name=None):
     """Twin of :func:`attnpool_ref.softmax_pooling`.
 

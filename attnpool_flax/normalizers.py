@@ -4,17 +4,17 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.bisection import alpha_entmax
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import lengths_to_mask
-from attnpool_flax.recomputing import small
+from attnpool_flax.numerics.entmax_bisect import alpha_entmax
+from attnpool_flax.numerics.remat import small
+from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.numerics.sizes import as_number, smaller
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.rounding import power_of_two
-from attnpool_flax.sizes import as_number, smaller
 from attnpool_ref import contract
 
 
-@implementation
+@compiled
 def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
     """Twin of :func:`attnpool_ref.masked_softmax`; lengths on a device are clipped, not checked.
 
@@ -53,7 +53,7 @@ def shares(heights, total, mask):
     return weights if mask is None else jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
 
 
-@implementation
+@compiled
 def sparsemax(scores, mask=None, *, axis=-1):
     """Twin of :func:`attnpool_ref.sparsemax`: the support by Newton's method, without gradient; then a mean over it.
 
@@ -72,7 +72,7 @@ def project_on_simplex(scores, mask, axis=-1):
     return _where_real(jnp.where(support, below - threshold, 0), mask, empty)
 
 
-@implementation
+@compiled
 def entmax15(scores, mask=None, *, axis=-1):
     """Twin of :func:`attnpool_ref.entmax15`: the support by Newton's method, without gradient; then two moments over it.
 
@@ -138,7 +138,7 @@ def _where_real(weights, mask, empty):
     return weights if mask is None else jnp.where(mask, weights, 0)
 
 
-@implementation
+@compiled
 def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     """Twin of :func:`attnpool_ref.entmax`; the gradient is made from the weights, not through the bisection.
 
@@ -151,7 +151,7 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     return weights if mask is None else jnp.where(mask, weights, 0)
 
 
-@implementation
+@compiled
 def top_k_softmax(scores, mask=None, *, k, axis=-1):
     """Twin of :func:`attnpool_ref.top_k_softmax`.
 
@@ -167,7 +167,7 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     return softmax(scores, kept if mask is None else kept & mask, axis)
 
 
-@implementation
+@compiled
 def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False, axis=-1):
     """Twin of :func:`attnpool_ref.gumbel_softmax`.
 
@@ -187,7 +187,7 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
     return first_largest(scores, mask, axis) + (weights - lax.stop_gradient(weights))
 
 
-@implementation
+@compiled
 def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     """Twin of :func:`attnpool_ref.masked_sigmoid`; with ``normalize`` a softmax of the sigmoid's logarithm.
 
@@ -215,7 +215,7 @@ def _finite(scores, mask):
     return jnp.where(scores == jnp.inf, jnp.nan, scores)
 
 
-@implementation
+@compiled
 def hardmax(scores, mask=None, *, axis=-1):
     """Twin of :func:`attnpool_ref.hardmax`; the gradient is 0.
 
@@ -273,7 +273,7 @@ def heights_of(scores, mask, normalizer):
     return normalize(scores, mask, normalizer), None
 
 
-@implementation
+@compiled
 def l2_normalize(x, *, axis=-1):
     """Twin of :func:`attnpool_ref.l2_normalize`; the gradient at the zero vector is 0.
 

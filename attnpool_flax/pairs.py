@@ -5,19 +5,27 @@ import functools
 import jax.numpy as jnp
 
 from attnpool_flax.attention import Rows, average
-from attnpool_flax.best import in_blocks, of_all
-from attnpool_flax.blocks import even_rows, over_first, over_queries, placed, rows_of, size_of, written_in_blocks
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exponentials, softmax
+from attnpool_flax.numerics.rounding import largest_product, norm
+from attnpool_flax.numerics.sizes import at_least_1, known
 from attnpool_flax.reductions import Dense, alike, chosen, softmax_together, suited, summed_together
+from attnpool_flax.reductions.largest_products import in_blocks, of_all
+from attnpool_flax.reductions.query_blocks import (
+    even_rows,
+    over_first,
+    over_queries,
+    placed,
+    rows_of,
+    size_of,
+    written_in_blocks,
+)
 from attnpool_flax.reductions.sums import summed, weighted
-from attnpool_flax.rounding import largest_product, norm
 from attnpool_flax.scores import dot
-from attnpool_flax.sizes import at_least_1, known
 
 
-@implementation(as_they_come=("x", "y"))
+@compiled(as_they_come=("x", "y"))
 def cross_attention_pooling(
     x,
     y,
@@ -114,7 +122,7 @@ def _project(x, kernel, precision):
     return x if kernel is None else jnp.einsum("...d,dc->...c", x, kernel, precision=precision)
 
 
-@implementation(as_they_come=("x", "y"))
+@compiled(as_they_come=("x", "y"))
 def cross_attention_pooling_all_pairs(
     x,
     y,
@@ -213,7 +221,7 @@ def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision
     return over_first(with_candidate, (y, y_mask), x.shape[0] * products)
 
 
-@implementation
+@compiled
 def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None):
     """Twin of :func:`attnpool_ref.maxsim_score`: blocks of the query's tokens, never all of [L, T].
 
@@ -246,7 +254,7 @@ def _summed_best(best, y, x_mask, y_mask, mean):
     return total / jnp.maximum(jnp.sum(x_mask, -1, dtype=total.dtype), 1) if mean else total
 
 
-@implementation(as_they_come=("x", "y"))
+@compiled(as_they_come=("x", "y"))
 def maxsim_score_all_pairs(
     x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False, precision=None
 ):
@@ -268,7 +276,7 @@ def maxsim_score_all_pairs(
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
 
 
-@implementation
+@compiled
 def code_wise_attention(
     query,
     context,
@@ -308,7 +316,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@implementation(weights_apart=True)
+@compiled(weights_apart=True)
 def mask_attention(
     query,
     context,
@@ -338,7 +346,7 @@ def mask_attention(
     return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
-@implementation(weights_apart=True)
+@compiled(weights_apart=True)
 def bidaf_attention(
     context,
     query,

@@ -7,21 +7,20 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax import blocks
-from attnpool_flax.activations import geglu
 from attnpool_flax.attention import from_heads, to_heads
-from attnpool_flax.blocks import over_first, over_queries
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax, unit
-from attnpool_flax.reductions import Dense, alike
+from attnpool_flax.numerics.activations import geglu
+from attnpool_flax.reductions import Dense, alike, query_blocks
+from attnpool_flax.reductions.query_blocks import over_first, over_queries
 
 ROWS = 256
 """Tokens of a block at least: kernels are read from memory once a block."""
 
 
-@implementation
+@compiled
 def latent_attention_pooling(
     x,
     mask=None,
@@ -134,11 +133,11 @@ def asked_of_latents(
         return x + mapped(hidden, mlp_out_kernel, mlp_out_bias, precision)
 
     held = mlp_kernel.shape[-1] + math.prod(keys.shape[:2])
-    keys_of_one = math.prod(x.shape[:-2]) * min(held, blocks.LARGEST // ROWS)
+    keys_of_one = math.prod(x.shape[:-2]) * min(held, query_blocks.LARGEST // ROWS)
     return over_queries(of_tokens, (x,), keys=keys_of_one)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def set2set_pooling(
     x,
     mask=None,
@@ -186,7 +185,7 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
     return jnp.where(shares == 0, 0, read), weights[..., 0, :]
 
 
-@implementation
+@compiled
 def vlad_pooling(
     x,
     mask=None,

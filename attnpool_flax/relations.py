@@ -4,15 +4,15 @@ import jax
 import jax.numpy as jnp
 
 from attnpool_flax.attention import Rows
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.decomposition import project
-from attnpool_flax.implementation import implementation
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exponentials, softmax
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import scaled_dot
 
 
-@implementation
+@compiled
 def attention_triplet_loss(anchor, positive, negative, *, margin=0.2, precision=None):
     """Twin of :func:`attnpool_ref.attention_triplet_loss`; at the hinge the gradient is half.
 
@@ -30,7 +30,7 @@ def _triplet(to_positive, to_negative, margin, precision):
     return jnp.maximum(near + margin - far, 0)
 
 
-@implementation
+@compiled
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0, precision=None):
     """Twin of :func:`attnpool_ref.differential_context`: the sum of both exemplars, mirrored at the attention.
 
@@ -45,7 +45,7 @@ def differential_context(attention, supporting, opposing, mask=None, *, mode="ad
     return moved if mask is None else jnp.where(mask, moved, 0)
 
 
-@implementation
+@compiled
 def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias, *, precision=None):
     """Twin of :func:`attnpool_ref.relation_vector`.
 
@@ -66,7 +66,7 @@ def _biased(x, kernel, bias, precision):
     return x + jnp.broadcast_to(bias, x.shape)
 
 
-@implementation
+@compiled
 def relation_triplet_loss(
     x,
     similar,
@@ -97,7 +97,7 @@ def relation_triplet_loss(
     )
 
 
-@implementation
+@compiled
 def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_weights=False, precision=None):
     """Twin of :func:`attnpool_ref.field_attention_pooling`: the target is scored once and never repeated.
 
@@ -128,7 +128,7 @@ def _slots(kernel):
     return "j" if kernel.ndim == 2 else ""
 
 
-@implementation(weights_apart=True)
+@compiled(weights_apart=True)
 def label_attention(
     labels,
     mask=None,

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.blocks import over_queries, size_of
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
+from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import chosen_for_units
-from attnpool_flax.rounding import power_of_two
+from attnpool_flax.reductions.query_blocks import over_queries, size_of
 
 
-@implementation
+@compiled
 def dot_score(query, key, *, precision=None):
     """Twin of :func:`attnpool_ref.dot_score`.
 
@@ -29,7 +29,7 @@ def dot(query, key, precision):
     return jnp.einsum("...nd,...md->...nm", query, key, precision=precision)
 
 
-@implementation
+@compiled
 def scaled_dot_score(query, key, *, scale=None, precision=None):
     """Twin of :func:`attnpool_ref.scaled_dot_score`.
 
@@ -45,7 +45,7 @@ def scaled_dot(query, key, scale, precision):
     return dot(query * (query.shape[-1] ** -0.5 if scale is None else scale), key, precision)
 
 
-@implementation
+@compiled
 def bilinear_score(query, key, kernel, *, precision=None):
     """Twin of :func:`attnpool_ref.bilinear_score`.
 
@@ -61,7 +61,7 @@ def affine(x, kernel, bias, precision):
     return x if bias is None else x + jnp.broadcast_to(bias, x.shape)
 
 
-@implementation
+@compiled
 def cosine_score(query, key, *, precision=None):
     """Twin of :func:`attnpool_ref.cosine_score`.
 
@@ -71,7 +71,7 @@ def cosine_score(query, key, *, precision=None):
     return dot(unit(query), unit(key), precision)
 
 
-@implementation
+@compiled
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.additive_score`: one hidden unit after another.
 
@@ -201,7 +201,7 @@ def _units(x, kernel, bias, precision):
     return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
 
 
-@implementation
+@compiled
 def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.concat_score`: the additive score with the kernel's two parts.
 
@@ -218,7 +218,7 @@ def split(kernel, query):
     return kernel[: query.shape[-1]], kernel[query.shape[-1] :]
 
 
-@implementation
+@compiled
 def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts, all weights 1.
 
@@ -230,7 +230,7 @@ def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precis
     return additive(query, key, *split(kernel, query), None, bias, precision, implementation)
 
 
-@implementation
+@compiled
 def location_score(query, state, kernel, *, bias=None, precision=None):
     """Twin of :func:`attnpool_ref.location_score`.
 
@@ -247,7 +247,7 @@ def beside(query, other, kernel, bias, precision):
     return affine(query, query_kernel, None, precision) + affine(other, other_kernel, bias, precision)
 
 
-@implementation
+@compiled
 def trilinear_score(query, key, kernel, *, precision=None):
     """Twin of :func:`attnpool_ref.trilinear_score`: three products, no [n, m, 3d].
 
@@ -266,7 +266,7 @@ def trilinear(query, key, kernel, precision):
     return dot(weighted, key, precision) + query_part + key_part
 
 
-@implementation
+@compiled
 def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
     """Twin of :func:`attnpool_ref.gaussian_score`: one feature after another.
 

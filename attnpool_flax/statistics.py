@@ -2,13 +2,13 @@
 
 import jax.numpy as jnp
 
-from attnpool_flax.activations import OF_SCORES, relu
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.numerics.activations import OF_SCORES, relu
 from attnpool_flax.reductions import DenseChannels, exponentials, moments
 from attnpool_flax.reductions.moments import mean_and_deviation
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
     """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, so that no square overflows.
 
@@ -18,7 +18,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     return statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon)[1]
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
     """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, so that no square overflows.
 
@@ -34,7 +34,7 @@ def statistics(channels, weights, ddof, epsilon):
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def attentive_statistics_pooling(
     x,
     mask=None,

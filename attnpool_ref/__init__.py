@@ -6,7 +6,7 @@ from attnpool_ref import formats
 from attnpool_ref.masks import pad
 from attnpool_ref.segments import pack, unpack
 from attnpool_ref.streaming import finalize_state, merge_states
-from attnpool_ref.variants import BY_NAME
+from attnpool_ref.table import BY_NAME
 
 __version__ = "0.1.0"
 

@@ -1,4 +1,4 @@
-# Written by tools/make_stubs.py from the table and the signatures (`make docs`), not by hand.
+# Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand.
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeVar, overload
@@ -7,14 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from attnpool_ref import formats as formats
-from attnpool_ref.states import AdditiveAttentionState as AdditiveAttentionState
-from attnpool_ref.states import AttentionState as AttentionState
-from attnpool_ref.states import FirstState as FirstState
-from attnpool_ref.states import LastState as LastState
-from attnpool_ref.states import MaxState as MaxState
-from attnpool_ref.states import MeanState as MeanState
-from attnpool_ref.states import MultiHeadAttentionState as MultiHeadAttentionState
-from attnpool_ref.states import WeightedState as WeightedState
 from attnpool_ref.streaming.means import LogsumexpState as LogsumexpState
 from attnpool_ref.streaming.means import MinState as MinState
 from attnpool_ref.streaming.means import NoisyOrState as NoisyOrState
@@ -23,6 +15,14 @@ from attnpool_ref.streaming.means import SoftmaxState as SoftmaxState
 from attnpool_ref.streaming.means import SumState as SumState
 from attnpool_ref.streaming.readouts import LatentAttentionState as LatentAttentionState
 from attnpool_ref.streaming.readouts import VladState as VladState
+from attnpool_ref.streaming.states import AdditiveAttentionState as AdditiveAttentionState
+from attnpool_ref.streaming.states import AttentionState as AttentionState
+from attnpool_ref.streaming.states import FirstState as FirstState
+from attnpool_ref.streaming.states import LastState as LastState
+from attnpool_ref.streaming.states import MaxState as MaxState
+from attnpool_ref.streaming.states import MeanState as MeanState
+from attnpool_ref.streaming.states import MultiHeadAttentionState as MultiHeadAttentionState
+from attnpool_ref.streaming.states import WeightedState as WeightedState
 from attnpool_ref.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
 from attnpool_ref.streaming.statistics import StatisticsState as StatisticsState
 from attnpool_ref.streaming.statistics import StdState as StdState

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 
-from attnpool_ref.commands import extras
+from attnpool_ref import extras
 
 MISUSED, INTERRUPTED = 2, 130  # as commands/exits.py has them, which needs an extra
 
@@ -32,7 +32,7 @@ def main():
 def _run():
     """Runs the command; returns its exit status."""
     try:
-        from attnpool_ref.commands.application import application
+        from attnpool_ref.cli.application import application
 
         application(prog_name="attnpool")
     except KeyboardInterrupt:

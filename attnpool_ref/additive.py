@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.activations import OF_SCORES
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import normalize
+from attnpool_ref.numerics.activations import OF_SCORES
 
 
 @definition

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import l2_normalize
-from attnpool_ref.rounding import power_of_two, within_rounding
+from attnpool_ref.numerics.rounding import power_of_two, within_rounding
 
 
 @definition

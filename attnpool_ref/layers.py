@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.activations import geglu, gelu, gelu_tanh, relu
-from attnpool_ref.definition import definition
-from attnpool_ref.rounding import power_of_two
+from attnpool_ref.contract.definition import definition
+from attnpool_ref.numerics.activations import geglu, gelu, gelu_tanh, relu
+from attnpool_ref.numerics.rounding import power_of_two
 
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": geglu}
 

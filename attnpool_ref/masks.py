@@ -3,8 +3,8 @@
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.definition import as_array, definition
-from attnpool_ref.sequences import checked_sequences, padded_length, sequence_arrays
+from attnpool_ref.contract.definition import as_array, definition
+from attnpool_ref.contract.ragged import checked_sequences, padded_length, sequence_arrays
 
 
 @definition

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
+from attnpool_ref.numerics.rounding import LARGE, SMALLER
 from attnpool_ref.pooling import max_pooling
-from attnpool_ref.rounding import LARGE, SMALLER
 
 
 @definition

@@ -3,10 +3,10 @@
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.bisection import steep_entmax
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.masks import lengths_to_mask
-from attnpool_ref.rounding import power_of_two
+from attnpool_ref.numerics.entmax_bisect import steep_entmax
+from attnpool_ref.numerics.rounding import power_of_two
 
 
 @definition

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnpool_ref.attention import multi_head_attention
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.layers import layer_norm, residual_feed_forward
 from attnpool_ref.normalizers import l2_normalize
 from attnpool_ref.pooling import attention_pooling, mean_pooling

@@ -3,8 +3,8 @@
 import numpy as np
 
 from attnpool_ref.attention import attend
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.decomposition import projection
-from attnpool_ref.definition import definition
 from attnpool_ref.normalizers import masked_softmax
 from attnpool_ref.scores import scaled_dot_score
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import l2_normalize
 
 

@@ -6,9 +6,9 @@ Each function is the dense one, segment by segment, and is made from it.
 import numpy as np
 
 from attnpool_ref import additive, contract, means, pairs, pooling, readouts, statistics
-from attnpool_ref.definition import as_array, definition
-from attnpool_ref.packing import each_segment
-from attnpool_ref.sequences import checked_packed, checked_sequences, packed_sizes, sequence_arrays
+from attnpool_ref.contract.definition import as_array, definition
+from attnpool_ref.contract.packed_definition import each_segment
+from attnpool_ref.contract.ragged import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 
 segment_mean_pooling = each_segment(
     pooling.mean_pooling,

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from attnpool_ref.activations import OF_SCORES
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.normalizers import masked_softmax
-from attnpool_ref.rounding import power_of_two
+from attnpool_ref.numerics.activations import OF_SCORES
+from attnpool_ref.numerics.rounding import power_of_two
 
 
 @definition

@@ -6,7 +6,7 @@ where JAX is missing or sees no accelerator; ``--tiny`` runs all of it on the CP
 
 import sys
 
-from attnpool_ref.commands import extras
+from attnpool_ref import extras
 
 
 def main(arguments=None):

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 import attnpool_flax
-from attnpool_ref import conformance, variants
+from attnpool_ref import conformance, table
 from bench import accelerator_page, page, peers, versions
 from bench.cases import Case
 from bench.programs import DIRECTIONS, FLOOR, FORWARD, PEER, Arrays, Way, program
@@ -103,7 +103,7 @@ def save(found, path):
 def judged(end, tiny):
     """Names of the rows that passed, failed, or no longer fitted into the time."""
     found = {"passed": [], "failed": [], "not judged": []}
-    for row in variants.VARIANTS[:1] if tiny else variants.VARIANTS:
+    for row in table.VARIANTS[:1] if tiny else table.VARIANTS:
         if time.monotonic() > end:
             found["not judged"].append(row.name)
             continue

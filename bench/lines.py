@@ -11,7 +11,7 @@ import numpy as np
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref import variants
+from attnpool_ref import table
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.calling import arrange
 from bench.programs import FLOOR, FORWARD, OURS, PLAIN, Arrays, Way, as_numpy, program
@@ -21,7 +21,7 @@ SIZES = {"L": 128, "T": 96, "n": 48, "m": 128, "k": 48, "C": 24, "J": 48, "M": 4
 SIZES |= {"d": 256, "e": 240, "v": 192, "q": 256, "c": 64, "c'": 48, "h": 64, "o": 128, "f": 256}
 BATCHES = {"full": 32, "quick": 8}
 
-ROWS = variants.VARIANTS
+ROWS = table.VARIANTS
 
 CHOOSES = {"semantic_match": "the largest of many cosines may be another one once they are rounded"}
 """Functions that are verified on the kit's own few tokens, and why."""

@@ -8,7 +8,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
 from attnpool_flax.linen.creation import TokenWalker, multiplier, values
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features, read_sizes
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features, read_sizes
 
 
 class AdditiveAttention(TokenWalker, kw_only=True):

@@ -1,4 +1,4 @@
-"""Creation of Linen parameters from the table :data:`~attnpool_flax.owners.OWNERS`, and their values in a call."""
+"""Creation of Linen parameters from the table :data:`~attnpool_flax.modules.specs.OWNERS`, and their values in a call."""
 
 import dataclasses
 import functools
@@ -6,10 +6,9 @@ import functools
 import flax.linen as nn
 import jax.numpy as jnp
 
-from attnpool_flax.implementation import check_implementation
-from attnpool_flax.meshes import check_axis_name
-from attnpool_flax.owners import FIXED
-from attnpool_flax.parameters import (
+from attnpool_flax.call.compiled import check_implementation
+from attnpool_flax.call.sharding import check_axis_name
+from attnpool_flax.modules.parameters import (
     cast,
     check_options,
     check_rate,
@@ -20,6 +19,7 @@ from attnpool_flax.parameters import (
     shaped_parameters,
     show_signature,
 )
+from attnpool_flax.modules.specs import FIXED
 
 
 class PoolingModule(nn.Module):

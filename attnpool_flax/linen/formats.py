@@ -1,4 +1,4 @@
-"""Loading of trained heads into Linen modules, and saving. Twin of :mod:`attnpool_flax.formats`."""
+"""Loading of trained heads into Linen modules, and saving. Twin of :mod:`attnpool_flax.modules.formats`."""
 
 import dataclasses
 import os
@@ -9,10 +9,10 @@ import numpy as np
 from flax import linen as nn
 from flax.typing import Dtype
 
-from attnpool_flax.formats import check_module, dtype_of, on_device, plain
 from attnpool_flax.linen.sentences import SentencePool
-from attnpool_flax.owners import OWNERS
-from attnpool_flax.parameters import name_of
+from attnpool_flax.modules.formats import check_module, dtype_of, on_device, plain
+from attnpool_flax.modules.parameters import name_of
+from attnpool_flax.modules.specs import OWNERS
 from attnpool_ref import contract, formats
 
 

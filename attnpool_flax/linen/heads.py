@@ -4,10 +4,18 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.heads import attention_pool_2d, attentional_pooler, map_head
 from attnpool_flax.linen.creation import TokenWalker, values
-from attnpool_flax.multi_head import of_queries
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features, read_sizes
+from attnpool_flax.modules.head_functions import attention_pool_2d, attentional_pooler, map_head
+from attnpool_flax.modules.parameters import (
+    BIAS_INIT,
+    KERNEL_INIT,
+    QUERY_INIT,
+    cast,
+    checked_size,
+    head_features,
+    read_sizes,
+)
+from attnpool_flax.pooling.multi_head import of_queries
 
 
 class MAPHead(TokenWalker, kw_only=True):

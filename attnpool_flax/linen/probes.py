@@ -4,10 +4,9 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.heads import attentive_probe, pma
 from attnpool_flax.linen.creation import TokenWalker, values
-from attnpool_flax.multi_head import of_queries
-from attnpool_flax.parameters import (
+from attnpool_flax.modules.head_functions import attentive_probe, pma
+from attnpool_flax.modules.parameters import (
     BIAS_INIT,
     KERNEL_INIT,
     QUERY_INIT,
@@ -16,6 +15,7 @@ from attnpool_flax.parameters import (
     head_features,
     read_sizes,
 )
+from attnpool_flax.pooling.multi_head import of_queries
 
 
 class PMA(TokenWalker, kw_only=True):

@@ -4,15 +4,11 @@ import flax.linen as nn
 import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.layouts import in_layout
 from attnpool_flax.linen.creation import TokenWalker, values
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features, read_sizes
+from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features, read_sizes
 from attnpool_flax.readouts import latent_attention_pooling, set2set_pooling, vlad_pooling
-from attnpool_flax.segments import (
-    segment_latent_attention_pooling,
-    segment_set2set_pooling,
-    segment_vlad_pooling,
-)
+from attnpool_flax.segments import segment_latent_attention_pooling, segment_set2set_pooling, segment_vlad_pooling
 
 
 class LatentAttentionPool(TokenWalker, kw_only=True):

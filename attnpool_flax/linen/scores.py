@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.linen.creation import TokenWalker, values
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast, read_sizes
 from attnpool_flax.scores import (
     additive_score,
     bilinear_score,

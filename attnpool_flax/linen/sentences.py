@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from flax.typing import Dtype, PrecisionLike
 
 from attnpool_flax.linen.creation import PoolingModule
+from attnpool_flax.modules.parameters import cast, check_dtypes
+from attnpool_flax.modules.sentence_pool import sentence_pool
 from attnpool_flax.modules.sentences import shaped
-from attnpool_flax.parameters import cast, check_dtypes
-from attnpool_flax.sentences import sentence_pool
 
 
 class SentencePool(PoolingModule):

@@ -1,6 +1,6 @@
 """Flax NNX modules: parameters and configuration, no arithmetic.
 
-Each module calls one function of this package; :mod:`attnpool_flax.owners` lists its parameters. The same modules for
+Each module calls one function of this package; :mod:`attnpool_flax.modules.specs` lists its parameters. The same modules for
 Linen are in :mod:`attnpool_flax.linen`.
 """
 

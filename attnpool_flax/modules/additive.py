@@ -5,9 +5,9 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.additive import additive_attention_pooling
-from attnpool_flax.layouts import in_layout
 from attnpool_flax.modules.creation import PoolingModule, create, values
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.segments import segment_additive_attention_pooling
 
 

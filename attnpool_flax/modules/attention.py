@@ -6,7 +6,7 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
 from attnpool_flax.modules.creation import PoolingModule, create, create_dropout, multiplier, values
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features
 
 
 class AdditiveAttention(PoolingModule):

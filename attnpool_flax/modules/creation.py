@@ -1,12 +1,11 @@
-"""Creation of NNX parameters from the table :data:`~attnpool_flax.owners.OWNERS`, and their values in a call."""
+"""Creation of NNX parameters from the table :data:`~attnpool_flax.modules.specs.OWNERS`, and their values in a call."""
 
 import jax.numpy as jnp
 from flax import nnx
 
-from attnpool_flax.implementation import check_implementation
-from attnpool_flax.meshes import check_axis_name
-from attnpool_flax.owners import FIXED, UNDRAWN
-from attnpool_flax.parameters import (
+from attnpool_flax.call.compiled import check_implementation
+from attnpool_flax.call.sharding import check_axis_name
+from attnpool_flax.modules.parameters import (
     cast,
     check_options,
     check_rate,
@@ -17,6 +16,7 @@ from attnpool_flax.parameters import (
     shaped_parameters,
     show_signature,
 )
+from attnpool_flax.modules.specs import FIXED, UNDRAWN
 
 
 class PoolingModule(nnx.Module):

@@ -4,10 +4,10 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.heads import attention_pool_2d, attentional_pooler, map_head
 from attnpool_flax.modules.creation import PoolingModule, create, values
-from attnpool_flax.multi_head import of_queries
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features
+from attnpool_flax.modules.head_functions import attention_pool_2d, attentional_pooler, map_head
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features
+from attnpool_flax.pooling.multi_head import of_queries
 
 
 class MAPHead(PoolingModule):

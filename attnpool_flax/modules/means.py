@@ -4,10 +4,10 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype
 
-from attnpool_flax.layouts import in_layout
 from attnpool_flax.means import logsumexp_pooling, power_mean_pooling, softmax_pooling
 from attnpool_flax.modules.creation import PoolingModule, create, values
-from attnpool_flax.parameters import cast
+from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.parameters import cast
 from attnpool_flax.segments import segment_logsumexp_pooling, segment_power_mean_pooling, segment_softmax_pooling
 
 

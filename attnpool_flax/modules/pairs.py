@@ -4,10 +4,10 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.layouts import in_layout
 from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.parameters import KERNEL_INIT, cast
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
-from attnpool_flax.parameters import KERNEL_INIT, cast
 from attnpool_flax.segments import segment_cross_attention_pooling
 
 

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.layouts import in_layout
 from attnpool_flax.modules.creation import PoolingModule, create, create_dropout, multiplier, values
-from attnpool_flax.multi_head import of_queries
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast, head_features
+from attnpool_flax.modules.layout import in_layout
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast, head_features
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
+from attnpool_flax.pooling.multi_head import of_queries
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
 

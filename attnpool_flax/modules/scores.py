@@ -5,7 +5,7 @@ from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule, create, values
-from attnpool_flax.parameters import BIAS_INIT, KERNEL_INIT, cast
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.scores import (
     additive_score,
     bilinear_score,

@@ -5,8 +5,8 @@ from flax import nnx
 from flax.typing import Dtype, PrecisionLike
 
 from attnpool_flax.modules.creation import PoolingModule
-from attnpool_flax.parameters import KERNEL_INIT, cast, check_dtypes
-from attnpool_flax.sentences import sentence_pool
+from attnpool_flax.modules.parameters import KERNEL_INIT, cast, check_dtypes
+from attnpool_flax.modules.sentence_pool import sentence_pool
 
 
 class SentencePool(PoolingModule):

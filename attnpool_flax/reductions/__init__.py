@@ -5,8 +5,9 @@ implementation the loop over them. Each reduction is a commutative monoid: the s
 """
 
 from attnpool_flax.reductions.channels import DenseChannels, PackedChannels, exponentials
+from attnpool_flax.reductions.collectives import names_of, softmax_together, summed_together
 from attnpool_flax.reductions.dense import Dense
-from attnpool_flax.reductions.implementations import (
+from attnpool_flax.reductions.dispatch import (
     IMPLEMENTATIONS,
     alike,
     chosen,
@@ -18,10 +19,8 @@ from attnpool_flax.reductions.implementations import (
     varies,
     varying,
 )
-from attnpool_flax.reductions.mesh import names_of
 from attnpool_flax.reductions.moments import moments
 from attnpool_flax.reductions.packed import Packed
-from attnpool_flax.reductions.together import softmax_together, summed_together
 
 __all__ = [
     "IMPLEMENTATIONS",

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.implementations import alike
-from attnpool_flax.reductions.mesh import everywhere, names_of
-from attnpool_flax.reductions.segments import at, segments_of
+from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
+from attnpool_flax.reductions.collectives import everywhere, names_of
+from attnpool_flax.reductions.dispatch import alike
+from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import LONGEST, computing, summed
-from attnpool_flax.sizes import as_number, known, power_above, resized
 
 FEW, FOLDS = 8, 7
 """Tokens of a part, and how often parts are folded, where the number of tokens is a symbol: FEW ** FOLDS are 2 million."""

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.recomputing import recomputed
-from attnpool_flax.reductions import extreme, hidden, mutual, softmax, sums
-from attnpool_flax.reductions.implementations import alike, chosen, record
-from attnpool_flax.reductions.mesh import PositionState, SumState, names_of, over_mesh
-from attnpool_flax.sizes import as_number, at_least_1, known, power_above
+from attnpool_flax.numerics.remat import recomputed
+from attnpool_flax.numerics.sizes import as_number, at_least_1, known, power_above
+from attnpool_flax.reductions import cross, max, perceptron, softmax, sums
+from attnpool_flax.reductions.collectives import PositionState, SumState, names_of, over_mesh
+from attnpool_flax.reductions.dispatch import alike, chosen, record
 
 
 class Dense:
@@ -194,11 +194,11 @@ class Dense:
         The batch axes of the scores are those of x.
         """
         after, arrays = copy.copy(self), alike(self.x, self._real_in_any(), kernel, bias, out_kernel)
-        walk: Any = hidden.tiled
+        walk: Any = perceptron.tiled
         if self._tiles(*arrays):
             scores, after.x = walk(*arrays, activation, self.precision, not self._recompute)
         else:
-            walk = self._whole(hidden.plain, 5, 6)
+            walk = self._whole(perceptron.plain, 5, 6)
             scores = walk(*arrays, activation, self.precision)
         return jnp.swapaxes(scores, -1, -2), after
 
@@ -250,9 +250,9 @@ class Dense:
         if self.axis_name is not None:
             return None
         (x, y, *masks), back = self.examples_with(other)
-        if not mutual.fits(x, y) or not self._tiles(x, y):
+        if not cross.fits(x, y) or not self._tiles(x, y):
             return None
-        return back(mutual.tiled(*alike(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision))
+        return back(cross.tiled(*alike(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision))
 
     def examples_with(self, other):
         """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), map from B to the batch axes)."""
@@ -264,28 +264,28 @@ class Dense:
     def largest(self):
         """Returns [..., d]: the largest real value of each feature, 0 where nothing is real."""
         state, batch = self._extreme(False)
-        return self._spread(extreme.finalize(state).astype(self.dtype), batch)
+        return self._spread(max.finalize(state).astype(self.dtype), batch)
 
     def smallest(self):
         """Returns [..., d]: the smallest real value of each feature, 0 where nothing is real."""
         state, batch = self._extreme(True)
-        return self._spread(0 - extreme.finalize(state).astype(self.dtype), batch)
+        return self._spread(0 - max.finalize(state).astype(self.dtype), batch)
 
     def extreme_state(self, least=False):
         """Computes the :class:`~extreme.ExtremeState` with batch axes, in the computing dtype; of -x with ``least``."""
         state, batch = self._extreme(least)
         state = state._replace(extreme=state.extreme.astype(self.dtype))
-        return extreme.ExtremeState(*(self._spread(part, batch) for part in state))
+        return max.ExtremeState(*(self._spread(part, batch) for part in state))
 
     def _extreme(self, least):
         batch = self._batch()
         x, mask = alike(self.x, self._flat(self.mask, 1, batch))
-        walk: Any = extreme.tiled if self._tiles(x) else self._whole(extreme.plain, 2)
+        walk: Any = max.tiled if self._tiles(x) else self._whole(max.plain, 2)
         if self.axis_name is None:
             return walk(x, mask, least), batch
         (state,) = over_mesh([walk(lax.stop_gradient(x), mask, least)], self.axis_name)
         return state._replace(
-            extreme=extreme.reached(extreme.signed(self._flat(x, 2), least), mask, state, self.axis_name)
+            extreme=max.reached(max.signed(self._flat(x, 2), least), mask, state, self.axis_name)
         ), batch
 
     def real(self):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.rounding import power_of_two
+from attnpool_flax.numerics.rounding import power_of_two
 
 
 class Moments(NamedTuple):

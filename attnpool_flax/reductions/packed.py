@@ -6,13 +6,13 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions import hidden
-from attnpool_flax.reductions import packed_walks as walks
-from attnpool_flax.reductions.implementations import alike, chosen, record
-from attnpool_flax.reductions.segments import at, segments_of
+from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.reductions import packed_kernels as walks
+from attnpool_flax.reductions import perceptron
+from attnpool_flax.reductions.dispatch import alike, chosen, record
+from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.softmax import SoftmaxState, finalize
 from attnpool_flax.reductions.sums import computing
-from attnpool_flax.rounding import power_of_two
 
 
 class Packed:
@@ -93,11 +93,11 @@ class Packed:
     def perceptron(self, kernel, bias, out_kernel, activation):
         """Returns (scores [h, N] of each token by itself, as :func:`hidden.plain` says, tokens to go on with)."""
         after, arrays = copy.copy(self), alike(self.x, self.segments.real, kernel, bias, out_kernel)
-        walk: Any = hidden.tiled
+        walk: Any = perceptron.tiled
         if self._tiles():
             scores, after.x = walk(*arrays, activation, self.precision, True)
         else:
-            walk = hidden.plain
+            walk = perceptron.plain
             scores = walk(*arrays, activation, self.precision)
         return scores.T, after
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.recomputing import small
-from attnpool_flax.reductions import tiles
+from attnpool_flax.numerics.remat import small
+from attnpool_flax.reductions import tiling
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
 
@@ -78,7 +78,7 @@ def plain(x, mask, scored, queries, multiplier, bias, precision):
     Returns:
       (scores [B, L, h], :class:`SoftmaxState`).
     """
-    x = tiles.flat(x).astype(queries.dtype)
+    x = tiling.flat(x).astype(queries.dtype)
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
     scores = small(_scored(products(x, queries, precision), scored))
@@ -98,34 +98,34 @@ def _dropped(multiplier, mask):
 
 
 def _forward(x, mask, scored, queries, multiplier, bias, precision):
-    x = tiles.flat(x)
+    x = tiling.flat(x)
     by_tiles, whole = (functools.partial(function, precision=precision) for function in (_forward_tiles, plain))
-    return tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, queries), x, mask, scored, queries, multiplier, bias)
+    return tiling.walk(by_tiles, whole, tiling.plan_for(x, mask, queries), x, mask, scored, queries, multiplier, bias)
 
 
 def _forward_tiles(x, mask, scored, queries, multiplier, bias, *, plan, precision):
     def of_tile(trip, plan):
-        tokens, keep = tiles.tile(x, mask, plan, trip, queries.dtype)
-        scores = products_of_tile(tokens, tiles.of_rows(queries, plan, trip), precision)
+        tokens, keep = tiling.tile(x, mask, plan, trip, queries.dtype)
+        scores = products_of_tile(tokens, tiling.of_rows(queries, plan, trip), precision)
         if scored is not None:
-            scores = _scored(scores, tiles.of_rows(scored, plan, trip))
+            scores = _scored(scores, tiling.of_rows(scored, plan, trip))
         if bias is not None:
-            scores = scores + tiles.cut(bias, plan, trip)
+            scores = scores + tiling.cut(bias, plan, trip)
         scores = jnp.where(keep[..., None], scores, -jnp.inf)
         top = lax.stop_gradient(jnp.max(scores, 1))
         unnormalized = exponential(scores, top[:, None])
         taken = unnormalized
         if multiplier is not None:
-            taken = unnormalized * jnp.where(keep[..., None], tiles.cut(multiplier, plan, trip), 0)
+            taken = unnormalized * jnp.where(keep[..., None], tiling.cut(multiplier, plan, trip), 0)
         return (scores,), (top, jnp.sum(unnormalized, 1), sums_of_tile(taken, tokens, precision))
 
     def part(trip):
-        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip, (-jnp.inf,))
+        return tiling.shortest(functools.partial(of_tile, trip), mask, plan, trip, (-jnp.inf,))
 
     (scores,), state = lax.map(part, jnp.arange(plan.trips))
-    top, total, sums = (tiles.joined_rows(value, plan) for value in state)
+    top, total, sums = (tiling.joined_rows(value, plan) for value in state)
     state = _merged(top, total, sums)
-    return tiles.joined(scores, plan), state
+    return tiling.joined(scores, plan), state
 
 
 def _merged(tops, totals, sums):
@@ -142,11 +142,11 @@ def _keep(x, mask, scored, queries, multiplier, bias, precision):
 
 def _backward(precision, kept, cotangents):
     x, mask, scored, queries, multiplier, bias, scores, top = kept
-    shape, x = x.shape, tiles.flat(x)
+    shape, x = x.shape, tiling.flat(x)
     in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
     arrays = (x, mask, queries, multiplier, exponential(scores, top[:, None]), in_scores, in_total, in_sum)
     by_tiles, whole = (functools.partial(function, precision=precision) for function in (_slopes_tiles, _slopes_plain))
-    found = tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, queries), *arrays)
+    found = tiling.walk(by_tiles, whole, tiling.plan_for(x, mask, queries), *arrays)
     of_scores, of_queries, of_multiplier = found
     of_bias = None if bias is None else of_scores
     of_scores = _scored(of_scores, scored)
@@ -161,33 +161,35 @@ def _slopes_tiles(x, mask, queries, multiplier, unnormalized, in_scores, in_tota
     shared = queries.shape[0] == 1
 
     def of_tile(trip, plan):
-        tokens, keep = tiles.tile(x, mask, plan, trip, queries.dtype)
-        reached = products_of_tile(tokens, tiles.of_rows(in_sum, plan, trip), precision)
-        exponential = tiles.cut(unnormalized, plan, trip)
+        tokens, keep = tiling.tile(x, mask, plan, trip, queries.dtype)
+        reached = products_of_tile(tokens, tiling.of_rows(in_sum, plan, trip), precision)
+        exponential = tiling.cut(unnormalized, plan, trip)
         taken = reached
         if multiplier is not None:
-            taken = reached * jnp.where(keep[..., None], tiles.cut(multiplier, plan, trip), 0)
-        slope = exponential * (taken + tiles.of_rows(in_total, plan, trip)[:, None]) + tiles.cut(in_scores, plan, trip)
+            taken = reached * jnp.where(keep[..., None], tiling.cut(multiplier, plan, trip), 0)
+        slope = exponential * (taken + tiling.of_rows(in_total, plan, trip)[:, None]) + tiling.cut(
+            in_scores, plan, trip
+        )
         slope = jnp.where(keep[..., None], slope, 0)
         kept = slope, *(() if multiplier is None else (jnp.where(keep[..., None], exponential * reached, 0),))
         if not shared:
             return kept, sums_of_tile(slope, tokens, precision)
-        counted = slope if plan.rows == 1 else jnp.where(tiles.new_rows(plan, trip)[:, None, None], slope, 0)
+        counted = slope if plan.rows == 1 else jnp.where(tiling.new_rows(plan, trip)[:, None, None], slope, 0)
         rows, size, width = tokens.shape
         flat = jnp.reshape(counted, (1, rows * size, -1)), jnp.reshape(tokens, (1, rows * size, width))
         return kept, sums_of_tile(*flat, precision)
 
     def part(carry, trip):
         fills = (0,) * (1 if multiplier is None else 2)
-        kept, of_queries = tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip, fills)
+        kept, of_queries = tiling.shortest(functools.partial(of_tile, trip), mask, plan, trip, fills)
         return (carry + of_queries, kept) if shared else (carry, (kept, of_queries))
 
     if shared:
         of_queries, kept = lax.scan(part, _zero_like(queries, x), jnp.arange(plan.trips))
     else:
         _, (kept, of_queries) = lax.scan(part, (), jnp.arange(plan.trips))
-        of_queries = summed(tiles.joined_rows(of_queries, plan))
-    of_scores, *of_multiplier = (tiles.joined(value, plan) for value in kept)
+        of_queries = summed(tiling.joined_rows(of_queries, plan))
+    of_scores, *of_multiplier = (tiling.joined(value, plan) for value in kept)
     return of_scores, of_queries, of_multiplier[0] if of_multiplier else None
 
 

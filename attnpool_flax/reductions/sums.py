@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from attnpool_flax.reductions import tiles
+from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.numerics.sizes import known
+from attnpool_flax.reductions import tiling
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.rounding import power_of_two
-from attnpool_flax.sizes import known
 
 LONGEST, PART = 512, 128
 """Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
@@ -159,7 +159,7 @@ def plain_total(x, mask, weights, part, precision):
     Returns:
       [B, h, d] in the computing dtype; h is 1 without weights.
     """
-    x = tiles.flat(x).astype(computing(x.dtype))
+    x = tiling.flat(x).astype(computing(x.dtype))
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
         weights = None if weights is None else jnp.where(mask[..., None], weights, 0)
@@ -174,24 +174,24 @@ def computing(dtype):
 
 
 def _total(x, mask, weights, part, precision):
-    x, settled = tiles.flat(x), {"part": part, "precision": precision}
+    x, settled = tiling.flat(x), {"part": part, "precision": precision}
     by_tiles, whole = (functools.partial(function, **settled) for function in (_total_of_tiles, plain_total))
-    return tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, weights), x, mask, weights)
+    return tiling.walk(by_tiles, whole, tiling.plan_for(x, mask, weights), x, mask, weights)
 
 
 def _total_of_tiles(x, mask, weights, *, plan, part, precision):
     dtype = computing(x.dtype)
 
     def of_tile(trip, plan):
-        tokens, keep = tiles.tile(x, mask, plan, trip, dtype)
+        tokens, keep = tiling.tile(x, mask, plan, trip, dtype)
         keep = keep[..., None]
-        shares = keep.astype(dtype) if weights is None else jnp.where(keep, tiles.cut(weights, plan, trip), 0)
+        shares = keep.astype(dtype) if weights is None else jnp.where(keep, tiling.cut(weights, plan, trip), 0)
         return (), sums_of_tile(shares / part, tokens, precision)
 
     def sum_of(trip):
-        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
+        return tiling.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
 
-    return summed(tiles.joined_rows(lax.map(sum_of, jnp.arange(plan.trips)), plan))
+    return summed(tiling.joined_rows(lax.map(sum_of, jnp.arange(plan.trips)), plan))
 
 
 def _keep_total(x, mask, weights, part, precision):
@@ -200,7 +200,7 @@ def _keep_total(x, mask, weights, part, precision):
 
 def _total_slopes(part, precision, kept, of_total):
     x, mask, weights = kept
-    shape, x = x.shape, tiles.flat(x)
+    shape, x = x.shape, tiling.flat(x)
     shares = jnp.ones((1, x.shape[1], 1), of_total.dtype) if weights is None else weights
     if mask is not None:
         shares = jnp.where(mask[..., None], shares, 0)
@@ -215,7 +215,7 @@ def _total_slopes(part, precision, kept, of_total):
     if weights is None:
         return of_x, None, None
     by_tiles, whole = (functools.partial(f, precision=precision) for f in (_reached_by_tiles, _reached_plain))
-    reached = tiles.walk(by_tiles, whole, tiles.plan_for(x, mask, weights), x, mask, of_total / part)
+    reached = tiling.walk(by_tiles, whole, tiling.plan_for(x, mask, weights), x, mask, of_total / part)
     of_weights = jnp.sum(reached, 0, keepdims=True) if weights.shape[0] == 1 else reached
     return of_x, None, of_weights
 
@@ -227,13 +227,13 @@ def _reached_plain(x, mask, of_total, *, precision):
 
 def _reached_by_tiles(x, mask, of_total, *, plan, precision):
     def of_tile(trip, plan):
-        tokens, _ = tiles.tile(x, mask, plan, trip, of_total.dtype)
-        return (products_of_tile(tokens, tiles.of_rows(of_total, plan, trip), precision),), ()
+        tokens, _ = tiling.tile(x, mask, plan, trip, of_total.dtype)
+        return (products_of_tile(tokens, tiling.of_rows(of_total, plan, trip), precision),), ()
 
     def reached(trip):
-        return tiles.shortest(functools.partial(of_tile, trip), mask, plan, trip, (0,))[0][0]
+        return tiling.shortest(functools.partial(of_tile, trip), mask, plan, trip, (0,))[0][0]
 
-    return tiles.joined(lax.map(reached, jnp.arange(plan.trips)), plan)
+    return tiling.joined(lax.map(reached, jnp.arange(plan.trips)), plan)
 
 
 @reverse_rule(_keep_total, _total_slopes, nondiff_argnums=(3, 4))

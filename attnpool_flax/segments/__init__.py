@@ -1,8 +1,6 @@
 """Packed sequences. Twin of :mod:`attnpool_ref.segments`, a file for each family of poolings."""
 
-from attnpool_flax.segments.additive import (
-    segment_additive_attention_pooling,
-)
+from attnpool_flax.segments.additive import segment_additive_attention_pooling
 from attnpool_flax.segments.means import (
     segment_logsumexp_pooling,
     segment_min_pooling,
@@ -11,13 +9,8 @@ from attnpool_flax.segments.means import (
     segment_softmax_pooling,
     segment_sum_pooling,
 )
-from attnpool_flax.segments.packing import (
-    pack,
-    unpack,
-)
-from attnpool_flax.segments.pairs import (
-    segment_cross_attention_pooling,
-)
+from attnpool_flax.segments.packing import pack, unpack
+from attnpool_flax.segments.pairs import segment_cross_attention_pooling
 from attnpool_flax.segments.pooling import (
     segment_attention_pooling,
     segment_first_pooling,

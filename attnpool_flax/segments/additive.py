@@ -1,11 +1,11 @@
 """Additive pooling of packed sequences."""
 
 from attnpool_flax.additive import additive_scores, averages
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.reductions import Packed
 
 
-@implementation(as_they_come=("x", "value"))
+@compiled(as_they_come=("x", "value"))
 def segment_additive_attention_pooling(
     x,
     segment_ids,

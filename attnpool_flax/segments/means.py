@@ -1,11 +1,11 @@
 """Sums and generalised means of packed sequences, each by itself: the algebra of the dense poolings over packed tokens."""
 
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.means import logsumexp, noisy_or, power_mean, softmax
 from attnpool_flax.reductions import Packed, PackedChannels
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_sum_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_sorted=False, implementation=None):
     """Twin of :func:`attnpool_ref.segment_sum_pooling`; numbers on a device that are out of range are padding.
 
@@ -16,7 +16,7 @@ def segment_sum_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_
     return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).total()
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_min_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_sorted=False, implementation=None):
     """Twin of :func:`attnpool_ref.segment_min_pooling`; numbers on a device that are out of range are padding.
 
@@ -27,7 +27,7 @@ def segment_min_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_
     return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).smallest()
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_noisy_or_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_sorted=False):
     """Twin of :func:`attnpool_ref.segment_noisy_or_pooling`; the tokens are sorted by their segments.
 
@@ -40,7 +40,7 @@ def segment_noisy_or_pooling(x, segment_ids, num_segments, mask=None, *, indices
     return noisy_or(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted))
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_power_mean_pooling(
     x, segment_ids, num_segments, mask=None, p=3.0, *, epsilon=1e-6, indices_are_sorted=False
 ):
@@ -53,7 +53,7 @@ def segment_power_mean_pooling(
     return power_mean(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted), p, epsilon)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_logsumexp_pooling(
     x, segment_ids, num_segments, mask=None, scale=1.0, *, mean=True, indices_are_sorted=False
 ):
@@ -66,7 +66,7 @@ def segment_logsumexp_pooling(
     return logsumexp(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted), scale, mean)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_softmax_pooling(
     x, segment_ids, num_segments, mask=None, scale=1.0, *, indices_are_sorted=False, return_weights=False
 ):

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from attnpool_flax.implementation import as_array, result_dtype
+from attnpool_flax.call.compiled import as_array, result_dtype
 from attnpool_ref import contract
-from attnpool_ref.sequences import checked_packed, checked_sequences, packed_sizes, sequence_arrays
+from attnpool_ref.contract.ragged import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 
 
 @contract.refusing

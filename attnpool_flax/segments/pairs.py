@@ -1,11 +1,11 @@
 """Two packed sequences: the algebra of the dense poolings of pairs over packed tokens."""
 
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.pairs import cross_attention
 from attnpool_flax.reductions import Packed
 
 
-@implementation(as_they_come=("x", "y"))
+@compiled(as_they_come=("x", "y"))
 def segment_cross_attention_pooling(
     x,
     x_segment_ids,

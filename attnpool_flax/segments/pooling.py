@@ -1,13 +1,14 @@
 """Packed sequences, each by itself: the algebra of the dense poolings over packed tokens."""
 
 from attnpool_flax.attention import from_heads
-from attnpool_flax.implementation import implementation
-from attnpool_flax.multi_head import attended_folded, queries_of_heads
-from attnpool_flax.pooling import attention, channel_average, weighted_average
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.pooling.attention import attend_with_query
+from attnpool_flax.pooling.multi_head import attended_folded, queries_of_heads
+from attnpool_flax.pooling.plain import channel_average, weighted_average
 from attnpool_flax.reductions import Packed, PackedChannels
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_mean_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_sorted=False, implementation=None):
     """Twin of :func:`attnpool_ref.segment_mean_pooling`; numbers on a device that are out of range are padding.
 
@@ -18,7 +19,7 @@ def segment_mean_pooling(x, segment_ids, num_segments, mask=None, *, indices_are
     return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).mean()
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_max_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_sorted=False, implementation=None):
     """Twin of :func:`attnpool_ref.segment_max_pooling`; numbers on a device that are out of range are padding.
 
@@ -29,7 +30,7 @@ def segment_max_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_
     return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).largest()
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_first_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_sorted=False):
     """Twin of :func:`attnpool_ref.segment_first_pooling`; one token of each segment is read.
 
@@ -40,7 +41,7 @@ def segment_first_pooling(x, segment_ids, num_segments, mask=None, *, indices_ar
     return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, "einsum").first()
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_last_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_sorted=False):
     """Twin of :func:`attnpool_ref.segment_last_pooling`; one token of each segment is read.
 
@@ -51,7 +52,7 @@ def segment_last_pooling(x, segment_ids, num_segments, mask=None, *, indices_are
     return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, "einsum").last()
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_weighted_pooling(
     x, segment_ids, num_segments, weights=None, mask=None, *, indices_are_sorted=False, implementation=None
 ):
@@ -68,7 +69,7 @@ def segment_weighted_pooling(
     return weighted_average(tokens, weights)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_attention_pooling(
     x,
     segment_ids,
@@ -102,11 +103,11 @@ def segment_attention_pooling(
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation, precision)
-    pooled, weights = attention(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
+    pooled, weights = attend_with_query(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
     return (pooled, weights) if return_weights else pooled
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_multi_head_attention_pooling(
     x,
     segment_ids,

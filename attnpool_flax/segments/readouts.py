@@ -1,11 +1,11 @@
 """Readouts of packed sequences: the algebra of the dense ones over packed tokens."""
 
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.readouts import asked_of_latents, residuals_of, set2set, vlad_of
 from attnpool_flax.reductions import Packed
 
 
-@implementation
+@compiled
 def segment_latent_attention_pooling(
     x,
     segment_ids,
@@ -73,7 +73,7 @@ def segment_latent_attention_pooling(
     return Packed(each, segment_ids, num_segments, mask, indices_are_sorted, "einsum").mean()
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_set2set_pooling(
     x,
     segment_ids,
@@ -101,7 +101,7 @@ def segment_set2set_pooling(
     return (read, weights) if return_weights else read
 
 
-@implementation
+@compiled
 def segment_vlad_pooling(
     x,
     segment_ids,

@@ -2,12 +2,12 @@
 
 import jax.numpy as jnp
 
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.reductions import PackedChannels
 from attnpool_flax.statistics import attentive_statistics, statistics
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_std_pooling(
     x, segment_ids, num_segments, mask=None, weights=None, *, ddof=0, epsilon=0.0, indices_are_sorted=False
 ):
@@ -20,7 +20,7 @@ def segment_std_pooling(
     return statistics(PackedChannels(x, segment_ids, num_segments, mask, indices_are_sorted), weights, ddof, epsilon)[1]
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_statistics_pooling(
     x, segment_ids, num_segments, mask=None, weights=None, *, ddof=0, epsilon=0.0, indices_are_sorted=False
 ):
@@ -34,7 +34,7 @@ def segment_statistics_pooling(
     return jnp.concatenate(statistics(channels, weights, ddof, epsilon), -1)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def segment_attentive_statistics_pooling(
     x,
     segment_ids,

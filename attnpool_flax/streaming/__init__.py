@@ -1,8 +1,6 @@
 """Chunks. Twin of :mod:`attnpool_ref.streaming`, a file for each family of poolings."""
 
-from attnpool_flax.streaming.additive import (
-    additive_attention_state,
-)
+from attnpool_flax.streaming.additive import additive_attention_state
 from attnpool_flax.streaming.means import (
     logsumexp_state,
     min_state,
@@ -11,10 +9,7 @@ from attnpool_flax.streaming.means import (
     softmax_state,
     sum_state,
 )
-from attnpool_flax.streaming.merging import (
-    finalize_state,
-    merge_states,
-)
+from attnpool_flax.streaming.merging import finalize_state, merge_states
 from attnpool_flax.streaming.pooling import (
     attention_state,
     first_state,
@@ -24,15 +19,8 @@ from attnpool_flax.streaming.pooling import (
     multi_head_attention_state,
     weighted_state,
 )
-from attnpool_flax.streaming.readouts import (
-    latent_attention_state,
-    vlad_state,
-)
-from attnpool_flax.streaming.statistics import (
-    attentive_statistics_state,
-    statistics_state,
-    std_state,
-)
+from attnpool_flax.streaming.readouts import latent_attention_state, vlad_state
+from attnpool_flax.streaming.statistics import attentive_statistics_state, statistics_state, std_state
 
 __all__ = [
     "additive_attention_state",

@@ -1,13 +1,13 @@
 """The state of additive attention pooling."""
 
 from attnpool_flax.additive import additive_scores
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.reductions import Dense
-from attnpool_flax.states import AdditiveAttentionState
+from attnpool_flax.reductions.state import AdditiveAttentionState
 from attnpool_flax.streaming.pooling import with_rests
 
 
-@implementation(as_they_come=("x", "value"))
+@compiled(as_they_come=("x", "value"))
 def additive_attention_state(
     x,
     mask=None,

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.means import (
     doubled,
     either,
@@ -21,8 +21,8 @@ from attnpool_flax.means import (
 )
 from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half, scaled, slackened
+from attnpool_flax.reductions.state import Decided, MaxState, kind, pytree
 from attnpool_flax.reductions.sums import added, part_of
-from attnpool_flax.states import Decided, MaxState, kind, pytree
 
 
 @kind
@@ -311,7 +311,7 @@ def _exponents(state):
     return Exponents(state.total + state.total_rest, state.slack + state.rest, count)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def sum_state(x, mask=None, *, lengths=None, implementation=None):
     """Twin of :func:`attnpool_ref.sum_state`; the sum keeps what rounding takes from it, and does not drift.
 
@@ -323,7 +323,7 @@ def sum_state(x, mask=None, *, lengths=None, implementation=None):
     return SumState(total, jnp.zeros_like(total))
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def min_state(x, mask=None, *, lengths=None, implementation=None):
     """Twin of :func:`attnpool_ref.min_state`; ties are counted, and share the gradient whichever chunks they stand in.
 
@@ -335,7 +335,7 @@ def min_state(x, mask=None, *, lengths=None, implementation=None):
     return MinState(-top, count, real)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def noisy_or_state(x, mask=None, *, lengths=None):
     """Twin of :func:`attnpool_ref.noisy_or_state`; small probabilities of many chunks do not drift.
 
@@ -346,7 +346,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
     return NoisyOrState(probability, jnp.zeros_like(probability))
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     """Twin of :func:`attnpool_ref.power_mean_state`; the sums keep what rounding takes from them.
 
@@ -360,7 +360,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     return PowerMeanState(extreme, *_with_rests(sums), zeros, count, p)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     """Twin of :func:`attnpool_ref.logsumexp_state`; the sums keep what rounding takes from them.
 
@@ -374,7 +374,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     return LogsumexpState(extreme, *_with_rests(sums), count, scale, mean)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     """Twin of :func:`attnpool_ref.softmax_state`; the sums keep what rounding takes from them.
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 
-from attnpool_flax import states as states
 from attnpool_flax.attention import from_heads
-from attnpool_flax.documentation import composed
-from attnpool_flax.implementation import as_array, result_dtype, settled_precision
-from attnpool_flax.states import MultiHeadAttentionState, agreed, alike, anonymous
+from attnpool_flax.call.compiled import as_array, result_dtype, settled_precision
+from attnpool_flax.call.documentation import composed
+from attnpool_flax.reductions import state as states
+from attnpool_flax.reductions.state import MultiHeadAttentionState, agreed, alike, anonymous
 from attnpool_ref import contract
 from attnpool_ref.streaming import checks
 

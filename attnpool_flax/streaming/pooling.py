@@ -5,13 +5,12 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.implementation import implementation
-from attnpool_flax.multi_head import fold, queries_of_heads
-from attnpool_flax.pooling import fold_query
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.pooling.attention import fold_query
+from attnpool_flax.pooling.multi_head import fold, queries_of_heads
 from attnpool_flax.reductions import Dense, DenseChannels
-from attnpool_flax.reductions.sums import part_of
-from attnpool_flax.rounding import power_of_two
-from attnpool_flax.states import (
+from attnpool_flax.reductions.state import (
     AttentionState,
     ChannelState,
     FirstState,
@@ -21,9 +20,10 @@ from attnpool_flax.states import (
     MultiHeadAttentionState,
     WeightedState,
 )
+from attnpool_flax.reductions.sums import part_of
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def mean_state(x, mask=None, *, lengths=None, implementation=None):
     """Twin of :func:`attnpool_ref.mean_state`; the sum keeps what rounding takes from it, and does not drift.
 
@@ -35,7 +35,7 @@ def mean_state(x, mask=None, *, lengths=None, implementation=None):
     return MeanState(total, jnp.zeros_like(total), count)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def max_state(x, mask=None, *, lengths=None, implementation=None):
     """Twin of :func:`attnpool_ref.max_state`; ties are counted, and share the gradient whichever chunks they stand in.
 
@@ -46,7 +46,7 @@ def max_state(x, mask=None, *, lengths=None, implementation=None):
     return MaxState(*Dense(x, mask, implementation, recompute=True).extreme_state())
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def first_state(x, mask=None, *, lengths=None, start):
     """Twin of :func:`attnpool_ref.first_state`; ``start`` is traced, and positions are JAX's default integers.
 
@@ -59,7 +59,7 @@ def first_state(x, mask=None, *, lengths=None, start):
     return FirstState(*_token_state(x, mask, start, index, 0, jnp.iinfo(jnp.result_type(int)).max))
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def last_state(x, mask=None, *, lengths=None, start):
     """Twin of :func:`attnpool_ref.last_state`; ``start`` is traced, and positions are JAX's default integers.
 
@@ -85,7 +85,7 @@ def _token_state(x, mask, start, index, end, nowhere):
     return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).at(index).astype(wide)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_state`; the sums keep what rounding takes from them, and do not drift.
 
@@ -120,7 +120,7 @@ def _with_rest(total):
     return total, jnp.zeros_like(total)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def attention_state(
     x,
     mask=None,
@@ -153,7 +153,7 @@ def attention_state(
     return AttentionState(*with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def multi_head_attention_state(
     x,
     mask=None,

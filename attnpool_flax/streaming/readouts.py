@@ -6,13 +6,13 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.implementation import implementation
+from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
 from attnpool_flax.readouts import asked_of_latents, residuals_of, vlad_of
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.softmax import exponential
+from attnpool_flax.reductions.state import Decided, MeanState, kind, pytree
 from attnpool_flax.reductions.sums import added
-from attnpool_flax.states import Decided, MeanState, kind, pytree
 
 
 @kind
@@ -22,7 +22,7 @@ class LatentAttentionState(MeanState):
     """Of :func:`~attnpool_flax.streaming.latent_attention_state`: as :class:`MeanState`, of what the map makes of the tokens."""
 
 
-@implementation
+@compiled
 def latent_attention_state(
     x,
     mask=None,
@@ -127,7 +127,7 @@ class VladState(Decided):
         return vlad_of(self.top, self.sum + self.rest, self.normalize)
 
 
-@implementation
+@compiled
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True, precision=None):
     """Twin of :func:`attnpool_ref.vlad_state`: one cluster after another, no residuals [..., L, K, d].
 

@@ -6,13 +6,13 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.implementation import implementation
-from attnpool_flax.recomputing import recomputed
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.numerics.remat import recomputed
 from attnpool_flax.reductions import DenseChannels, exponentials, moments
 from attnpool_flax.reductions.moments import Moments, mean_and_deviation
 from attnpool_flax.reductions.softmax import exponential
+from attnpool_flax.reductions.state import Decided, kind, pytree
 from attnpool_flax.reductions.sums import added
-from attnpool_flax.states import Decided, kind, pytree
 from attnpool_flax.statistics import scores_of
 
 _MOMENTS = (
@@ -211,7 +211,7 @@ def _number(value, x):
     return jnp.reshape(value, (1,) * (x.ndim - 1))
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     """Twin of :func:`attnpool_ref.std_state`; the sums keep what rounding takes from them, and do not drift.
 
@@ -222,7 +222,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     return StdState(*_given(x, mask, weights), _number(ddof, x), _number(epsilon, x))
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     """Twin of :func:`attnpool_ref.statistics_state`; the sums keep what rounding takes from them, and do not drift.
 
@@ -244,7 +244,7 @@ def _given(x, mask, weights):
     return found.unit, *_fields(found)
 
 
-@implementation(as_they_come=("x",))
+@compiled(as_they_come=("x",))
 def attentive_statistics_state(
     x,
     mask=None,

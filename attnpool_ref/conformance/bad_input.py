@@ -13,7 +13,7 @@ from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.adapters.numpy_arrays import numpy_dtype
 from attnpool_ref.conformance.calling import NotAsked
-from attnpool_ref.language import Excludes, MayBeEmpty, Needs, NotZero, terms
+from attnpool_ref.table.language import Excludes, MayBeEmpty, Needs, NotZero, terms
 
 BATCH = (3,)
 SIZE = 2

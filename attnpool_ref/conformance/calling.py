@@ -7,7 +7,7 @@ import numpy as np
 from attnpool_ref import contract
 from attnpool_ref.conformance.candidates import signature_of
 from attnpool_ref.conformance.chunks import oracle_of
-from attnpool_ref.nearest import did_you_mean
+from attnpool_ref.table.suggestions import did_you_mean
 
 NEUTRAL = frozenset(
     {"name", "implementation", "precision", "axis_name", "dtype", "param_dtype", "rngs", "rng", "key", "out", "train"}

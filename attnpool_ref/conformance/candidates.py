@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
-from attnpool_ref import variants
+from attnpool_ref import table
 from attnpool_ref.conformance.chunks import InChunks, named
 
 MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
@@ -91,7 +91,7 @@ class Candidate:
         """
         if len(names) == 1:
             return {name: single(self, name) for name in names}
-        return {name: self.for_row(variants.get(name)) for name in names}
+        return {name: self.for_row(table.get(name)) for name in names}
 
     def title(self):
         """The name of its target, for a report."""
@@ -99,7 +99,7 @@ class Candidate:
 
     def rows(self):
         """Names of the rows that it has."""
-        return tuple(row.name for row in variants.BY_NAME.values() if self.for_row(row) is not None)
+        return tuple(row.name for row in table.BY_NAME.values() if self.for_row(row) is not None)
 
     def says(self):
         """Returns the calling convention, where it differs from the function's, as a dict of plain data."""
@@ -131,7 +131,7 @@ def single(candidate, name):
     Raises:
       ValueError: no row has such a name, the target is a class, or a function alone cannot be judged.
     """
-    row = variants.get(name)
+    row = table.get(name)
     found = candidate.for_row(row)
     if found is not None or not callable(candidate.target):
         return found

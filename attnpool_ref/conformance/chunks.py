@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import attnpool_ref
-from attnpool_ref import variants
+from attnpool_ref import table
 from attnpool_ref.conformance.cases.case import generator
 
 
@@ -36,7 +36,7 @@ class InChunks:
         self.merge, self.finalize = named(namespace, "merge_states"), named(namespace, "finalize_state")
         self.__name__ = self.__qualname__ = name
         self._names = arguments or {}
-        own = {key: argument.own for key, argument in variants.get(name).arguments.items() if "L" in argument.own}
+        own = {key: argument.own for key, argument in table.get(name).arguments.items() if "L" in argument.own}
         self._sliced = {key: axes.index("L") - len(axes) for key, axes in own.items()}
         self.__signature__ = inspect.signature(self.whole)
 
@@ -86,7 +86,7 @@ def _lengths(length, rng):
 @functools.cache
 def oracle_of(name):
     """The definition that a row is held to: its own, or the dense one to whose result its states finalize."""
-    row, function = variants.get(name), getattr(attnpool_ref, name)
+    row, function = table.get(name), getattr(attnpool_ref, name)
     if not row.state:
         return function
     dense = getattr(attnpool_ref, row.state)

@@ -5,12 +5,12 @@ import unittest
 from functools import cached_property
 from typing import Any
 
-from attnpool_ref import variants
+from attnpool_ref import table
 from attnpool_ref.conformance.candidates import Candidate, as_candidate, single
 from attnpool_ref.conformance.judge import judge
 from attnpool_ref.conformance.promises import BY_NAME
 from attnpool_ref.conformance.report import FAIL, HELD, NOT_APPLICABLE, PASS
-from attnpool_ref.nearest import did_you_mean
+from attnpool_ref.table.suggestions import did_you_mean
 
 WHOLE = "nothing left out"
 """The claim that each mask and each argument of the candidate was judged: where it fails, a "pass" is only "partial"."""
@@ -41,7 +41,7 @@ def each_promise(candidate, *rows, **asked: Any):
             raise TypeError(f"the judge has no argument {key!r}{did_you_mean(key, known)}")
     calls = {key: asked.pop(key) for key in Candidate.__dataclass_fields__ if key in asked}
     whole = as_candidate(candidate, calls)
-    names = [variants.get(name).name for name in rows] or whole.rows()
+    names = [table.get(name).name for name in rows] or whole.rows()
     if not names:
         raise ValueError(f"{NONE}: each_promise(candidate, NAME)")
 

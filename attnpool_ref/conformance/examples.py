@@ -7,7 +7,7 @@ import numpy as np
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.checks import situation_of
-from attnpool_ref.language import Excludes, Needs, Shaped, terms
+from attnpool_ref.table.language import Excludes, Needs, Shaped, terms
 
 BATCHES = ((), (1,), (2,), (3,), (2, 3), (1, 2, 2), (0,))
 LENGTHS = (1, 2, 3, 4, 5, 7, 8, 0)

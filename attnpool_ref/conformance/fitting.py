@@ -10,7 +10,7 @@ from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance import holding
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.candidates import Candidate
-from attnpool_ref.nearest import did_you_mean
+from attnpool_ref.table.suggestions import did_you_mean
 
 
 def own_parameters(candidate, row, adapter):

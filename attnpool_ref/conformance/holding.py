@@ -5,7 +5,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attnpool_ref.nearest import did_you_mean
+from attnpool_ref.table.suggestions import did_you_mean
 
 DEPTH, LOOKED_AT = 4, 1000
 """Levels of attributes in which parameters are looked for, and the number of objects."""

@@ -4,7 +4,7 @@ import threading
 from dataclasses import replace
 from typing import Unpack
 
-from attnpool_ref import variants
+from attnpool_ref import table
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance import excuses, searching, waivers, worker
 from attnpool_ref.conformance.adapters import NumpyArrays
@@ -103,7 +103,7 @@ def judge(
     waivers.check_names(waive)
     if examples:
         searching.need_hypothesis()
-    rows = [variants.get(n) for n in only] or list(variants.BY_NAME.values())
+    rows = [table.get(n) for n in only] or list(table.BY_NAME.values())
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")

@@ -7,7 +7,7 @@ What it gives is judged as the function itself is. How much that shows depends o
 import inspect
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.language import present
+from attnpool_ref.table.language import present
 
 AXIS, TOKENS = "tokens", ("L", "T")
 

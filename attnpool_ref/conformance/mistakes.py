@@ -13,7 +13,7 @@ import numpy as np
 from attnpool_ref import contract
 from attnpool_ref.conformance import mistakes_of_tokens as of_tokens
 from attnpool_ref.conformance.anatomy import SCORES, Anatomy
-from attnpool_ref.language import Needs
+from attnpool_ref.table.language import Needs
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ example's name, like those of every case. What it finds is judged and shown like
 from dataclasses import replace
 from random import Random
 
-from attnpool_ref.commands import extras
+from attnpool_ref import extras
 from attnpool_ref.conformance import snippets
 from attnpool_ref.conformance.calling import NotAsked
 from attnpool_ref.conformance.cases import SEED

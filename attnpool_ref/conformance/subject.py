@@ -10,7 +10,7 @@ from attnpool_ref.conformance.calling import Calling, NotAsked, arrange, formed
 from attnpool_ref.conformance.candidates import Candidate
 from attnpool_ref.conformance.chunks import oracle_of
 from attnpool_ref.conformance.watch import Watch
-from attnpool_ref.language import present
+from attnpool_ref.table.language import present
 
 
 class Subject:

@@ -4,10 +4,10 @@ A waiver names a promise, ``"1e30 in padding"``, or that of one row, ``"mean_poo
 other: what followed from a waived promise stands for itself. That no row is empty says nothing of extreme scores.
 """
 
-from attnpool_ref import variants
+from attnpool_ref import table
 from attnpool_ref.conformance import promises
 from attnpool_ref.conformance.report import BROKEN, FAIL
-from attnpool_ref.nearest import did_you_mean
+from attnpool_ref.table.suggestions import did_you_mean
 
 
 def check_names(waive):
@@ -15,7 +15,7 @@ def check_names(waive):
     for name, reason in waive.items():
         row, promise = _parts(name)
         if row:
-            variants.get(row)
+            table.get(row)
         if promise not in promises.BY_NAME:
             raise ValueError(f"no promise is called {promise!r}{did_you_mean(promise, promises.BY_NAME)}")
         if not str(reason).strip():

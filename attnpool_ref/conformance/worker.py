@@ -25,7 +25,7 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
-from attnpool_ref import variants
+from attnpool_ref import table
 from attnpool_ref.conformance import naming
 from attnpool_ref.conformance.candidates import Candidate
 from attnpool_ref.conformance.rows import RowJudge, Scope
@@ -168,7 +168,7 @@ class _Worker:
         _configure(sent.settings)
         source = pickle.loads(sent.source)
         whole, names = (source, ()) if isinstance(source, Candidate) else source()
-        self.found = whole.found(names or tuple(variants.BY_NAME))
+        self.found = whole.found(names or tuple(table.BY_NAME))
         has = tuple(name for name, found in self.found.items() if found is not None)
         return names, has, whole.says(), len(has) > 1 and _on_accelerator()
 
@@ -186,7 +186,7 @@ class _Worker:
 
     def _add(self, name):
         judged = RowJudge(
-            variants.get(name), self.found[name], self.order.scope, lambda label: self.say("step", name, label)
+            table.get(name), self.found[name], self.order.scope, lambda label: self.say("step", name, label)
         )
         judged.watch = _Telling(
             lambda: getattr(judged.subject, "dtype", ""), lambda *call: self.say("call", name, *call)

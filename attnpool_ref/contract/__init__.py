@@ -1,14 +1,13 @@
 """Argument checks and their messages: the promise that both packages share. No arithmetic on data.
 
-:func:`bind` gives every argument a name, :func:`resolve` reads a row (:mod:`attnpool_ref.language`) and refuses or
+:func:`bind` gives every argument a name, :func:`resolve` reads a row (:mod:`attnpool_ref.table.language`) and refuses or
 passes: what passes is described by a :class:`Call`. It looks at shapes and dtypes alone, so that it can run while JAX
 traces, and once a signature. :func:`check_values` looks at masks, lengths and segment numbers that are at hand on the host.
 """
 
 from attnpool_ref.contract.dtypes import check_dtype, common_dtype, kind_of, refuse_non_numeric
 from attnpool_ref.contract.options import LARGEST_SIZE, check_weights, checked_static
-from attnpool_ref.contract.resolving import Call, bind, resolve, signature_of
-from attnpool_ref.contract.rounding import roundings
+from attnpool_ref.contract.resolve import Call, bind, resolve, signature_of
 from attnpool_ref.contract.shapes import (
     COUNTS,
     FEATURES,
@@ -21,6 +20,7 @@ from attnpool_ref.contract.shapes import (
 )
 from attnpool_ref.contract.tracebacks import named, refusing, shortened
 from attnpool_ref.contract.values import check_not_zero, check_values
+from attnpool_ref.numerics.rounding import roundings
 
 __all__ = [
     "COUNTS",

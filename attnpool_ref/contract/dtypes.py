@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 
-from attnpool_ref import arrays
-from attnpool_ref.language import INTEGERS
+from attnpool_ref.contract import conversion_errors
+from attnpool_ref.table.language import INTEGERS
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
@@ -53,10 +53,10 @@ def refuse_non_numeric(name, argument, value):
     if kind_of(dtype) and hasattr(value, "shape"):
         return
     if not hasattr(dtype, "name") or not hasattr(value, "shape"):  # torch has dtypes too, which have no name
-        arrays.refuse(name, argument, value)
+        conversion_errors.refuse(name, argument, value)
     if isinstance(value, np.ndarray) and value.shape == () and isinstance(value.item(), int):
         raise ValueError(f"{name}: `{argument}` has the value {value.item()}, needs a number of at most 64 bits")
-    repair = arrays.repair(name, argument, value) if isinstance(value, np.ndarray) else ""
+    repair = conversion_errors.repair(name, argument, value) if isinstance(value, np.ndarray) else ""
     raise TypeError(f"{name}: `{argument}` has dtype {dtype}, needs an array of numbers{repair}")
 
 

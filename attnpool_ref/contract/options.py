@@ -7,7 +7,7 @@ import numpy as np
 
 from attnpool_ref.contract.dtypes import kind_of, refuse_non_numeric
 from attnpool_ref.contract.shapes import COUNTS, axes_text, is_symbol
-from attnpool_ref.language import OrFunction
+from attnpool_ref.table.language import OrFunction
 
 LARGEST_SIZE = 2**31 - 1
 """The largest size of an axis: places along it are counted in 32 bits."""

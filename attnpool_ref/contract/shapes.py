@@ -1,6 +1,6 @@
 """Shapes: batch axes, the size of each named axis, and what broadcasts to what."""
 
-from attnpool_ref.language import Equal, MayBeEmpty, terms
+from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 
 FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r"})
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from attnpool_ref.contract.dtypes import MEANING, POLARITY
 from attnpool_ref.contract.shapes import exceeds
-from attnpool_ref.language import NotZero
+from attnpool_ref.table.language import NotZero
 
 LARGEST = np.iinfo(np.int64).max
 """The largest position that the oracle's integers hold."""
@@ -14,7 +14,7 @@ def check_values(row, values, call, largest=LARGEST):
     """Checks what stands in masks, adjacencies, lengths and segment numbers on the host; a device's are never read back.
 
     Args:
-      row: the :class:`~attnpool_ref.variants.Variant`.
+      row: the :class:`~attnpool_ref.table.Variant`.
       values: every argument by name.
       call: what their shapes and dtypes decide.
       largest: the largest position that the caller's integers hold.

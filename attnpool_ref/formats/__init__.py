@@ -13,7 +13,7 @@ from attnpool_ref.formats.row import Format, Head
 from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
-from attnpool_ref.nearest import did_you_mean
+from attnpool_ref.table.suggestions import did_you_mean
 
 __all__ = ["FORMATS", "Format", "Head", "examined", "fitting", "get", "read", "save", "write"]
 

@@ -4,9 +4,7 @@ No chunk overlaps another. A chunk without a real token, or of length 0, has the
 each family of poolings.
 """
 
-from attnpool_ref.streaming.additive import (
-    additive_attention_state,
-)
+from attnpool_ref.streaming.additive import additive_attention_state
 from attnpool_ref.streaming.means import (
     logsumexp_state,
     min_state,
@@ -15,10 +13,7 @@ from attnpool_ref.streaming.means import (
     softmax_state,
     sum_state,
 )
-from attnpool_ref.streaming.merging import (
-    finalize_state,
-    merge_states,
-)
+from attnpool_ref.streaming.merging import finalize_state, merge_states
 from attnpool_ref.streaming.pooling import (
     attention_state,
     first_state,
@@ -28,15 +23,8 @@ from attnpool_ref.streaming.pooling import (
     multi_head_attention_state,
     weighted_state,
 )
-from attnpool_ref.streaming.readouts import (
-    latent_attention_state,
-    vlad_state,
-)
-from attnpool_ref.streaming.statistics import (
-    attentive_statistics_state,
-    statistics_state,
-    std_state,
-)
+from attnpool_ref.streaming.readouts import latent_attention_state, vlad_state
+from attnpool_ref.streaming.statistics import attentive_statistics_state, statistics_state, std_state
 
 __all__ = [
     "additive_attention_state",

@@ -3,9 +3,9 @@
 import numpy as np
 
 from attnpool_ref.additive import additive_scores
-from attnpool_ref.definition import definition
-from attnpool_ref.states import AdditiveAttentionState
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.streaming.pooling import exponential_sums
+from attnpool_ref.streaming.states import AdditiveAttentionState
 
 
 @definition

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.variants import Variant
+from attnpool_ref.table import Variant
 
 FINALIZED = Variant(
     "finalize_state",

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.means import depths, either, noisy_or_pooling, sum_pooling
-from attnpool_ref.states import kind
+from attnpool_ref.streaming.states import kind
 
 
 @kind

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from attnpool_ref import contract, states
-from attnpool_ref.definition import as_array, cast
-from attnpool_ref.states import MultiHeadAttentionState
-from attnpool_ref.streaming import checks
+from attnpool_ref import contract
+from attnpool_ref.contract.definition import as_array, cast
+from attnpool_ref.streaming import checks, states
+from attnpool_ref.streaming.states import MultiHeadAttentionState
 
 
 @contract.refusing

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from attnpool_ref.definition import definition
-from attnpool_ref.pooling import attention_scores, first_pooling, last_pooling, mean_pooling
-from attnpool_ref.rounding import power_of_two
-from attnpool_ref.states import (
+from attnpool_ref.contract.definition import definition
+from attnpool_ref.numerics.rounding import power_of_two
+from attnpool_ref.pooling import first_pooling, last_pooling, mean_pooling
+from attnpool_ref.pooling.attention import attention_scores
+from attnpool_ref.streaming.states import (
     NOWHERE,
     AttentionState,
     ChannelState,

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.readouts import latent_attention_pooling, residuals_of, vlad_of
-from attnpool_ref.states import MeanState, kind
+from attnpool_ref.streaming.states import MeanState, kind
 
 
 @kind

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attnpool_ref.definition import definition
-from attnpool_ref.states import kind
+from attnpool_ref.contract.definition import definition
 from attnpool_ref.statistics import counting, deviation_of, first_used, scores_of
+from attnpool_ref.streaming.states import kind
 
 
 @kind

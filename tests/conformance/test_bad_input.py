@@ -5,7 +5,7 @@ import pytest
 
 import attnpool_flax
 import attnpool_ref as ref
-from attnpool_ref import conformance, variants
+from attnpool_ref import conformance, table
 from attnpool_ref.conformance import Candidate, bad_input, refusals
 from attnpool_ref.conformance.adapters import NumpyArrays, family
 from attnpool_ref.conformance.promises import REFUSALS
@@ -18,7 +18,7 @@ FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "l
 def asked(candidate, row, adapter=None):
     """The promise to refuse, after every bad call of one row."""
     report = RowReport(row)
-    refusals.judge(report, Subject(variants.get(row), candidate, adapter or NumpyArrays(), "float32"))
+    refusals.judge(report, Subject(table.get(row), candidate, adapter or NumpyArrays(), "float32"))
     return report.promises[REFUSALS]
 
 
@@ -30,12 +30,12 @@ def candidate_for(package, row):
 @pytest.mark.parametrize("package", [ref, attnpool_flax], ids=lambda package: package.__name__)
 def test_both_packages_refuse_whatever_is_bad(package):
     adapter = NumpyArrays() if package is ref else family("jax")
-    for row in variants.BY_NAME.values():
+    for row in table.BY_NAME.values():
         kept = asked(candidate_for(package, row), row.name, adapter)
         assert kept.status == "held" and kept.cases >= 7, (row.name, [f.message for f in kept.failures])
 
 
-@pytest.mark.parametrize("row", variants.BY_NAME.values(), ids=lambda row: row.name)
+@pytest.mark.parametrize("row", table.BY_NAME.values(), ids=lambda row: row.name)
 def test_each_bad_call_differs_from_a_legal_one(row):
     """The call that they are all made from is legal: what is refused is what the title says."""
     subject = Subject(row, candidate_for(ref, row), NumpyArrays(), "float32")
@@ -49,7 +49,7 @@ def test_each_bad_call_differs_from_a_legal_one(row):
 
 def titles_of(name):
     """What the bad calls of a row are called."""
-    subject = Subject(variants.get(name), getattr(ref, name), NumpyArrays(), "float32")
+    subject = Subject(table.get(name), getattr(ref, name), NumpyArrays(), "float32")
     return {call.title for call in bad_input.refusals_of(subject)}
 
 
@@ -156,7 +156,7 @@ def test_masks_in_another_form_are_bad_in_their_own_way():
         return ref.mean_pooling(x, None if lengths is None else ref.lengths_to_mask(lengths, x.shape[-2]))
 
     def titles(candidate):
-        subject = Subject(variants.get("mean_pooling"), candidate, NumpyArrays(), "float32")
+        subject = Subject(table.get("mean_pooling"), candidate, NumpyArrays(), "float32")
         return {call.title for call in bad_input.refusals_of(subject)}
 
     assert "`mask` is of floats" not in titles(Candidate(additive, mask_form="additive"))

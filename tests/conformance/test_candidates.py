@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
-from attnpool_ref.commands.application import application
+from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate
 
 FEW = {"shapes": ("no batch",), "long": False}

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from attnpool_ref import variants
+from attnpool_ref import table
 from attnpool_ref.conformance import cases, tolerances
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.agreement import compare
 from attnpool_ref.conformance.subject import Subject
 
-WITH_MASKS = [row.name for row in variants.VARIANTS if any(a.kind == "mask" for a in row.arguments.values())]
+WITH_MASKS = [row.name for row in table.VARIANTS if any(a.kind == "mask" for a in row.arguments.values())]
 
 
 def forms_of(row):
@@ -18,7 +18,7 @@ def forms_of(row):
 
 @pytest.mark.parametrize("name", WITH_MASKS)
 def test_every_mask_is_met_as_integers_of_lower_rank_and_with_axes_of_1(name):
-    row = variants.get(name)
+    row = table.get(name)
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
     for key in masks:
         met = [(case.values[key], len(case.spread.get(key, case.axes[key]))) for case in forms_of(row)]
@@ -28,7 +28,7 @@ def test_every_mask_is_met_as_integers_of_lower_rank_and_with_axes_of_1(name):
 
 
 def test_a_mask_that_broadcasts_says_what_its_full_form_says():
-    for case in forms_of(variants.get("dot_product_attention")):
+    for case in forms_of(table.get("dot_product_attention")):
         mask, _ = cases.full_mask(case, "mask")
         padding = cases.padding(case, "value")
         assert mask.shape == (5, 3, 7)
@@ -36,7 +36,7 @@ def test_a_mask_that_broadcasts_says_what_its_full_form_says():
 
 
 def test_an_array_that_all_examples_share_is_padding_where_all_see_padding():
-    found = [case for case, _ in cases.cases_of(variants.get("attend")) if case.title.endswith("`value` shared")]
+    found = [case for case, _ in cases.cases_of(table.get("attend")) if case.title.endswith("`value` shared")]
     case = found[0]
     shared = cases.padding(case, "value")
     alone = np.array([cases.padding(case, "value", i) for i in range(case.batch[0])])
@@ -45,7 +45,7 @@ def test_an_array_that_all_examples_share_is_padding_where_all_see_padding():
 
 
 def subject_of(name, dtype):
-    row = variants.get(name)
+    row = table.get(name)
     case = next(iter(cases.cases_of(row)))[0]
     return Subject(row, None, NumpyArrays(), dtype), case
 
@@ -74,7 +74,7 @@ def test_a_narrow_result_is_rounded_once():
 def test_every_kind_of_case_is_drawn():
     met = {
         kind
-        for row in variants.VARIANTS
+        for row in table.VARIANTS
         for drawn in (
             cases.cases_of(row, shapes=("no batch", "broadcasting", "alone")),
             cases.cases_in(row, "float64", integers=True),

@@ -10,7 +10,7 @@ import pytest
 from conformance.mutants import MUTANTS
 
 import attnpool_ref as ref
-from attnpool_ref import conformance, variants
+from attnpool_ref import conformance, table
 from attnpool_ref.conformance import causes, formats, mistakes, promises, shrinking
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.asked import Asked
@@ -211,7 +211,7 @@ def test_the_cause_comes_first_in_the_message():
         conformance.check(inverted, "mean_pooling", **FEW)
 
 
-@pytest.mark.parametrize("row", variants.VARIANTS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", table.VARIANTS, ids=lambda row: row.name)
 def test_every_mistake_has_an_answer_somewhere_and_it_is_a_wrong_one(row):
     """A mistake that always gives what is right would name nothing; one that always breaks down neither."""
     from attnpool_ref.conformance import cases

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import attnpool_ref as ref
-from attnpool_ref import conformance, variants
-from attnpool_ref.commands.application import application
+from attnpool_ref import conformance, table
+from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import cases, excuses, promises
 from attnpool_ref.conformance.agreement import compare
 from attnpool_ref.conformance.subject import Subject
@@ -179,7 +179,7 @@ def test_a_log_sum_exp_may_be_rounded_by_itself_where_it_is_not_promised():
     def softmax(scores):
         return np.exp(scores - np.logaddexp.reduce(scores, -1, keepdims=True))
 
-    row = variants.get("masked_softmax")
+    row = table.get("masked_softmax")
     drawn = cases.draw(row, "without masks", (), {}, (2,))
     sharp = np.broadcast_to([80, 67.5, 0, 0, 0, 0, 0], drawn.values["scores"].shape).astype(np.float64)
     case = drawn.with_values("sharp", scores=sharp)  # the logarithm of the sum is 80 and 4e-6

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
-from attnpool_ref.commands.application import application
+from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.formats import heat, words
 from attnpool_ref.conformance.report import Compared, Report, RowReport

@@ -11,7 +11,7 @@ import pytest
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref import conformance, contract, variants
+from attnpool_ref import conformance, contract, table
 from attnpool_ref.conformance import cases, shrinking, tolerances
 
 FEW = {"shapes": ("no batch",)}
@@ -125,7 +125,7 @@ def test_a_missing_row_fails_only_when_asked_for():
     namespace = types.SimpleNamespace(mean_pooling=my_mean)
     lax = conformance.judge(namespace, dtypes=("float32",), **FEW)
     assert {row.name: row.status for row in lax.rows if row.name != "mean_pooling"} == {
-        row.name: "missing" for row in variants.BY_NAME.values() if row.name != "mean_pooling"
+        row.name: "missing" for row in table.BY_NAME.values() if row.name != "mean_pooling"
     }
     assert lax.passed
     assert not conformance.judge(namespace, dtypes=("float32",), strict=True, **FEW).passed
@@ -335,7 +335,7 @@ def test_allowed_errors_grow_with_epsilon_and_vanish_with_the_result():
 
 
 def test_sizes_of_a_case_are_pairwise_different_where_axes_differ():
-    for row in variants.BY_NAME.values():
+    for row in table.BY_NAME.values():
         case = next(iter(cases.cases_of(row)))[0]
         same = contract.unions(row, case.values | case.options)
         fixed = {a: s for a, s in case.sizes.items() if a not in same}
@@ -343,7 +343,7 @@ def test_sizes_of_a_case_are_pairwise_different_where_axes_differ():
 
 
 def test_every_batch_has_full_scattered_and_empty_masks():
-    case = next(iter(cases.cases_of(variants.get("mean_pooling"))))[0]
+    case = next(iter(cases.cases_of(table.get("mean_pooling"))))[0]
     counts = case.values["mask"].sum(-1)
     assert counts.min() == 0 and counts.max() == case.sizes["L"] and len(set(counts.tolist())) >= 3
 

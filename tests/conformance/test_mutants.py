@@ -10,7 +10,7 @@ from conformance.mutants.mistakes import Mistakes
 from conformance.mutants.streaming import states
 
 import attnpool_ref
-from attnpool_ref import conformance, variants
+from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.agreement import agreement
@@ -19,13 +19,13 @@ from attnpool_ref.conformance.subject import Subject
 ALL = [(row, mistake) for row, mistakes in MUTANTS.items() for mistake in mistakes]
 
 
-ONE_OF_EACH = list({row.family: row.name for row in reversed(variants.BY_NAME.values())}.values())
+ONE_OF_EACH = list({row.family: row.name for row in reversed(table.BY_NAME.values())}.values())
 """The first row of each family: every family makes its mistakes in its own way."""
 
 SLOW = ("latent_attention_pooling", "additive_attention_pooling", "cross_attention_pooling")
 """Of these, to which a million tokens take seconds; the bound on long sums is one for all rows."""
 
-EXACT = {row.name: {} for row in variants.BY_NAME.values()}
+EXACT = {row.name: {} for row in table.BY_NAME.values()}
 """The oracle's results, which all mistakes of a row are held against."""
 
 
@@ -35,7 +35,7 @@ def is_rejected(name, function, long=True):
     A function that breaks down proves nothing: a mistake gives a wrong answer. A mistake with states is a mapping of all
     the functions that they need.
     """
-    row = variants.get(name)
+    row = table.get(name)
     candidate = function if row.state else types.SimpleNamespace(**{name: function})
     subject = Subject(row, conformance.Candidate(candidate).for_row(row), NumpyArrays(), "float32", EXACT[name])
     with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def test_mistake_is_rejected(row, mistake):
 @pytest.mark.parametrize("row", ONE_OF_EACH)
 def test_mistake_that_changes_nothing_is_not_rejected(row):
     long = row not in SLOW
-    if variants.get(row).state:
+    if table.get(row).state:
         assert not is_rejected(row, states())
         return
     harmless = Mistakes()
@@ -72,14 +72,12 @@ def test_mistake_that_changes_nothing_is_not_rejected(row):
     assert not is_rejected(row, harmless[row]["none"], long)
 
 
-@pytest.mark.parametrize("row", [row.name for row in variants.BY_NAME.values()])
+@pytest.mark.parametrize("row", [row.name for row in table.BY_NAME.values()])
 def test_right_function_passes_every_check(row):
     conformance.check(attnpool_ref, row, shapes=(), laws=False, partial=False, long=False, contract=True)
 
 
 def test_every_row_has_at_least_two_mistakes():
     assert {
-        row.name: len(MUTANTS.get(row.name, ()))
-        for row in variants.BY_NAME.values()
-        if len(MUTANTS.get(row.name, ())) < 2
+        row.name: len(MUTANTS.get(row.name, ())) for row in table.BY_NAME.values() if len(MUTANTS.get(row.name, ())) < 2
     } == {}

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from attnpool_ref import conformance
-from attnpool_ref.commands import check
-from attnpool_ref.commands.application import application
+from attnpool_ref.cli import check
+from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate, formats, processes, worker
 from attnpool_ref.conformance.processes import About
 from attnpool_ref.conformance.threads import ROW_THREAD

@@ -7,9 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import attnpool_ref as ref
-from attnpool_ref import conformance
-from attnpool_ref.commands import extras
-from attnpool_ref.commands.application import application
+from attnpool_ref import conformance, extras
+from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import examples
 
 FEW = {"only": ("mean_pooling",), "dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}

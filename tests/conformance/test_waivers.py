@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
-from attnpool_ref.commands.application import application
+from attnpool_ref.cli.application import application
 
 FEW = {"only": ("mean_pooling",), "dtypes": ("float32",), "shapes": ("no batch",), "long": False}
 POISONS = ("NaN in padding", "inf in padding", "-inf in padding")

@@ -1,4 +1,4 @@
-"""The golden files: what the originals made of random weights; ``tools/make_golden_heads.py`` wrote them."""
+"""The golden files: what the originals made of random weights; ``tools/studies/make_golden_heads.py`` wrote them."""
 
 import json
 import zlib

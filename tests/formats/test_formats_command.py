@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from formats import heads
 
 from attnpool_ref import formats
-from attnpool_ref.commands.application import application
+from attnpool_ref.cli.application import application
 from attnpool_ref.formats.sources import safetensors
 
 

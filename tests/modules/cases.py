@@ -13,9 +13,10 @@ from flax import nnx
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax import heads, linen
-from attnpool_flax.owners import OWNERS
-from attnpool_ref import variants
+from attnpool_flax import linen
+from attnpool_flax.modules import head_functions
+from attnpool_flax.modules.specs import OWNERS
+from attnpool_ref import table
 from attnpool_ref.conformance import tolerances
 
 
@@ -78,7 +79,7 @@ class Case:
 
     @property
     def row(self):
-        return variants.get(OWNERS[self.module].function)
+        return table.get(OWNERS[self.module].function)
 
     @property
     def drops(self):
@@ -118,7 +119,7 @@ class Case:
 def function_of(module):
     """The function that a module calls; that of a head stands in no namespace."""
     name = OWNERS[module].function
-    return getattr(attnpool_flax if hasattr(attnpool_flax, name) else heads, name)
+    return getattr(attnpool_flax if hasattr(attnpool_flax, name) else head_functions, name)
 
 
 X, Y = {"x": (3, 5, 4)}, {"y": (3, 7, 6)}

@@ -11,7 +11,7 @@ from flax import errors, nnx
 from modules.cases import NNX, Case, Linen, both_kinds, dropping, same_bits
 
 from attnpool_flax import linen
-from attnpool_flax.parameters import multiplier_shape
+from attnpool_flax.modules.parameters import multiplier_shape
 
 
 def with_dropout(case, kind, rate, seed, **more):

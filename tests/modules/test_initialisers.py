@@ -25,7 +25,7 @@ from modules.cases import (
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.owners import OWNERS
+from attnpool_flax.modules.specs import OWNERS
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import attnpool_flax
 from attnpool_flax import linen
 from attnpool_flax.linen.sentences import SentencePool as LinenSentencePool
 from attnpool_flax.modules.sentences import SentencePool
-from attnpool_flax.owners import OWNERS
-from attnpool_ref import formats, variants
+from attnpool_flax.modules.specs import OWNERS
+from attnpool_ref import formats, table
 from attnpool_ref.formats.sentences import Stage
 
 SIZE = 4
@@ -52,7 +52,7 @@ def required(module):
 
 def data_of(name):
     """What a call requires, two examples whose axes all have one size, in the order of the call."""
-    row = variants.get(OWNERS[name].function if name in OWNERS else "mean_pooling")
+    row = table.get(OWNERS[name].function if name in OWNERS else "mean_pooling")
     call = inspect.signature(KINDS[name][0].__call__).parameters
     needed = [key for key, parameter in call.items() if parameter.default is parameter.empty and key != "self"]
     shapes = [[2 if axis == "..." else SIZE for axis in row.arguments[key].shapes[0]] for key in needed]

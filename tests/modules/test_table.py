@@ -20,12 +20,12 @@ from modules.cases import (
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.owners import OWNERS
-from attnpool_ref import variants
+from attnpool_flax.modules.specs import OWNERS
+from attnpool_ref import table
 
 
 def test_every_module_of_the_table_of_variants_has_its_owner_and_both_classes():
-    rows = {row.module: row.name for row in (*variants.VARIANTS, *variants.HEADS) if row.module}
+    rows = {row.module: row.name for row in (*table.VARIANTS, *table.HEADS) if row.module}
     assert {name: owner.function for name, owner in OWNERS.items()} == rows
     for name in rows:
         assert issubclass(getattr(attnpool_flax, name), nnx.Module)
@@ -37,7 +37,7 @@ def test_every_module_of_the_table_of_variants_has_its_owner_and_both_classes():
 @pytest.mark.parametrize("name", OWNERS)
 def test_a_parameter_has_the_shape_that_its_row_shows(name):
     owner = OWNERS[name]
-    row = variants.get(owner.function)
+    row = table.get(owner.function)
     arguments = row.arguments
     learned = {} if "q" in owner.sizes else {"q": "d"}  # a module's own query is as wide as its tokens
     for parameter in owner.parameters:
@@ -51,7 +51,7 @@ def test_a_parameter_has_the_shape_that_its_row_shows(name):
 
 
 def test_a_relation_triplet_takes_the_parameters_of_a_relation_vector():
-    arguments = variants.get("relation_triplet_loss").arguments
+    arguments = table.get("relation_triplet_loss").arguments
     taken = {key for key, argument in arguments.items() if argument.kind == "parameter"}
     assert taken == {parameter.name for parameter in OWNERS["RelationVector"].parameters}
 
@@ -127,13 +127,13 @@ def test_a_call_takes_what_the_function_takes_as_data_masks_and_weights(name):
     owner = OWNERS[name]
     function = inspect.signature(function_of(name)).parameters
     call = set(inspect.signature(getattr(attnpool_flax, name).__call__).parameters) - {"self"}
-    arguments = variants.get(owner.function).arguments
+    arguments = table.get(owner.function).arguments
     taken = {key for key, a in arguments.items() if a.kind in ("data", "mask", "lengths")} - {
         p.name for p in owner.parameters
     }
     taken |= {"return_weights"} & set(function)
     taken |= {"deterministic", "rngs"} if "dropout_multiplier" in function else set()
-    packed = variants.BY_NAME.get(f"segment_{owner.function}")
+    packed = table.BY_NAME.get(f"segment_{owner.function}")
     if packed and name != "WeightedPool":  # which owns slots
         taken |= {key for key, a in packed.arguments.items() if a.kind == "segments"} | {"num_segments"}
     assert call == taken
@@ -147,7 +147,7 @@ def test_a_module_documents_its_function_its_arguments_and_its_parameters(name, 
     summary, empty, rest = text.split("\n", 2)
     assert summary.endswith(".") and not empty and not summary.startswith("Parameters")
     assert (inspect.getdoc(getattr(attnpool_flax, name)) or "").startswith(f"{summary}\n")  # one line for both classes
-    if variants.get(OWNERS[name].function).family != "heads":  # whose functions are in no namespace
+    if table.get(OWNERS[name].function).family != "heads":  # whose functions are in no namespace
         assert rest.startswith(f"Calls :func:`attnpool_flax.{OWNERS[name].function}`. ")
     for parameter in OWNERS[name].parameters:
         assert f"``{parameter.name}`` [" in " ".join(text.split())

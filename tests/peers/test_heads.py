@@ -1,6 +1,6 @@
 """Heads of other libraries, each built there with random weights, loaded here: the same numbers, masks and gradients.
 
-The rows are those of ``tools/golden_heads`` that need nothing but a library, with other weights than the golden files.
+The rows are those of ``tools/studies/golden_heads`` that need nothing but a library, with other weights than the golden files.
 """
 
 from importlib.util import find_spec

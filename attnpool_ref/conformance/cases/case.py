@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from attnpool_ref.variants import Variant
+from attnpool_ref.table import Variant
 
 SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
 """What the cases are drawn from, beside the case's name: nothing, so that cases are the same on every machine."""

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from attnpool_ref import contract, language
+from attnpool_ref import contract
 from attnpool_ref.conformance.cases.case import ANY_RANK, NUMBER, NUMBERS, SEQUENCES, SIZES, Case, generator
-from attnpool_ref.language import terms
+from attnpool_ref.table import language
+from attnpool_ref.table.language import terms
 
 
 def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_rank=ANY_RANK):

@@ -1,6 +1,6 @@
 """Functions in the place of an option's name, which every family of arrays can compute."""
 
-from attnpool_ref.language import OrFunction
+from attnpool_ref.table.language import OrFunction
 
 
 def softened_count(scores, mask):

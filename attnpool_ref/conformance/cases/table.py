@@ -11,7 +11,7 @@ from attnpool_ref.conformance.cases.case import ANY_RANK, BATCH, FEATURE_AXES, R
 from attnpool_ref.conformance.cases.drawing import draw
 from attnpool_ref.conformance.cases.layout import places_of
 from attnpool_ref.conformance.cases.ways import defaults_of, fullest_way, ordering, single_ways, ways_of
-from attnpool_ref.language import MayBeEmpty
+from attnpool_ref.table.language import MayBeEmpty
 
 SHAPES = (
     "no batch",

@@ -3,7 +3,7 @@
 import attnpool_ref
 from attnpool_ref import contract
 from attnpool_ref.conformance.cases.functions import text_of, values_of
-from attnpool_ref.language import Equal, Needs, Shaped
+from attnpool_ref.table.language import Equal, Needs, Shaped
 
 
 def configurations(row):

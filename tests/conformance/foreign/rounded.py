@@ -4,14 +4,14 @@ import functools
 
 import numpy as np
 
-from attnpool_ref import variants
+from attnpool_ref import table
 
 RIGHT = {}
 
 
 def right(row, route):
     """Keeps a function as the row's implementation by a route; it computes in float64 and gives the dtype of its data."""
-    stretched = [k for k, a in variants.get(row).arguments.items() if a.kind == "stretch"]  # which never widen
+    stretched = [k for k, a in table.get(row).arguments.items() if a.kind == "stretch"]  # which never widen
 
     def keep(function):
         @functools.wraps(function)

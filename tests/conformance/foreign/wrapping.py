@@ -3,7 +3,7 @@
 import functools
 
 import attnpool_ref as ref
-from attnpool_ref import contract, variants
+from attnpool_ref import contract, table
 
 
 class Call:
@@ -92,12 +92,12 @@ class Kind:
 
     def rows(self):
         """The rows that it fits, those with the fewest arguments first."""
-        fitting = [row for row in variants.VARIANTS if row.family != "masks" and self.applies(row)]
+        fitting = [row for row in table.VARIANTS if row.family != "masks" and self.applies(row)]
         return [row.name for row in sorted(fitting, key=lambda row: len(row.arguments) + 9 * (row.family == "pairs"))]
 
     def candidate(self, name):
         """The row's function with the mistake."""
-        row, function = variants.get(name), getattr(self._namespace, name)
+        row, function = table.get(name), getattr(self._namespace, name)
 
         @functools.wraps(function)
         def wrong(*args, **kwargs):

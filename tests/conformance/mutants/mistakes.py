@@ -3,7 +3,7 @@
 import functools
 
 import attnpool_ref as ref
-from attnpool_ref.definition import definition
+from attnpool_ref.contract.definition import definition
 
 
 class Mistakes(dict):

@@ -5,8 +5,8 @@ import functools
 import numpy as np
 
 import attnpool_ref as ref
-from attnpool_ref import variants
-from attnpool_ref.states import NOWHERE
+from attnpool_ref import table
+from attnpool_ref.streaming.states import NOWHERE
 
 MUTANTS = {}
 """``{row: {mistake: namespace}}``."""
@@ -14,7 +14,7 @@ MUTANTS = {}
 
 def states(**changed):
     """The oracle's functions of states, some of them changed."""
-    names = [*(row.name for row in variants.STATES), "merge_states", "finalize_state"]
+    names = [*(row.name for row in table.STATES), "merge_states", "finalize_state"]
     return {name: getattr(ref, name) for name in names} | changed
 
 

@@ -1,0 +1,1 @@
+"""The call frame: checks, preparation of arguments, compiled functions, sharding, composed docstrings."""

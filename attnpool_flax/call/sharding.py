@@ -1,0 +1,130 @@
+"""Calls over several devices: what ``axis_name`` asks for, and arrays whose places on a mesh are part of their types."""
+
+import contextlib
+from typing import Any
+
+import jax
+from jax import lax
+from jax.sharding import PartitionSpec
+
+from attnpool_flax.reductions import names_of, varies
+from attnpool_ref.table.language import present
+
+_SPLIT = ("L", "T")
+"""Axes of tokens."""
+
+
+def check_axis_name(name, axis_name):
+    """Refuses what names no mesh axes, for a function or a module."""
+    names = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+    if axis_name is None or (names and all(isinstance(own, str) for own in names) and len(set(names)) == len(names)):
+        return
+    raise ValueError(
+        f"{name}: `axis_name` is {axis_name!r}, needs None, a name or a tuple of different names of mesh axes"
+    )
+
+
+def check_split(row, values):
+    """Refuses a call that cannot be split over the axes that ``axis_name`` names, here and now.
+
+    Raises:
+      ValueError: a name is no name, is not bound, or tokens are not split over it; lengths are given; the reduction or the normaliser
+        is no sum.
+    """
+    axis_name = values["axis_name"]
+    if axis_name is None:
+        return
+    check_axis_name(row.name, axis_name)
+    for own in names_of(axis_name):
+        try:
+            lax.axis_size(own)
+        except NameError:
+            raise ValueError(
+                f"{row.name}: `axis_name` has {own!r}, which is not bound here, needs a mesh axis of the `jax.shard_map` "
+                "that is around the call"
+            ) from None
+    for argument in row.arguments.values():
+        if argument.kind == "mask" and values.get(argument.lengths) is not None:
+            raise ValueError(
+                f"{row.name}: `{argument.lengths}` and `axis_name` are both given, needs `{argument.name}`, of which each "
+                "device has its own part"
+            )
+    if values.get("reduction") == "max":
+        raise ValueError(
+            f"{row.name}: `reduction` is 'max', needs 'sum' or 'mean' with `axis_name`: the largest product of a token "
+            "takes all tokens of the other side"
+        )
+    if values.get("normalizer") not in (None, "softmax", "sigmoid"):
+        raise ValueError(
+            f"{row.name}: `normalizer` is {values['normalizer']!r}, needs 'softmax' or 'sigmoid' with `axis_name`: others "
+            "compare the scores of all tokens with each other"
+        )
+    for key, argument in row.arguments.items():
+        value: Any = values[key]
+        if argument.kind == "data" and argument.own[:1] and argument.own[0] in _SPLIT and hasattr(value, "shape"):
+            alike = [own for own in names_of(axis_name) if own not in varies(value)]
+            if alike:
+                raise ValueError(
+                    f"{row.name}: `{key}` is the same on all devices along {alike[0]!r}, needs to be split over it by "
+                    "`in_specs` of `jax.shard_map`, with `check_vma=True`"
+                )
+
+
+def over_explicit_axes(body, given, row, call, both, apart):
+    """Computes ``body(given)``; over Explicit mesh axes as Auto inside, and shards the results as the arguments.
+
+    Args:
+      body: from arrays by name to a result, or to (a result or None, the weights).
+      given: the arrays.
+      row: says the axes of both.
+      call: what the signature came to.
+      both: whether the weights come beside the result.
+      apart: whether they come beside None.
+    """
+    meshes = {jax.typeof(array).sharding.mesh for array in given.values()}
+    mesh = next((own for own in meshes if own.explicit_axes), None)
+    if mesh is None:
+        return body(given)
+    places = _places(given, call.arguments, len(call.batch))
+    batch = range(len(call.batch))
+    # the leaves of a state have their batch axes in common, and nothing else
+    specs = _spec(batch, places) if row.state else _specs(present(row.results, call.sizes), places, len(call.batch))
+    if both:
+        specs = None if apart else specs, _specs(present(row.weight_results, call.sizes), places, len(call.batch))
+    entered = jax.sharding.get_abstract_mesh() != mesh
+    with jax.sharding.use_abstract_mesh(mesh) if entered else contextlib.nullcontext():
+        return jax.sharding.auto_axes(body, axes=mesh.explicit_axes, out_sharding=specs)(given)
+
+
+def _places(given, arguments, rank):
+    """Returns the sharding of each axis: mesh axes by the name of the axis, or by the number of a batch axis."""
+    places = {}
+    for key, array in given.items():
+        argument = arguments[key]
+        if argument.kind not in ("data", "parameter", "mask", "stretch") or not array.ndim:
+            continue
+        axes = next((own for own in argument.shapes if len(own) - ("..." in own) <= array.ndim), ())
+        own = [axis for axis in axes if axis != "..."]
+        spec = (*jax.typeof(array).sharding.spec, *(None,) * array.ndim)[: array.ndim]
+        first = rank - (array.ndim - len(own))
+        names = [*range(first, rank), *own][-array.ndim :]
+        for axis, place, size in zip(names, spec, array.shape, strict=True):
+            if place is not None and size > 1:
+                places.setdefault(axis, place)
+    return places
+
+
+def _specs(results, places, rank):
+    """Returns a partition spec for each array; a mesh axis is used once."""
+    found = tuple(_spec([*range(rank), *axes[1:]] if axes[:1] == ("...",) else axes, places) for axes in results)
+    return found[0] if len(found) == 1 else found
+
+
+def _spec(axes, places):
+    used, spec = set(), []
+    for axis in axes:
+        place = places.get(axis)
+        names = {place} if isinstance(place, str) else set(place or ())
+        spec.append(None if names & used else place)
+        used |= names
+    return PartitionSpec(*spec)

@@ -1,0 +1,194 @@
+"""Loading of trained heads into NNX modules, and saving. File formats are in :mod:`attnpool_ref.formats`."""
+
+import hashlib
+import os
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from flax.core import meta
+from flax.typing import Dtype
+
+from attnpool_flax import modules
+from attnpool_flax.modules.parameters import name_of
+from attnpool_flax.modules.sentences import SentencePool
+from attnpool_ref import contract, formats
+from attnpool_ref.formats.options import FLOATING
+
+_SETTINGS: Any = jax.config  # its attributes are made at run time
+
+
+class Extras(Mapping):
+    """Arrays of a file that are no parameter of the module, stored on the host for :func:`save` to write back.
+
+    They are not state of a module: the hash makes ``nnx.jit`` treat them as part of the graph definition.
+    """
+
+    def __init__(self, arrays):
+        self._arrays = {name: np.array(array) for name, array in arrays.items()}
+        for array in self._arrays.values():
+            array.flags.writeable = False
+        content = [(name, array.dtype.name, array.shape, array.tobytes()) for name, array in self._arrays.items()]
+        self._digest = hashlib.sha256(repr(content).encode()).digest()
+
+    def __getitem__(self, name):
+        return self._arrays[name]
+
+    def __iter__(self):
+        return iter(self._arrays)
+
+    def __len__(self):
+        return len(self._arrays)
+
+    def __hash__(self):
+        return hash(self._digest)
+
+    def __eq__(self, other):
+        return isinstance(other, Extras) and self._digest == other._digest
+
+    def __reduce__(self):  # a copy is read-only too
+        return Extras, (self._arrays,)
+
+    def __repr__(self):
+        return f"Extras({', '.join(self)})"
+
+
+@contract.refusing
+def load(
+    source: Any,
+    format: str,
+    *,
+    prefix: str | None = None,
+    num_heads: int | None = None,
+    epsilon: float | None = None,
+    activation: str | None = None,
+    param_dtype: Dtype | None = None,
+) -> Any:
+    """Makes an NNX module of a trained head.
+
+    Args:
+      source: a path to a ``.safetensors`` or ``.npz`` file, to a ``.safetensors.index.json``, to a folder with a
+        ``config.json``; or a mapping, nested or not, from names to arrays of NumPy, JAX or PyTorch; or an NNX or
+        Equinox module.
+      format: the name of a format, such as "siglip"; ``attnpool formats`` lists them.
+      prefix: what stands before the format's keys; None finds it. Other keys are ignored.
+      num_heads: the number of heads, where neither the tensors nor a configuration say it.
+      epsilon: of the layer normalisations; None is that of the configuration, else of the format.
+      activation: of the perceptron, "gelu_tanh", "gelu" or "relu"; likewise.
+      param_dtype: the dtype of the parameters; None leaves each as it is stored.
+
+    Returns:
+      A module of the class that the format's row names, with the parameters of the file.
+
+    Raises:
+      ValueError: what :func:`attnpool_ref.formats.read` refuses; float64 parameters without ``jax_enable_x64`` and
+        ``param_dtype``.
+
+    >>> layer = nnx.MultiHeadAttention(2, 4, rngs=nnx.Rngs(0), decode=False)
+    >>> attention = load(layer, "flax_mha")
+    >>> x = jnp.ones((1, 3, 4))
+    >>> bool(jnp.allclose(attention(x, x, x), layer(x), atol=1e-6))
+    True
+    """
+    head = formats.read(
+        plain(source), format, prefix=prefix, num_heads=num_heads, epsilon=epsilon, activation=activation
+    )
+    arrays = on_device(head.parameters, param_dtype, format)
+    owner = SentencePool if head.module == "SentencePool" else getattr(modules, head.module)
+    dtype = dtype_of(arrays)
+    module = nnx.eval_shape(lambda: owner(**head.options, param_dtype=dtype, rngs=nnx.Rngs(0)))
+    for name, array in arrays.items():
+        if array is not None:
+            setattr(module, name, type(getattr(module, name))(array))
+    if head.extras:
+        setattr(module, "extras", Extras(head.extras))  # noqa: B010  no class declares it
+    return module
+
+
+@contract.refusing
+def save(
+    module: nnx.Module, target: str | os.PathLike[str] | MutableMapping[str, Any], format: str, *, prefix: str = ""
+) -> None:
+    """Writes a head as another library has it.
+
+    Args:
+      module: an NNX module of the class that the format's row names.
+      target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
+        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
+        encoder are replaced.
+      format: the name of a format.
+      prefix: what stands before the format's keys.
+
+    Raises:
+      ValueError: an unknown format, another module than the format's, or one that the format cannot hold.
+      TypeError: it is no NNX module.
+
+    >>> tensors = {}
+    >>> save(modules.MAPHead(4, 2, 8, rngs=nnx.Rngs(0)), tensors, "siglip", prefix="head.")
+    >>> tensors["head.attention.in_proj_weight"].shape
+    (12, 4)
+    """
+    check_module(module, nnx.Module, "an NNX module")
+    attributes = vars(module)
+    variables = {key: value for key, value in attributes.items() if isinstance(value, nnx.Variable)}
+    parameters = {key: np.asarray(value[...]) for key, value in variables.items()}
+    options = {key: value for key, value in attributes.items() if key not in variables}
+    head = formats.Head(name_of(module), options, parameters, dict(attributes.get("extras", {})))
+    formats.save(head, target, format, prefix=prefix)
+
+
+def plain(source):
+    """Converts a source for :func:`attnpool_ref.formats.read`: other trees become their leaves by paths."""
+    if isinstance(source, nnx.Module):
+        source = nnx.state(source, nnx.Any(nnx.Param, nnx.BatchStat))
+    if isinstance(source, nnx.State):
+        return nnx.to_pure_dict(source)
+    if isinstance(source, Mapping):
+        return _unboxed(source)
+    if source is None or isinstance(source, (str, os.PathLike)):
+        return source
+    leaves = {
+        jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in jax.tree.leaves_with_path(source)
+    }
+    return source if "" in leaves else leaves  # no tree that JAX knows
+
+
+def _unboxed(tree):
+    """Removes Linen's boxes from a mapping; not by ``jax.tree``, which needs sortable keys."""
+    if isinstance(tree, Mapping):
+        return {key: _unboxed(value) for key, value in tree.items()}
+    return tree.unbox() if isinstance(tree, meta.AxisMetadata) else tree
+
+
+def check_module(module, kind, needed):
+    """Refuses what is no module of a framework."""
+    if not isinstance(module, kind):
+        raise TypeError(f"save: `module` is a {type(module).__name__}, needs {needed}")
+
+
+def dtype_of(arrays):
+    """Returns the promoted dtype of parameters; float32 for none."""
+    there = [array.dtype for array in arrays.values() if array is not None]
+    with jax.numpy_dtype_promotion("standard"):  # each parameter keeps its own
+        return jnp.result_type(*there) if there else jnp.dtype(jnp.float32)
+
+
+def on_device(parameters, param_dtype, format):
+    """Converts parameters to JAX arrays; None stays None."""
+    try:
+        dtype = None if param_dtype is None else jnp.dtype(param_dtype)
+    except TypeError:
+        raise TypeError(f"{format}: `param_dtype` is {param_dtype!r}, needs {', '.join(FLOATING)}") from None
+    if dtype is not None and dtype.name not in FLOATING:
+        raise ValueError(f"{format}: `param_dtype` is {dtype}, needs {', '.join(FLOATING)}")
+    for name, array in parameters.items():
+        wanted = dtype if dtype is not None else getattr(array, "dtype", None)
+        if wanted == np.float64 and not _SETTINGS.jax_enable_x64:
+            raise ValueError(
+                f"{format}: `{name}` would be float64, which JAX has only with `jax_enable_x64`; "
+                f"say `param_dtype=jnp.float32`"
+            )
+    return {name: None if array is None else jnp.array(array, dtype) for name, array in parameters.items()}

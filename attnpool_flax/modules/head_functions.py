@@ -1,0 +1,245 @@
+"""Pooling heads of published models: layers, attention pooling with learned queries, layers.
+
+Padding is zeroed before the first layer: NaN in it reaches no gradient of a parameter. In a fully masked row the
+attention result is 0, and the layers after it process it as any other vector.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.attention import from_heads
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.layers import mapped, normalized, perceptron
+from attnpool_flax.numerics.activations import relu
+from attnpool_flax.pooling.multi_head import attended, queries_of_heads
+from attnpool_flax.reductions import Dense, alike
+from attnpool_ref import contract
+
+PMA_EPSILON = 1e-5
+"""Of PyTorch's layer normalisation, which both variants use."""
+
+AIM_EPSILON = 1e-6
+"""Of the batch normalisation of AIM's probe."""
+
+
+@compiled(as_they_come=("x",))
+def map_head(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    norm_scale,
+    norm_bias,
+    mlp_kernel,
+    mlp_bias,
+    mlp_out_kernel,
+    mlp_out_bias,
+    epsilon=1e-6,
+    activation="gelu_tanh",
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes big_vision's ``MAPHead`` (Zhai et al. 2022): attention pooling with learned queries, then a residual MLP."""
+    tokens = Dense(x, mask, implementation, precision)
+    queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    pooled = from_heads(found, out_kernel, out_bias, precision)
+    hidden = normalized(pooled, norm_scale, norm_bias, epsilon)
+    result = pooled + perceptron(hidden, mlp_kernel, mlp_bias, mlp_out_kernel, mlp_out_bias, activation, precision)
+    return (result, weights) if return_weights else result
+
+
+@compiled(as_they_come=("x",))
+def attentional_pooler(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    norm_scale,
+    norm_bias,
+    query_norm_scale,
+    query_norm_bias,
+    epsilon=1e-5,
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022): tokens and queries are normalised first."""
+    x = normalized(Dense(x, mask, implementation, precision).clean(), norm_scale, norm_bias, epsilon)
+    query = normalized(query, query_norm_scale, query_norm_bias, epsilon)
+    queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
+    tokens = Dense(x, mask, implementation, precision)
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    result = from_heads(found, out_kernel, out_bias, precision)
+    return (result, weights) if return_weights else result
+
+
+@compiled(as_they_come=("x",))
+def attention_pool_2d(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    position,
+    class_token=None,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes CLIP's ``AttentionPool2d`` (Radford et al. 2021): the query is the prepended mean of the real tokens.
+
+    It is also a key and a value, and real unless the row is fully masked; timm may use a class token in its place.
+    """
+    slots = position.shape[0] - 1
+    if x.shape[-2] != slots:
+        raise ValueError(
+            f"attention_pool_2d: `x` has {x.shape[-2]} tokens, needs {slots}, as `position` has {slots + 1} "
+            f"vectors{contract.in_place_of(x.shape[-2], slots)}"
+        )
+    raw = Dense(x, mask, implementation, precision)
+    clean = raw.clean()
+    first = raw.mean() if class_token is None else jnp.broadcast_to(class_token, (*x.shape[:-2], x.shape[-1]))
+    x = jnp.concatenate(alike(first[..., None, :], clean), -2)
+    x = x + jnp.broadcast_to(position, x.shape)
+    if mask is not None:  # a length of 0 is no length of `position`
+        mask = jnp.concatenate([jnp.any(mask, -1, keepdims=True), mask], -1)
+    tokens = Dense(x, mask, implementation, precision)
+    queries = queries_of_heads(x[..., :1, :], query_kernel, query_bias, None, precision)
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    result = from_heads(found, out_kernel, out_bias, precision)[..., 0, :]
+    return (result, weights[..., 0, :]) if return_weights else result
+
+
+@compiled(as_they_come=("x",))
+def pma(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel,
+    key_kernel,
+    value_kernel,
+    out_kernel=None,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    input_kernel=None,
+    input_bias=None,
+    mlp_kernel,
+    mlp_bias,
+    norm_scale=None,
+    norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    variant="author",
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes the Set Transformer's PMA (Lee et al. 2019, equation 11), as in the authors' code or in PyG.
+
+    The authors add the attention to the projected query, without an output map, and scale by the width of all heads. PyG
+    maps the tokens first, adds to the query itself, and has the usual scale and map.
+    """
+    tokens = Dense(x, mask, implementation, precision)
+    if variant == "pyg":
+        x = relu(mapped(tokens.clean(), input_kernel, input_bias, precision))
+        tokens = Dense(x, mask, implementation, precision)
+        queries, start = queries_of_heads(query, query_kernel, query_bias, None, precision), query
+    else:
+        queries = queries_of_heads(query, query_kernel, query_bias, 1, precision)
+        start = from_heads(queries, None, None, precision)
+        queries = queries * start.shape[-1] ** -0.5
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    found = from_heads(found, out_kernel, out_bias, precision)
+    hidden = jnp.broadcast_to(start, found.shape) + found
+    if norm_scale is not None:
+        hidden = normalized(hidden, norm_scale, norm_bias, jnp.asarray(PMA_EPSILON, hidden.dtype))
+    result = hidden + relu(mapped(hidden, mlp_kernel, mlp_bias, precision))
+    if mlp_norm_scale is not None:
+        result = normalized(result, mlp_norm_scale, mlp_norm_bias, jnp.asarray(PMA_EPSILON, result.dtype))
+    return (result, weights) if return_weights else result
+
+
+@compiled(as_they_come=("x",))
+def attentive_probe(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel=None,
+    key_kernel,
+    value_kernel,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    mlp_kernel=None,
+    mlp_bias=None,
+    mlp_out_kernel=None,
+    mlp_out_bias=None,
+    norm_scale=None,
+    norm_bias=None,
+    mlp_norm_scale=None,
+    mlp_norm_bias=None,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon=1e-5,
+    variant="vjepa",
+    return_weights=False,
+    implementation=None,
+    precision=None,
+):
+    """Computes an attentive probe of a frozen encoder: V-JEPA's (Bardes et al. 2024) or AIM's (El-Nouby et al. 2024).
+
+    Neither has an output projection. V-JEPA adds the attention to the query and then a residual MLP. AIM normalises the
+    tokens by batch statistics, and averages over its queries.
+    """
+    x = Dense(x, mask, implementation, precision).clean()
+    queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
+    if variant == "aim":
+        slope = lax.rsqrt(variance + AIM_EPSILON)
+        x = (x - jnp.broadcast_to(mean, x.shape)) * jnp.broadcast_to(slope, x.shape)
+    else:
+        x = normalized(x, norm_scale, norm_bias, epsilon)
+    tokens = Dense(x, mask, implementation, precision)
+    found, weights = attended(tokens, queries, key_kernel, value_kernel, key_bias, value_bias)
+    found = from_heads(found, None, None, precision)
+    if variant == "aim":
+        result = jnp.mean(found, -2)
+    else:
+        hidden = jnp.broadcast_to(query, found.shape) + found
+        inner = normalized(hidden, mlp_norm_scale, mlp_norm_bias, epsilon)
+        result = hidden + perceptron(inner, mlp_kernel, mlp_bias, mlp_out_kernel, mlp_out_bias, "gelu", precision)
+    return (result, weights) if return_weights else result

@@ -1,0 +1,322 @@
+"""Shapes and initial values of the parameters of a module, from the arguments of its constructor.
+
+What there is stands in :mod:`attnpool_flax.modules.specs`.
+"""
+
+import inspect
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from flax.typing import Dtype, Initializer
+
+from attnpool_flax.modules.specs import FIXED, OWNERS, Parameter
+from attnpool_ref import contract, table
+from attnpool_ref.formats.options import FLOATING
+from attnpool_ref.table import language
+
+
+@dataclass(frozen=True)
+class NamedInitializer:
+    """An initializer that shows its name: signatures in ``help`` hold no addresses.
+
+    Attributes:
+      function: an initializer of Flax.
+      name: the text to show.
+    """
+
+    function: Callable[..., Any]
+    name: str
+
+    def __call__(self, key: Any, shape: Any, dtype: Any = jnp.float32, **kwargs: Any) -> Any:
+        """Computes the initial value of a parameter, like an initializer of Flax."""
+        return self.function(key, shape, dtype, **kwargs)
+
+    def __repr__(self):
+        return self.name
+
+
+KERNEL_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()")
+"""Kernels, by default: normal with variance 1 / fan-in, Flax's own choice."""
+
+QUERY_INIT = NamedInitializer(nnx.initializers.lecun_normal(), "lecun_normal()")
+"""Learned queries, by default: of length 1 in expectation, whatever their width. So are latents and centres."""
+
+BIAS_INIT = NamedInitializer(nnx.initializers.zeros, "zeros")
+"""Biases, by default."""
+
+Normalizer = str | Callable[[Any, Any], Any]
+"""A name, or a function of scores and mask."""
+
+_TERM = re.compile(r"(\d*)([A-Za-z]\w*'?)")
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A parameter of one module whose sizes are known.
+
+    Attributes:
+      parameter: its entry of the table.
+      axes: those of its axes that are there.
+      shape: their sizes.
+      owned: False if the module was told to go without, and its function takes zeros instead.
+    """
+
+    parameter: Parameter
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    owned: bool
+
+
+def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped | None]:
+    """Resolves the parameters of a module by name; None for those that its function does not need.
+
+    Args:
+      module: a key of :data:`OWNERS`.
+      given: the sizes and options by the names of the constructor's arguments.
+
+    Raises:
+      ValueError: a size that a parameter needs is None or no integer of at least 1.
+    """
+    _check_biases(module, given)
+    owner, shaped = OWNERS[module], {}
+    arguments = table.get(owner.function).arguments
+    for parameter in (own.settled(given) for own in owner.parameters):
+        if not _has(parameter, given):
+            shaped.setdefault(parameter.name, None)
+            continue
+        owned = all(_is_wanted(parameter, given[name]) for name in parameter.when if "=" not in name)
+        if not owned and arguments[parameter.name].optional:
+            shaped[parameter.name] = None
+            continue
+        there = [axis for axis in parameter.axes if axis[-1] != "?" or given[owner.sizes[axis[:-1]]] is not None]
+        axes = tuple(axis.rstrip("?") for axis in there)
+        shape = tuple(_size(module, parameter, axis, given) for axis in axes)
+        shaped[parameter.name] = Shaped(parameter, axes, shape, owned)
+    return shaped
+
+
+def _has(parameter, given):
+    """Returns whether the module's variant has the parameter."""
+    asked = (condition.partition("=") for condition in parameter.when if "=" in condition)
+    return all(given[name] == value for name, _, value in asked)
+
+
+def _is_wanted(parameter, wanted):
+    """Returns whether an option asks for a parameter: a flag, a size, or a tuple of names."""
+    if isinstance(wanted, (tuple, frozenset)):
+        return parameter.name in wanted
+    return wanted is not None and not (isinstance(wanted, (bool, np.bool_)) and not wanted)
+
+
+def _check_biases(module, given):
+    """Refuses names of biases that the module does not have."""
+    use_bias = given.get("use_bias", True)
+    if isinstance(use_bias, (bool, np.bool_)):
+        return
+    there = [p.name for p in OWNERS[module].parameters if "use_bias" in p.when and _has(p, given)]
+    if not isinstance(use_bias, (tuple, frozenset)) or not set(use_bias) <= set(there):
+        raise ValueError(f"{module}: `use_bias` is {use_bias!r}, needs True, False or a tuple of {', '.join(there)}")
+
+
+def _size(module, parameter, axis, given):
+    """Returns the size of an axis such as d, d+e or 3d."""
+    owner, total = OWNERS[module], 0
+    for number, symbol in _TERM.findall(axis):
+        argument = owner.sizes[symbol]
+        if _given(argument, given) is None:
+            raise ValueError(
+                f"{module}: `{parameter.name}` [{', '.join(parameter.axes)}] needs `{argument}`, which is None"
+            )
+        may_be_0 = parameter.init in FIXED or f"{symbol} may be 0" in table.get(owner.function).rules
+        total += int(number or 1) * checked_size(module, argument, _given(argument, given), 0 if may_be_0 else 1)
+    return total
+
+
+def _given(argument, given):
+    """Returns the given size; 1 for one query that has no axis in the results."""
+    return 1 if argument == "num_queries" and given[argument] is None else given[argument]
+
+
+def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
+    """Converts ``value`` to an int; raises an error if it is no integer, too small, or larger than any axis."""
+    try:
+        size = operator.index(value)
+    except TypeError:
+        size = least - 1
+    if isinstance(value, bool) or size < least:
+        none = "; None makes one query, without an axis for it" if argument == "num_queries" else ""
+        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at least {least}{none}")
+    if size > contract.LARGEST_SIZE:
+        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at most {contract.LARGEST_SIZE}")
+    return size
+
+
+def name_of(module: Any) -> str:
+    """Returns the module's name in the table, for a subclass that of its parent; its own if the table lacks it."""
+    return next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
+
+
+def show_signature(kind: type):
+    """Gives a module's class the signature of its constructor for ``help``: without annotations and Linen's ``parent``."""
+    parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
+    parameters = [each for each in parameters if each.name not in ("self", "parent")]
+    kind.__signature__ = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters])
+
+
+def refuse_in_own_name(kind: type, *methods: str):
+    """Shortens the tracebacks of a module's refusals; a subclass of a caller keeps the frames of its own methods."""
+    if kind.__module__.partition(".")[0] == "attnpool_flax":
+        for name in vars(kind).keys() & set(methods):
+            setattr(kind, name, contract.refusing(getattr(kind, name)))
+
+
+def head_features(module: str, num_heads: int, qkv_features: int) -> int:
+    """Returns the width of one head."""
+    heads = checked_size(module, "num_heads", num_heads)
+    width = checked_size(module, "qkv_features", qkv_features)
+    if width % heads:
+        raise ValueError(f"{module}: `qkv_features` is {width}, needs a multiple of `num_heads`, {heads}")
+    return width // heads
+
+
+def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads sizes off the data, by the names of the constructor's arguments; refuses what the function refuses."""
+    owner = OWNERS[module]
+    _, sizes = _read(owner.function, data)
+    return {owner.sizes[symbol]: size for symbol, size in sizes.items() if symbol in owner.sizes}
+
+
+def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
+    """Refuses data of another size than the module was made for, in the names of the module's arguments."""
+    owner, arguments = OWNERS[module], table.get(OWNERS[module].function).arguments
+    for key, value in data.items():
+        own, shape = arguments[key].own, tuple(getattr(value, "shape", ()))
+        for symbol, size in zip(reversed(own), reversed(shape), strict=False):
+            argument = owner.sizes.get(symbol)
+            made_for = None if argument is None else given[argument]
+            if made_for is not None and size != made_for:
+                raise ValueError(
+                    f"{module}: `{argument}` is {made_for}, but `{key}` has {size}: its shape is {shape}"
+                    f"{contract.in_place_of(size, made_for)}"
+                )
+
+
+def check_options(module: str, given: Mapping[str, Any]):
+    """Refuses what no call of the module could take, when the module is made.
+
+    Args:
+      module: a key of :data:`OWNERS`.
+      given: the constructor's arguments by name, or those of them that are known.
+
+    Raises:
+      ValueError: an option that the module's function does not take, a number that is none, a dtype that is not
+        floating, a rate that is no probability.
+    """
+    row = table.get(OWNERS[module].function)
+    for key in row.options.keys() & given.keys():
+        contract.checked_static(module, key, given[key], row.options[key], row.refused)
+    for key in sorted(row.arguments.keys() & given.keys()):
+        if row.arguments[key].numeric and given[key] is not None:
+            _check_number(module, key, given[key])
+    check_dtypes(module, given)
+    if "dropout_rate" in given:
+        check_rate(module, given["dropout_rate"])
+    if all(rule.argument in given for rule in row.relations if isinstance(rule, language.NotZero)):
+        contract.check_not_zero(module, row, given)
+
+
+def _check_number(module, key, value):
+    """Refuses what is no real number, nor an array of them."""
+    if isinstance(value, (nnx.Variable, jax.Array)):  # a parameter of that name, or a traced number
+        return
+    if isinstance(value, (bool, np.bool_)) or contract.kind_of(np.asarray(value).dtype) not in ("f", "i", "u"):
+        raise ValueError(f"{module}: `{key}` is {value!r}, needs a number")
+
+
+def check_dtypes(module: str, given: Mapping[str, Any]):
+    """Refuses a ``dtype`` or a ``param_dtype`` that is no floating dtype of the functions; ``dtype`` may be None."""
+    for key, optional in (("dtype", True), ("param_dtype", False)):
+        value = given.get(key, jnp.float32)
+        if value is None and optional:
+            continue
+        try:
+            name = "None" if value is None else jnp.dtype(value).name
+        except TypeError:
+            name = repr(value)
+        if name not in FLOATING:
+            raise ValueError(f"{module}: `{key}` is {name}, needs one of {', '.join(FLOATING)}")
+
+
+def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[int, ...]:
+    """Returns the shape of the dropout multiplier, one number for each weight."""
+    owner = OWNERS[module]
+    batch, sizes = _read(owner.function, data)
+    known = {symbol: _given(argument, given) for symbol, argument in owner.sizes.items() if argument in given}
+    target = table.get(owner.function).arguments["dropout_multiplier"].shapes[0]
+    return contract.full_shape(target, batch, known | sizes)
+
+
+def _read(function, data):
+    """Returns the batch axes that some of the data have, and the size of each axis that the row names."""
+    arguments, batch, sizes = table.get(function).arguments, (), {}
+    for key, value in data.items():
+        contract.refuse_non_numeric(function, key, value)
+        axes = [axis for axis in arguments[key].shapes[0] if axis != "..."]
+        rank = value.ndim - len(axes)
+        if rank < 0:
+            raise ValueError(f"{function}: `{key}` has shape {tuple(value.shape)}, needs {arguments[key]}")
+        batch = max(batch, tuple(value.shape[:rank]), key=len)
+        sizes |= dict(zip(axes, value.shape[rank:], strict=True))
+    return batch, sizes
+
+
+def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
+    """Computes the initial value of a parameter; ``init`` sees [fan-in, fan-out], also of heads and vectors.
+
+    What partitioning wraps around a value (a Linen box, an NNX variable's metadata) stays around it.
+    """
+    shape, first = shaped.shape, shaped.parameter.contracted(shaped.axes)
+    if not first:
+        return init(key, shape, dtype)
+    order = [*first, *(place for place in range(len(shape)) if place not in first)]
+    fan_in, fan_out = (math.prod(shape[place] for place in part) for part in (first, order[len(first) :]))
+
+    def lay_out(flat):
+        value = jnp.reshape(flat, [shape[place] for place in order])
+        return jnp.transpose(value, [order.index(place) for place in range(len(shape))])
+
+    flat = init(key, (fan_in, fan_out), dtype)
+    if isinstance(flat, nnx.VariableMetadata):
+        return replace(flat, raw_value=lay_out(flat.raw_value))
+    return jax.tree.map(lay_out, flat)
+
+
+def checked_variant(module: str, variant: str) -> str:
+    """Returns ``variant``; raises an error if the module does not have it."""
+    return contract.checked_static(module, "variant", variant, table.get(OWNERS[module].function).options["variant"])
+
+
+def check_rate(module: str, rate: float):
+    """Refuses a dropout rate that is no probability."""
+    number = isinstance(rate, (int, float, np.integer, np.floating)) and not isinstance(rate, bool)
+    if not number or not 0 <= rate <= 1:
+        raise ValueError(f"{module}: `dropout_rate` is {rate!r}, needs a number from 0 to 1")
+
+
+def cast(value, dtype: Dtype | None):
+    """Casts ``value`` to the dtype of a module; leaves anything but real arrays for the function to refuse."""
+    if (
+        dtype is None
+        or isinstance(value, np.ma.MaskedArray)
+        or contract.kind_of(getattr(value, "dtype", None)) not in ("f", "i", "u")
+    ):
+        return value
+    return jnp.asarray(value.astype(dtype) if isinstance(value, np.ndarray) else value, dtype)  # NumPy wraps no integer

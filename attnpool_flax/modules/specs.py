@@ -1,0 +1,340 @@
+"""Parameters of the modules: one table, from which NNX and Linen both create them.
+
+Shapes are written in the symbols of the function's row (:mod:`attnpool_ref.table`). A checkpoint of an NNX module
+loads into the Linen module of the same name, and the other way round.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flax import nnx
+
+FIXED = {"ones": nnx.initializers.ones, "zeros": nnx.initializers.zeros}
+"""Initialisers that no constructor offers to change."""
+
+UNDRAWN = (*FIXED, "start")
+"""Kinds of initialisers that need no key: "start" is a number that the constructor is given."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter.
+
+    Attributes:
+      name: the function's argument that it becomes.
+      axes: its shape in the row's symbols; an axis with ``?`` is there if its size is given.
+      init: "kernel", "bias", "query", "latents" or "centers", which the constructor can replace, or one of :data:`UNDRAWN`.
+      over: the axes that are contracted with data: the initialiser's fan-in. All others are its fan-out, which is 1
+        for a vector. Empty where the initialiser sees the shape as it is.
+      when: the constructor arguments without which the module has no such parameter; ``variant=pyg`` asks for a value.
+      instead: (a constructor argument, the axes that the parameter has where that is true), if there is one.
+      frozen: whether it is a statistic of batches, which no optimiser moves.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    init: str
+    over: tuple[str, ...] = ()
+    when: tuple[str, ...] = ()
+    instead: tuple[str, tuple[str, ...]] | None = None
+
+    frozen: bool = False
+
+    def settled(self, given: Mapping[str, Any]):
+        """Resolves the axes of the parameter from these arguments of the constructor."""
+        if self.instead is None or not given[self.instead[0]]:
+            return self
+        return replace(self, axes=self.instead[1], over=self.instead[1][:1], instead=None)
+
+    def contracted(self, axes):
+        """Returns the positions of the axes that are contracted with data."""
+        return [axes.index(axis) for axis in self.over]
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Parameters of one module.
+
+    Attributes:
+      function: the function that takes them as arguments.
+      sizes: for each symbol in ``axes`` the constructor argument, or the module's attribute, that says its size.
+      parameters: in the order in which they are created.
+    """
+
+    function: str
+    sizes: Mapping[str, str]
+    parameters: tuple[Parameter, ...]
+
+
+def _kernel(name, *axes, over=None, when=()):
+    """Returns a kernel (in, out), whose first axis is contracted unless ``over`` says otherwise."""
+    return Parameter(name, axes, "kernel", over or axes[:1], _names(when))
+
+
+def _bias(name, *axes, when=()):
+    return Parameter(name, axes, "bias", when=("use_bias", *_names(when)))
+
+
+def _norm(name, axis, when=()):
+    """Returns scale and bias of a layer normalisation."""
+    when = _names(when)
+    return Parameter(f"{name}_scale", (axis,), "ones", when=when), Parameter(
+        f"{name}_bias", (axis,), "zeros", when=when
+    )
+
+
+def _names(when):
+    return (when,) if isinstance(when, str) else tuple(when)
+
+
+_HIDDEN = {"d": "query_features", "e": "key_features", "h": "hidden_features"}
+_ADDITIVE = (
+    _kernel("query_kernel", "d", "h"),
+    _kernel("key_kernel", "e", "h"),
+    _kernel("out_kernel", "h"),
+    _bias("bias", "h"),
+)
+_TANH_SUM = (_kernel("kernel", "d+e", "h"), _bias("bias", "h"))
+_HEADS = {"H": "num_heads", "c": "head_features", "c'": "head_features", "o": "out_features"}
+
+
+def _multi_head(query, key, value, out="o"):
+    """Returns the kernels and biases of heads over inputs of these widths."""
+    query_kernel, *kernels, query_bias, key_bias, value_bias = _inner_heads(query, key, value)
+    out_kernel, out_bias = _out_map(out)
+    return query_kernel, *kernels, out_kernel, query_bias, key_bias, value_bias, out_bias
+
+
+def _inner_heads(query, key, value, when=()):
+    """Returns the kernels and biases of heads without an output map; ``when`` conditions query and biases."""
+    return (
+        _kernel("query_kernel", query, "H", "c", when=when),
+        _kernel("key_kernel", key, "H", "c"),
+        _kernel("value_kernel", value, "H", "c'"),
+        _bias("query_bias", "H", "c", when=when),
+        _bias("key_bias", "H", "c", when=when),
+        _bias("value_bias", "H", "c'", when=when),
+    )
+
+
+def _out_map(out, when=()):
+    return _kernel("out_kernel", "H", "c'", out, over=("H", "c'"), when=when), _bias("out_bias", out, when=when)
+
+
+def _perceptron(hidden, out=True, when=()):
+    """Returns the kernels and biases of a hidden layer, and of an output layer."""
+    first = _kernel("mlp_kernel", "d", hidden, when=when), Parameter("mlp_bias", (hidden,), "bias", when=_names(when))
+    if not out:
+        return first
+    last = Parameter("mlp_out_bias", ("d",), "bias", when=_names(when))
+    return *first, _kernel("mlp_out_kernel", hidden, "d", when=when), last
+
+
+_QUERY = Parameter("query", ("n", "d"), "query", over=("d",))
+_OF_HEAD = {"d": "in_features", "n": "num_queries", "H": "num_heads", "c": "head_features", "c'": "head_features"}
+
+OWNERS = {
+    "BilinearScore": Owner(
+        "bilinear_score",
+        {"d": "query_features", "e": "key_features"},
+        (_kernel("kernel", "d", "e"),),
+    ),
+    "AdditiveScore": Owner("additive_score", _HIDDEN, _ADDITIVE),
+    "ConcatScore": Owner(
+        "concat_score",
+        _HIDDEN,
+        (_kernel("kernel", "d+e", "h"), _kernel("out_kernel", "h"), _bias("bias", "h")),
+    ),
+    "TanhSumScore": Owner("tanh_sum_score", _HIDDEN, _TANH_SUM),
+    "LocationScore": Owner(
+        "location_score",
+        {"d": "query_features", "e": "state_features", "m": "num_slots"},
+        (_kernel("kernel", "d+e", "m"), _bias("bias", "m")),
+    ),
+    "TrilinearScore": Owner("trilinear_score", {"d": "in_features"}, (_kernel("kernel", "3d"),)),
+    "AdditiveAttention": Owner("additive_attention", _HIDDEN, _ADDITIVE),
+    "TanhSumAttention": Owner("tanh_sum_attention", _HIDDEN, _TANH_SUM),
+    "LocationAttention": Owner(
+        "location_attention",
+        {
+            "d": "query_features",
+            "e": "state_features",
+            "v": "value_features",
+            "m": "num_slots",
+            "o": "out_features",
+        },
+        (
+            _kernel("kernel", "d+e", "m"),
+            _bias("bias", "m"),
+            _kernel("out_kernel", "d+v", "o"),
+            _bias("out_bias", "o"),
+        ),
+    ),
+    "MultiHeadAttention": Owner(
+        "multi_head_attention",
+        {"d": "query_features", "e": "key_features", "v": "value_features"} | _HEADS,
+        _multi_head("d", "e", "v"),
+    ),
+    "WeightedPool": Owner("weighted_pooling", {"L": "num_slots"}, (Parameter("weights", ("L",), "ones"),)),
+    "AttentionPool": Owner(
+        "attention_pooling",
+        {"d": "in_features", "c": "qk_features"},
+        (
+            Parameter("query", ("d",), "query", over=("d",)),
+            _kernel("query_kernel", "d", "c", when="qk_features"),
+            _kernel("key_kernel", "d", "c", when="qk_features"),
+            *_norm("query_norm", "d", when="normalize_query"),
+        ),
+    ),
+    "MultiHeadAttentionPool": Owner(
+        "multi_head_attention_pooling",
+        {"d": "in_features", "n": "num_queries"} | _HEADS,
+        (_QUERY, *_multi_head("d", "d", "d")),
+    ),
+    "MAPHead": Owner(
+        "map_head",
+        _OF_HEAD | {"f": "hidden_features"},
+        (_QUERY, *_multi_head("d", "d", "d", "d"), *_norm("norm", "d"), *_perceptron("f")),
+    ),
+    "AttentionalPooler": Owner(
+        "attentional_pooler",
+        _OF_HEAD | {"q": "query_features", "o": "out_features"},
+        (
+            Parameter("query", ("n", "q"), "query", over=("q",)),
+            *_multi_head("q", "d", "d"),
+            *_norm("norm", "d"),
+            *_norm("query_norm", "q"),
+        ),
+    ),
+    "AttentionPool2d": Owner(
+        "attention_pool_2d",
+        _OF_HEAD | {"p": "num_positions", "o": "out_features"},
+        (
+            Parameter("position", ("p", "d"), "query", over=("d",)),
+            Parameter("class_token", ("d",), "query", over=("d",), when=("use_class_token",)),
+            *_multi_head("d", "d", "d"),
+        ),
+    ),
+    "PMA": Owner(
+        "pma",
+        _OF_HEAD,
+        (
+            _QUERY,
+            *_inner_heads("d", "d", "d"),
+            *_out_map("d", when="variant=pyg"),
+            _kernel("input_kernel", "d", "d", over=("d",), when="variant=pyg"),
+            Parameter("input_bias", ("d",), "bias", when=("variant=pyg",)),
+            *_perceptron("d", out=False),
+            *_norm("norm", "d", when="normalize"),
+            *_norm("mlp_norm", "d", when="normalize"),
+        ),
+    ),
+    "AttentiveProbe": Owner(
+        "attentive_probe",
+        _OF_HEAD | {"f": "hidden_features"},
+        (
+            Parameter("query", ("n", "d"), "query", over=("d",), when=("variant=vjepa",)),
+            Parameter("query", ("n", "H", "c"), "query", over=("c",), when=("variant=aim",)),
+            *_inner_heads("d", "d", "d", when="variant=vjepa"),
+            *_norm("norm", "d", when="variant=vjepa"),
+            *_norm("mlp_norm", "d", when="variant=vjepa"),
+            *_perceptron("f", when="variant=vjepa"),
+            Parameter("mean", ("d",), "zeros", when=("variant=aim",), frozen=True),
+            Parameter("variance", ("d",), "ones", when=("variant=aim",), frozen=True),
+        ),
+    ),
+    "PowerMeanPool": Owner("power_mean_pooling", {"d": "num_features"}, (Parameter("p", ("d?",), "start"),)),
+    "LogSumExpPool": Owner("logsumexp_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
+    "SoftmaxPool": Owner("softmax_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
+    "AttentiveStatisticsPool": Owner(
+        "attentive_statistics_pooling",
+        {"d": "in_features", "h": "hidden_features"},
+        (
+            Parameter("kernel", ("d", "h"), "kernel", ("d",), instead=("global_context", ("3d", "h"))),
+            Parameter("out_kernel", ("h",), "kernel", ("h",), instead=("per_channel", ("h", "d"))),
+            Parameter("bias", ("h",), "bias"),
+            Parameter("norm_scale", ("h",), "ones", when=("use_norm",)),
+            Parameter("norm_bias", ("h",), "zeros", when=("use_norm",)),
+        ),
+    ),
+    "AdditiveAttentionPool": Owner(
+        "additive_attention_pooling",
+        {"d": "in_features", "h": "hidden_features", "n": "num_queries"},
+        (
+            _kernel("kernel", "d", "h"),
+            _bias("bias", "h"),
+            _kernel("gate_kernel", "d", "h", when="gated"),
+            Parameter("gate_bias", ("h",), "bias", when=("gate_has_bias",)),
+            _kernel("out_kernel", "h", "n?"),
+        ),
+    ),
+    "LatentAttentionPool": Owner(
+        "latent_attention_pooling",
+        {"d": "in_features", "e": "in_features", "r": "num_latents", "f": "hidden_features"} | _HEADS,
+        (
+            Parameter("latents", ("r", "e"), "latents", over=("e",)),
+            _kernel("query_kernel", "d", "H", "c"),
+            _kernel("key_kernel", "e", "H", "c"),
+            _kernel("value_kernel", "e", "H", "c'"),
+            _kernel("out_kernel", "H", "c'", "d", over=("H", "c'")),
+            _kernel("mlp_kernel", "d", "2f"),
+            _kernel("mlp_out_kernel", "f", "d"),
+            Parameter("mlp_bias", ("2f",), "bias"),
+            Parameter("mlp_out_bias", ("d",), "bias"),
+            Parameter("norm_scale", ("d",), "ones"),
+            Parameter("norm_bias", ("d",), "zeros"),
+            Parameter("latent_norm_scale", ("e",), "ones"),
+            Parameter("latent_norm_bias", ("e",), "zeros"),
+            Parameter("mlp_norm_scale", ("d",), "ones"),
+            Parameter("mlp_norm_bias", ("d",), "zeros"),
+        ),
+    ),
+    "Set2SetPool": Owner(
+        "set2set_pooling",
+        {"d": "in_features"},
+        (
+            _kernel("input_kernel", "2d", "4d"),
+            _kernel("recurrent_kernel", "d", "4d"),
+            Parameter("bias", ("4d",), "bias"),
+        ),
+    ),
+    "VLADPool": Owner(
+        "vlad_pooling",
+        {"d": "in_features", "K": "num_clusters", "G": "num_ghosts"},
+        (
+            _kernel("assign_kernel", "d", "K+G"),
+            Parameter("assign_bias", ("K+G",), "bias"),
+            Parameter("centers", ("K", "d"), "centers", over=("d",)),
+        ),
+    ),
+    "CrossAttentionPool": Owner(
+        "cross_attention_pooling",
+        {"d": "x_features", "e": "y_features", "c": "qk_features"},
+        (_kernel("x_kernel", "d", "c", when="x_features"), _kernel("y_kernel", "e", "c", when="y_features")),
+    ),
+    "CodeWiseAttention": Owner("code_wise_attention", {}, ()),
+    "MaskAttention": Owner("mask_attention", {}, ()),
+    "BiDAFAttention": Owner("bidaf_attention", {"d": "in_features"}, (_kernel("kernel", "3d"),)),
+    "RelationVector": Owner(
+        "relation_vector",
+        {"f": "in_features", "h": "hidden_features", "o": "out_features"},
+        (
+            _kernel("x_kernel", "f", "h"),
+            _kernel("y_kernel", "f", "h"),
+            _kernel("out_kernel", "h", "o"),
+            _bias("bias", "h"),
+        ),
+    ),
+    "FieldAttentionPool": Owner(
+        "field_attention_pooling",
+        {"d": "target_features", "e": "field_features", "J": "num_fields"},
+        (_kernel("kernel", "J?", "d+e", over=("d+e",)), _bias("bias", "J?")),
+    ),
+    "LabelAttention": Owner(
+        "label_attention",
+        {"d": "in_features", "c": "qk_features", "v": "out_features"},
+        (_kernel("query_kernel", "d", "c"), _kernel("key_kernel", "d", "c"), _kernel("value_kernel", "d", "v")),
+    ),
+}
+"""The modules by name, in the order of their functions' rows."""

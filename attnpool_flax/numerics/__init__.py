@@ -1,0 +1,1 @@
+"""Functions of arrays that know nothing of tokens, masks or rows."""

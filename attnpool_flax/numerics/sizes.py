@@ -1,0 +1,55 @@
+"""Sizes of axes, which may be symbols of ``jax.export``: each choice that depends on a size asks :func:`known` first.
+
+A symbol stands for any number from 1 on, and no comparison with it has an answer while JAX traces. Where a size is not
+known, one example is pooled by whole products, queries go in blocks of a constant size, and what else depends on the size
+is computed when the program runs.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import core, lax
+
+from attnpool_flax.numerics.rounding import power_of_two
+
+
+def known(*sizes):
+    """Returns whether all sizes are integers; a symbol of ``jax.export`` is not."""
+    return all(isinstance(size, int) for size in sizes)
+
+
+def smaller(size, other):
+    """Returns the smaller one of two sizes."""
+    return min(size, other) if known(size, other) else core.min_dim(size, other)
+
+
+def at_least_1(size):
+    """Returns the size, or 1 where it is 0; a symbol is at least 1."""
+    return max(size, 1) if known(size) else size
+
+
+def as_number(size, dtype):
+    """Returns the size as a number to compute with: a NumPy number, or an array of shape () for a symbol."""
+    dtype = np.dtype(dtype)
+    return dtype.type(size) if known(size) else jnp.asarray(size).astype(dtype)
+
+
+def as_limit(size, dtype):
+    """Returns the size as an integer of a dtype, or the largest number of that dtype if this is less."""
+    dtype = np.dtype(dtype)
+    most = np.iinfo(dtype).max
+    if known(size):
+        return dtype.type(min(size, most))
+    number = jnp.asarray(size)
+    return jnp.minimum(number, min(most, np.iinfo(number.dtype).max)).astype(dtype)
+
+
+def power_above(size, dtype):
+    """Returns a power of two above the size: a Python number, or a floating array of shape () for a symbol."""
+    return 2 ** size.bit_length() if known(size) else 2 * power_of_two(as_number(size, dtype))
+
+
+def resized(array, axis, size):
+    """Resizes an axis of an array, to a size that may be a symbol: slices its end off, or pads with zeros."""
+    edges = [(0, 0, 0)] * array.ndim
+    edges[axis] = 0, size - array.shape[axis], 0  # a slice would have to know that it is the shorter one
+    return lax.pad(array, jnp.zeros((), array.dtype), edges)

@@ -1,0 +1,79 @@
+"""Attention pooling with one query. Twin of :mod:`attnpool_ref.pooling.attention`: the key kernel is folded into the query."""
+
+import jax.numpy as jnp
+
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.layers import normalized
+from attnpool_flax.normalizers import normalize
+from attnpool_flax.reductions import Dense
+
+
+@compiled(as_they_come=("x",))
+def attention_pooling(
+    x,
+    mask=None,
+    query=None,
+    *,
+    lengths=None,
+    query_kernel=None,
+    key_kernel=None,
+    normalize_query=False,
+    query_norm_scale=None,
+    query_norm_bias=None,
+    epsilon=1e-6,
+    scale=None,
+    bias=None,
+    normalizer="softmax",
+    dropout_multiplier=None,
+    return_weights=False,
+    axis_name=None,
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.attention_pooling`: the key kernel is folded into the query, O(L d), no keys.
+
+    With another normaliser than the softmax, products are whole ones ("einsum").
+
+    >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
+    >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
+    (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
+    """
+    parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
+    tokens = Dense(x, mask, implementation, precision, axis_name)
+    pooled, weights = attend_with_query(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
+    return (pooled, weights) if return_weights else pooled
+
+
+def attend_with_query(
+    tokens, query, query_kernel, key_kernel, norm, scale, dropout_multiplier, bias=None, normalizer="softmax"
+):
+    """Returns (pooled [..., d], weights) of tokens in any layout; the mean is the query if None.
+
+    ``norm`` is (scale, bias, epsilon) of the query's layer normalisation, or None; ``bias`` [..., L] is of the scores.
+    """
+    precision = tokens.precision
+    if query is None:
+        query = tokens.mean()
+    query = fold_query(query, query_kernel, key_kernel, norm, scale, precision)
+    multiplier, bias = (None if array is None else array[..., None, :] for array in (dropout_multiplier, bias))
+    if not isinstance(normalizer, str) or normalizer != "softmax":
+
+        def weigh(scores, mask):  # the caller's function sees no axis of queries
+            return normalize(scores[..., 0, :], None if mask is None else mask[..., 0, :], normalizer)[..., None, :]
+
+        pooled, weights, _ = tokens.weighed(query[..., None, :], weigh, None, bias, multiplier)
+    else:
+        pooled, weights = tokens.softmax(query[..., None, :], multiplier, bias=bias)
+    return pooled[..., 0, :], weights[..., 0, :]
+
+
+def fold_query(query, query_kernel, key_kernel, norm, scale, precision):
+    """Returns the vector whose products with raw tokens are the scaled scores; ``norm`` as in :func:`attend_with_query`."""
+    if norm is not None:
+        query = normalized(query, *norm)
+    if query_kernel is not None:
+        query = jnp.einsum("...d,dc->...c", query, query_kernel, precision=precision)
+    query = query * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if key_kernel is not None:
+        query = jnp.einsum("...c,dc->...d", query, key_kernel, precision=precision)
+    return query

@@ -1,0 +1,182 @@
+"""Attention pooling with learned queries in several heads. Twin of :mod:`attnpool_ref.pooling.multi_head`."""
+
+import functools
+import math
+
+import jax.numpy as jnp
+
+from attnpool_flax.attention import drop, from_heads, to_heads
+from attnpool_flax.call.compiled import compiled
+from attnpool_flax.normalizers import normalize
+from attnpool_flax.numerics.sizes import known
+from attnpool_flax.reductions import Dense, record
+from attnpool_flax.reductions.sums import weighted
+from attnpool_flax.scores import dot
+
+SHIFTED = ("softmax", "sparsemax", "entmax15", "hardmax")
+"""The normalisers for which a constant added to all scores cancels, and so the key bias."""
+
+
+def queries_of_heads(query, query_kernel, query_bias, scale, precision):
+    """Projects learned queries [..., n, q], or without a kernel [n, H, c], to [..., H, n, c], scaled."""
+    if query_kernel is None:
+        heads = jnp.swapaxes(query, 0, 1)
+    else:
+        heads = jnp.einsum("...nq,qhc->...hnc", query, query_kernel, precision=precision)
+    if query_bias is not None:
+        heads = heads + jnp.broadcast_to(query_bias[:, None, :], heads.shape)
+    return heads * (heads.shape[-1] ** -0.5 if scale is None else scale)
+
+
+def fold(queries, key_kernel, precision):
+    """Folds the key kernel into queries: [..., H, n, d], whose products with raw tokens are scores without key bias."""
+    return jnp.einsum("...hnc,dhc->...hnd", queries, key_kernel, precision=precision)
+
+
+def _offsets(queries, key_bias, normalizer, precision):
+    """Returns [..., H, n]: the key bias's contribution to the scores of each query; None where it cancels."""
+    if key_bias is None or normalizer in SHIFTED:
+        return None
+    return jnp.einsum("...hnc,hc->...hn", queries, key_bias, precision=precision)
+
+
+def _folding_pays(count, key_kernel, value_kernel):
+    """Returns whether pooling the raw tokens takes no more products for a token than projecting it to key and value."""
+    if not known(count):
+        return False
+    width, heads, keys = key_kernel.shape
+    values = value_kernel.shape[-1]
+    folded = 2 * heads * count * width
+    return folded <= heads * (width + count) * (keys + values)
+
+
+def attended(
+    tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier=None, bias=None, normalizer="softmax"
+):
+    """Computes the attention of each head over dense tokens, which are projected if that takes fewer products.
+
+    Args:
+      tokens: :class:`~attnpool_flax.reductions.Dense`.
+      queries: [..., H, n, c], scaled.
+      key_kernel: [d, H, c].
+      value_kernel: [d, H, c'].
+      key_bias: [H, c], or None.
+      value_bias: [H, c'], or None; it is multiplied by the sum of the weights.
+      multiplier: [..., H, n, L] of the weights, or None.
+      bias: [..., H, n, L], added to the scores, or None.
+      normalizer: a name or a function.
+
+    Returns:
+      (attended [..., H, n, c'], weights [..., H, n, L]).
+    """
+    options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
+    if tokens.axis_name is not None or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
+        return attended_folded(tokens, queries, *options)
+    record("einsum")
+    precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]
+    values = tokens.clean()
+    keys = to_heads(values, key_kernel, None if normalizer in SHIFTED else key_bias, precision)
+    scores = dot(jnp.reshape(queries, (1,) * (keys.ndim - queries.ndim) + queries.shape), keys, precision)
+    if bias is not None:
+        scores = scores + (bias if real is None else jnp.where(real, bias, 0))
+    weights = normalize(scores, real, normalizer)
+    applied = drop(weights, multiplier, real)
+    found = weighted(applied, to_heads(values, value_kernel, None, precision), precision)
+    return _with_bias(found, value_bias, jnp.sum(applied, -1, keepdims=True)), weights
+
+
+def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer):
+    """Computes :func:`attended` of tokens in any layout, without projecting them."""
+    offsets = _offsets(queries, key_bias, normalizer, tokens.precision)
+    queries = fold(queries, key_kernel, tokens.precision)
+    *lead, heads, count, width = queries.shape
+    lead = lead or [1] * (tokens.x.ndim - 2)
+    queries = jnp.reshape(queries, (*lead, heads * count, width))
+    offsets = None if offsets is None else jnp.reshape(offsets, (*lead, heads * count))
+    multiplier, bias = (
+        None
+        if array is None
+        else jnp.reshape(array, (*array.shape[:-3], math.prod(array.shape[-3:-1]), array.shape[-1]))
+        for array in (multiplier, bias)
+    )
+    if normalizer == "softmax":
+        pooled, weights, shares = tokens.softmax_with_shares(queries, multiplier, bias)
+    else:
+        weigh = functools.partial(normalize, normalizer=normalizer)
+        pooled, weights, shares = tokens.weighed(queries, weigh, offsets, bias, multiplier)
+    each = heads, count
+    pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *each, a.shape[-1])) for a in (pooled, weights))
+    found = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=tokens.precision)
+    return _with_bias(found, value_bias, jnp.reshape(shares, found.shape[:-1])[..., None]), weights
+
+
+def _with_bias(found, bias, shares):
+    """Adds the value bias to the attention result, multiplied by the sum of the weights."""
+    return found if bias is None else found + shares * jnp.broadcast_to(bias[:, None], found.shape)
+
+
+def of_queries(found, num_queries, pooled=True):
+    """Drops the axis of queries from a result, pooled or (pooled, weights), if ``num_queries`` is None.
+
+    Args:
+      found: [..., n, o], or with the weights [..., H, n, L].
+      num_queries: n, or None for one query, whose axis is dropped.
+      pooled: whether the pooled array has that axis.
+    """
+    if num_queries is not None:
+        return found
+    if not isinstance(found, tuple):
+        return found[..., 0, :] if pooled else found
+    return of_queries(found[0], None, pooled), found[1][..., 0, :]
+
+
+@compiled(as_they_come=("x",))
+def multi_head_attention_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel=None,
+    key_kernel,
+    value_kernel,
+    out_kernel=None,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    scale=None,
+    bias=None,
+    normalizer="softmax",
+    dropout_multiplier=None,
+    return_weights=False,
+    axis_name=None,
+    implementation=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.multi_head_attention_pooling`: O(L d H n), no token is ever projected.
+
+    The key kernel is folded into the queries, where the key bias is one number for each; the raw tokens are pooled for
+    each head and query, and the value kernel meets the pooled ones. The value bias counts as often as the weights sum
+    to. Where so many queries meet that projecting the tokens takes fewer operations, they are projected; never with
+    ``axis_name``, which takes the normalisers "softmax" and "sigmoid". With another normaliser than the
+    softmax, products are whole ones ("einsum").
+
+    >>> kernel = jnp.eye(2).reshape(2, 2, 1)
+    >>> multi_head_attention_pooling(
+    ...     jnp.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]),
+    ...     jnp.array([True, True, False]),
+    ...     query=jnp.array([[0.0, 0.0]]),
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    Array([[2., 3.]], dtype=float32)
+    """
+    tokens = Dense(x, mask, implementation, precision, axis_name)
+    queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
+    kernels, biases = (key_kernel, value_kernel), (key_bias, value_bias)
+    found, weights = attended(tokens, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
+    result = from_heads(found, out_kernel, out_bias, precision)
+    return (result, weights) if return_weights else result

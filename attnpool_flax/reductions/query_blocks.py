@@ -1,0 +1,225 @@
+"""Blocks: walks over queries so that only a part of what spans queries and keys exists at once."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
+
+from attnpool_flax.numerics.remat import recomputed
+from attnpool_flax.numerics.sizes import known, resized, smaller
+from attnpool_flax.reductions import record, tiling, varies, varying
+
+LARGEST = 2**20
+"""Elements of a block: what is smaller is computed whole, without a loop."""
+
+FEW = 64
+"""Queries of a block where a size is a symbol, and the number that would fit is unknown."""
+
+
+def over_queries(function, parts, masks=(), *, keys, implementation=None):
+    """Applies a function to queries in blocks.
+
+    The backward pass computes each block anew but for what is small; no gradient is written by hand, so that forward
+    mode and shard_map work.
+
+    Args:
+      function: from the block's ``parts`` and ``masks`` to arrays [..., rows, v].
+      parts: arrays [..., n, d], or None; the first one is there.
+      masks: boolean arrays [..., n or 1, m], or None, without gradient.
+      keys: how many numbers the function holds for one query of every example.
+      implementation: "einsum" takes all queries at once, "tiles" and None take blocks where they are too many.
+    """
+    count = parts[0].shape[-2]
+    rows = rows_of(keys)
+    blocked = implementation != "einsum" and not (known(count) and rows >= count)
+    record(implementation or ("tiles" if blocked else "einsum"))
+    if not blocked:
+        return function(*parts, *masks)
+    if not known(count):
+        return _over_unknown(function, parts, masks, count, rows)
+    whole = count // rows * rows
+    again = recomputed(function)
+
+    def trip(_, block):
+        start, *own = block
+        return None, again(*own, *(_rows_of_mask(mask, start, rows) for mask in masks))
+
+    starts = jnp.arange(0, whole, rows)
+    _, results = lax.scan(trip, None, (starts, *(_in_blocks(part, whole, rows) for part in parts)))
+    results = jax.tree.map(lambda result: _joined(result, whole), results)
+    if whole == count:
+        return results
+    rest = [part if part is None else part[..., whole:, :] for part in parts]
+    last = function(*rest, *(_rows_of_mask(mask, whole, count - whole) for mask in masks))
+    return jax.tree.map(lambda a, b: jnp.concatenate([a, b], -2), results, last)
+
+
+def _over_unknown(function, parts, masks, count, most):
+    """Computes :func:`over_queries` for a symbolic number of queries, padded to whole blocks."""
+    number, rows = -(-count // most), smaller(most, count)  # one block of all queries where these are fewer
+
+    def in_blocks(array):
+        if array is None or array.shape[-2] == 1:
+            return None
+        filled = resized(array, -2, number * rows)
+        blocks = jnp.reshape(filled, (*array.shape[:-2], number, rows, array.shape[-1]))
+        return jnp.moveaxis(blocks, -3, 0)
+
+    def trip(_, own):
+        return None, again(*(a if b is None else b for a, b in zip(shared, own, strict=True)))
+
+    arrays, again = (*parts, *masks), recomputed(function)
+    own = [in_blocks(array) for array in arrays]
+    shared = [array if blocks is None else None for array, blocks in zip(arrays, own, strict=True)]
+    _, results = lax.scan(trip, None, own)
+    return jax.tree.map(lambda result: resized(_joined(result, number * rows), -2, count), results)
+
+
+def rows_of(keys):
+    """Returns the number of queries of a block."""
+    return max(1, LARGEST // max(1, keys)) if known(keys) else FEW
+
+
+def _rows_of_mask(mask, start, rows):
+    if mask is None or mask.shape[-2] == 1:
+        return mask
+    return lax.dynamic_slice_in_dim(mask, start, rows, -2)
+
+
+def _in_blocks(part, whole, rows):
+    """Reshapes [..., n, d] to [n // rows, ..., rows, d]."""
+    if part is None:
+        return None
+    blocks = jnp.reshape(part[..., :whole, :], (*part.shape[:-2], whole // rows, rows, part.shape[-1]))
+    return jnp.moveaxis(blocks, -3, 0)
+
+
+def _joined(blocks, whole):
+    """Reshapes [k, ..., rows, v] to [..., k rows, v]."""
+    blocks = jnp.moveaxis(blocks, 0, -3)
+    return jnp.reshape(blocks, (*blocks.shape[:-3], whole, blocks.shape[-1]))
+
+
+def size_of(*arrays_and_axes):
+    """Counts the elements of the common batch axes of arrays: pairs of an array and the number of its own axes."""
+    pairs = zip(arrays_and_axes[::2], arrays_and_axes[1::2], strict=True)
+    return math.prod(jnp.broadcast_shapes(*(array.shape[: array.ndim - own] for array, own in pairs)))
+
+
+def over_first(function, parts, cost):
+    """Maps over the first axis of arrays, as many at a time as make a block.
+
+    Args:
+      function: from one element of each array to arrays.
+      parts: arrays (or None) of one length along the first axis; those of length 1 are shared.
+      cost: how many numbers ``function`` holds for one of them.
+    """
+    lengths = [part.shape[0] for part in parts if part is not None]
+    count = next((length for length in lengths if not (known(length) and length == 1)), 1)
+    alone = known(count) and count == 1
+    shared = [not alone and part is not None and known(part.shape[0]) and part.shape[0] == 1 for part in parts]
+    whole = [part[0] if is_shared else None for is_shared, part in zip(shared, parts, strict=True)]
+
+    def element(own):
+        return function(*(a if is_shared else b for is_shared, a, b in zip(shared, whole, own, strict=True)))
+
+    own = [None if is_shared else part for is_shared, part in zip(shared, parts, strict=True)]
+    together = max(1, LARGEST // max(1, cost)) if known(cost) else 1
+    if not known(count) or together == 1:
+        return lax.map(recomputed(element), own)
+    if count <= together:
+        return jax.vmap(element, axis_size=count)(own)
+    return lax.map(recomputed(element), own, batch_size=together)
+
+
+def even_rows(most, count):
+    """Elements of a block: the most, or somewhat fewer if then all blocks of so many elements are whole."""
+    return next((rows for rows in range(most, most // 2, -1) if count % rows == 0), most)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def written_in_blocks(function, rows, axis, own, shared):
+    """Computes ``function(own, shared)``, on CPUs in blocks of elements that are written into the results in place.
+
+    What a loop stacks comes with the blocks first: with the elements along another axis it would be copied.
+
+    Args:
+      function: from arrays with some elements along the first axis, and shared ones, to arrays that have them there, too.
+      rows: elements of a block, no more than there are.
+      axis: where the results have the elements.
+      own: arrays of one length along the first axis, or None, varying over the same mesh axes as the shared ones.
+      shared: arrays, or None.
+    """
+    by_blocks = functools.partial(_written, function, rows, axis)
+    return lax.platform_dependent(own, shared, cpu=by_blocks, default=functools.partial(placed, function, axis))
+
+
+def placed(function, axis, own, shared):
+    """Computes ``function(own, shared)``, and swaps the first axis of its results with ``axis``."""
+    return jax.tree.map(lambda result: jnp.swapaxes(result, 0, axis), function(own, shared))
+
+
+def _written(function, rows, axis, own, shared):
+    first, *_ = jax.tree.leaves(own)
+    count = first.shape[0]
+
+    def trip(i, results):
+        start = jnp.minimum(i * rows, count - rows)  # the last block begins early, so that it is whole
+        block = jax.tree.map(functools.partial(_rows_from, start, rows), own)
+        put = functools.partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=axis)
+        return jax.tree.map(put, results, placed(function, axis, block, shared))
+
+    def place(result):
+        # of several equal ones XLA would make copies
+        return varying(jnp.full(result.shape, axis, result.dtype), varies(first))
+
+    results = jax.eval_shape(functools.partial(placed, function, axis), own, shared)
+    return lax.fori_loop(0, -(-count // rows), trip, jax.tree.map(place, results))
+
+
+def _rows_from(start, rows, array):
+    array, start = tiling.of_trip(array, start)
+    return lax.dynamic_slice_in_dim(array, start, rows)
+
+
+@functools.partial(written_in_blocks.defjvp, symbolic_zeros=True)
+def _written_jvp(function, rows, axis, primals, tangents):
+    """Adds up the tangent block by block: the transpose of an addition slices the results' gradient by index."""
+    result = written_in_blocks(function, rows, axis, *primals)
+    own, shared = primals
+    of_own, of_shared = jax.tree.map(lambda slope: None if isinstance(slope, SymbolicZero) else slope, tangents)
+    count = jax.tree.leaves(own)[0].shape[0]
+    whole = count // rows * rows
+
+    def add(total, start, block, of_block):
+        leaves, shape = jax.tree.flatten((block, shared))
+        slopes = shape.flatten_up_to((of_block, of_shared))
+        moved = [i for i, slope in enumerate(slopes) if slope is not None]
+
+        def moving(*some):
+            given = dict(zip(moved, some, strict=True))
+            every = [given.get(i, leaf) for i, leaf in enumerate(leaves)]
+            return placed(function, axis, *jax.tree.unflatten(shape, every))
+
+        _, slope = jax.jvp(moving, [leaves[i] for i in moved], [slopes[i] for i in moved])
+        return jax.tree.map(lambda total, slope: _added(total, slope, start, axis), total, slope)
+
+    def trip(total, place):
+        start, of_block = place
+        block = jax.tree.map(functools.partial(_rows_from, start, rows), own)
+        return add(total, start, block, of_block), None
+
+    of_blocks = jax.tree.map(lambda slope: jnp.reshape(slope[:whole], (-1, rows, *slope.shape[1:])), of_own)
+    zero = jax.tree.map(jnp.zeros_like, result)
+    total, _ = lax.scan(recomputed(trip), zero, (jnp.arange(0, whole, rows), of_blocks))
+    if whole < count:
+        total = add(total, whole, *jax.tree.map(lambda array: array[whole:], (own, of_own)))
+    return result, total
+
+
+def _added(total, block, start, axis):
+    places = lax.ScatterDimensionNumbers(tuple(range(total.ndim)), (), (axis,))
+    return lax.scatter_add(total, jnp.full(1, start, jnp.int32), block, places, mode="promise_in_bounds")

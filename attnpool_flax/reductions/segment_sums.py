@@ -1,0 +1,103 @@
+"""Segments of packed tokens, and sums over segments without drift in float32.
+
+Long sums in float32 drift. The tokens of a segment are therefore summed in slots of about PART tokens each, and the slots
+in slots again, until one sum of at most PART terms remains. There are at most N / PART slots plus one for each segment.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.numerics.sizes import known
+from attnpool_flax.reductions.sums import LEVELS, PART
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Segments:
+    """Segments of packed tokens.
+
+    Attributes:
+      ids: [N], int32, 0 to count - 1, whatever the numbers of padding were.
+      real: [N], bool: in range, and not masked.
+      chain: index arrays, the first [N], each telling to which of the next the terms of a sum go.
+      count: the number of segments, at least 1.
+      sizes: the number of sums at each link of the chain; the last is ``count``.
+      ordered: whether the numbers never decrease.
+    """
+
+    ids: Any
+    real: Any
+    chain: tuple[Any, ...]
+    count: int = dataclasses.field(metadata={"static": True})
+    sizes: tuple[int, ...] = dataclasses.field(metadata={"static": True})
+    ordered: bool = dataclasses.field(metadata={"static": True})
+
+    def each(self, values):
+        """Expands the values of segments [count, ...] to their tokens [N, ...]."""
+        return at(values, self.ids)
+
+    def largest(self, values):
+        """Returns [count, ...]: the largest of values [N, ...], which are -inf at padding."""
+        return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
+
+    def total(self, values):
+        """Returns [count, ...]: the sum of values [N, ...], which are 0 at padding."""
+        return self.joined(self._summed(values, 0))
+
+    def joined(self, sums):
+        """Sums along the chain: from its first sums [sizes[0], ...] to [count, ...]."""
+        for level in range(1, len(self.chain)):
+            sums = self._summed(sums, level)
+        return sums
+
+    def _summed(self, values, level):
+        ordered = self.ordered or level > 0
+        return jax.ops.segment_sum(values, self.chain[level], self.sizes[level], indices_are_sorted=ordered)
+
+
+def at(values, ids):
+    """Rows of values, by numbers that are in range."""
+    return values.at[ids].get(mode="promise_in_bounds")
+
+
+def segments_of(segment_ids, mask, count, ordered):
+    """Makes :class:`Segments` from int32 numbers [N], padding where out of range, and a mask [N] or None."""
+    real = (segment_ids >= 0) & (segment_ids < count)
+    if mask is not None:
+        real = real & mask
+    count = max(count, 1)
+    ids = jnp.clip(segment_ids, 0, count - 1)  # keeps the order
+    index, length = ids, ids.shape[0]
+    chain, sizes, longest, in_order = [], [], length, ordered
+    while longest > PART if known(longest) else len(sizes) < LEVELS:
+        slots, owners, number = _dealt(index, sizes[-1] if sizes else length, count, in_order)
+        chain.append(slots)
+        sizes.append(number)
+        index, longest, in_order = owners, longest // PART + 1, True
+    return Segments(ids, real, (*chain, index), count, (*sizes, count), ordered)
+
+
+def _dealt(index, length, count, ordered):
+    """Returns (the slot of each term, the segment of each slot, the largest number of slots)."""
+    terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
+    shares = (terms + PART - 1) // PART
+    place = lax.iota(jnp.int32, length)
+    if ordered:  # one run after another, so that the slots are ordered as well
+        share = (place - at(jnp.cumsum(terms) - terms, index)) // PART
+    else:  # at random: no pattern of numbers that people write makes one slot longer than the others
+        share = (_mixed(place) % at(shares, index).astype(jnp.uint32)).astype(jnp.int32)
+    number = count + length // PART
+    owners = jnp.repeat(lax.iota(jnp.int32, count), shares, total_repeat_length=number)
+    return at(jnp.cumsum(shares) - shares, index) + share, owners, number
+
+
+def _mixed(place):
+    """Numbers as random as a hash makes them (Wellons 2018, lowbias32)."""
+    bits = place.astype(jnp.uint32)
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        bits = (bits ^ (bits >> jnp.uint32(shift))) * jnp.uint32(factor)
+    return bits ^ (bits >> jnp.uint32(16))

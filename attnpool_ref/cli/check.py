@@ -1,0 +1,110 @@
+"""``attnpool check``: judges a candidate, shows what came of it, and says so by its exit status."""
+
+import contextlib
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+from attnpool_ref import conformance
+from attnpool_ref.cli import progress
+from attnpool_ref.cli.candidate import Named
+from attnpool_ref.cli.exits import INTERRUPTED, Refused, need_folder
+from attnpool_ref.conformance.processes import Elsewhere
+from attnpool_ref.conformance.report import EXIT
+from attnpool_ref.conformance.worker import Sent
+
+STANDARD_OUTPUT = "-"
+
+ROWS_EACH, MOST_JOBS = 8, 4
+"""A process for fewer rows saves no time: it imports the candidate and its framework anew. Each may hold a gigabyte or two."""
+
+
+def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, quick=False, calls=None, **options):
+    """Returns the :class:`Named` implementation and the arguments of the judge that the words of the command ask for.
+
+    ``calls`` says how it is called (:class:`~attnpool_ref.conformance.Calls`), ``options`` are arguments of the judge.
+    """
+    asked: dict[str, Any] = conformance.QUICK | options if quick else dict(options)
+    if dtypes or not quick:
+        asked["dtypes"] = dtypes or conformance.DTYPES
+    return Named(candidate, row, tuple(only), implementation, calls), asked
+
+
+def elsewhere(named, quick=False):
+    """The named implementation in a child process, which alone imports it; quick: JAX compiles without most optimisations."""
+    environment = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if quick else {}  # compiling is most of the time
+    return Elsewhere(Sent(pickle.dumps(named), environment=environment, first=True), named.words)
+
+
+def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, **words):
+    """Judges ``candidate``, prints the report, and returns the exit status.
+
+    ``files`` are the files that the report is written to as well, by format; where one of them is standard output, the
+    report in words goes to standard error. ``words`` are those of :func:`question`. Without ``jobs`` they are as many
+    as there are cores, up to a few; 0 imports and judges in this process.
+    """
+    files = {kind: name for kind, name in (files or {}).items() if name}
+    for name in files.values():
+        need_folder(name)
+    piped = [f"--{kind}" for kind, name in files.items() if name == STANDARD_OUTPUT]
+    if len(piped) > 1:
+        raise Refused(f"standard output holds one report, not those of {' and '.join(piped)}")
+    named, asked = question(candidate, implementation=implementation, quick=quick, **words)
+    asked["name"] = candidate if implementation is None else f"{candidate}, {implementation}"
+    asked["strict"] = candidate == "attnpool_flax" and implementation is None
+    try:
+        if jobs == 0:
+            report = _judged_here(named, asked, quick)
+        else:
+            with elsewhere(named, quick) as child, progress.shown() as shown:
+                about = child.about
+                report = conformance.judge(child, only=about.rows, progress=shown, jobs=jobs or _jobs(about), **asked)
+    except (ValueError, ModuleNotFoundError) as error:  # a name that nobody knows
+        raise Refused(str(error)) from None
+    _show(report, files, sys.stderr if piped else sys.stdout)
+    return INTERRUPTED if report.interrupted else EXIT[report.verdict]
+
+
+def _judged_here(named, asked, quick):
+    target, rows = named()
+    with progress.Lines() as shown, _compiled_quickly() if quick else contextlib.nullcontext():
+        return conformance.judge(target, only=rows, progress=shown, jobs=0, **asked)
+
+
+def _show(report, files, out):
+    from attnpool_ref.cli import verdicts  # while the child process starts there is better to do
+    from attnpool_ref.cli.listing import console
+    from attnpool_ref.conformance import formats
+
+    for kind, name in files.items():
+        text = formats.FORMATS[kind](report)
+        if name == STANDARD_OUTPUT:
+            print(text)
+        else:
+            Path(name).write_text(text, encoding="utf-8")
+    verdicts.render(report, console(out))
+
+
+def _jobs(about):
+    """Number of processes by default: one for each core, up to a few; one on an accelerator, which has one owner."""
+    if about.on_accelerator:
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, MOST_JOBS, len(about.has) // ROWS_EACH))
+
+
+@contextlib.contextmanager
+def _compiled_quickly():
+    """While it lasts JAX compiles without most optimisations: compiling is most of the time."""
+    config = sys.modules["jax"].config if "jax" in sys.modules else None
+    if config is None:
+        yield
+        return
+    before = config.read("jax_disable_most_optimizations")
+    config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        config.update("jax_disable_most_optimizations", before)

@@ -1,0 +1,69 @@
+"""``attnpool find``: from the name that somebody knows to the call."""
+
+import sys
+import textwrap
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from attnpool_ref.cli import matching
+from attnpool_ref.cli.exits import NOTHING_FOUND
+from attnpool_ref.cli.listing import console
+from attnpool_ref.table import names
+
+LEGEND = (
+    "x [..., L, d] are tokens, mask [..., L] says which are real; q, kernels, biases and functions are yours. "
+    "`attnpool show NAME` says more of a function."
+)
+
+
+def run(words):
+    """Prints the entries that have all of the words, and returns the exit status."""
+    entries = [entry for group in names.GROUPS for entry in group.shown]
+    words = " ".join(words).split()  # one argument may hold several
+    found = search(words, entries)
+    if not found:
+        known = [name for entry in entries for name in (*entry.names, *entry.functions)]
+        near = matching.nearest(words, known)
+        hint = f" Near it: {', '.join(near)}." if near else ""
+        print(f"Nothing is called {' '.join(words)!r} here.{hint}", file=sys.stderr)
+        return NOTHING_FOUND
+    out = console()
+    for entry in found:
+        _print(out, entry)
+    out.print(Text(LEGEND, "dim"))
+    return 0
+
+
+def search(words, entries):
+    """Searches names, calls and sources for all of the words; an exact name or function comes first, then other names."""
+    sought = "".join(matching.pieces("".join(words)))
+
+    def distance(entry):
+        if any("".join(matching.pieces(name)) == sought for name in entry.names):
+            return 0
+        if entry.call.startswith(f"{''.join(words)}("):
+            return 1
+        return 2 if any(matching.has_all(name, words) for name in entry.names) else 3
+
+    def text(entry):
+        return " ; ".join([*entry.names, entry.call, entry.module, entry.source])
+
+    return sorted((entry for entry in entries if matching.has_all(text(entry), words)), key=distance)
+
+
+def _print(out, entry):
+    first, *others = entry.names
+    out.print(Text.assemble((first, "bold"), f"; {', '.join(others)}" if others else ""))
+    for line in entry.call.splitlines():  # code stays whole where it can: it is there to be copied
+        lines = textwrap.wrap(line, out.width - 4, subsequent_indent="    ", break_on_hyphens=False)
+        out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    if entry.owner:
+        facts.add_row("    module", Text(f"attnpool_flax.{entry.owner}"))
+    facts.add_row("    source", Text(entry.source))
+    facts.add_row("    differs" if entry.call else "    instead", Text(entry.differs))
+    out.print(facts)
+    out.print()

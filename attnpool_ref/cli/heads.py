@@ -1,0 +1,107 @@
+"""``attnpool formats`` and ``attnpool inspect``: trained heads of other libraries."""
+
+import json
+import sys
+from pathlib import Path
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from attnpool_ref import formats
+from attnpool_ref.cli import matching
+from attnpool_ref.cli.exits import NOTHING_FOUND, Refused
+from attnpool_ref.cli.listing import console
+from attnpool_ref.formats.row import GIVEN
+
+LEGEND = (
+    "attnpool_flax.load(source, format, ...) makes a module of them; `attnpool inspect FILE` says which fit a file."
+)
+
+
+def list_formats(words=()):
+    """Prints the formats that have all of the words: name, module, whose it is, what must be given, where it was read.
+
+    Returns the exit status.
+    """
+    words = " ".join(words).split()
+    rows = [row for row in formats.FORMATS.values() if matching.has_all(_text(row), words)]
+    if not rows:
+        near = matching.nearest(words, formats.FORMATS)
+        hint = f" Near it: {', '.join(near)}." if near else ""
+        print(f"No format has {' '.join(words)!r}.{hint} `attnpool formats` lists them.", file=sys.stderr)
+        return NOTHING_FOUND
+    out = console()
+    for row in sorted(rows, key=lambda row: [row.name] != words):  # the one of that name first
+        out.print(Text.assemble((row.name, "bold"), "  ", (row.module, "cyan")))
+        out.print(Padding(Text(row.title), (0, 0, 0, 4), expand=False))
+        facts = Table.grid(padding=(0, 2))
+        facts.add_column(style="dim", no_wrap=True)
+        facts.add_row("    give", Text(given(row)))
+        if row.usual:
+            facts.add_row("    usual prefix", Text(row.usual))
+        facts.add_row("    differs by", Text(row.verified))
+        if row.notes:
+            facts.add_row("    note", Text(row.notes))
+        facts.add_row("    source", Text(row.source))
+        out.print(facts)
+        out.print()
+    out.print(Text(LEGEND, "dim"))
+    return 0
+
+
+def _text(row):
+    return " ; ".join([row.name, row.module, row.title, row.source, row.usual, row.notes])
+
+
+def inspect(file):
+    """Prints the formats that fit a file, or that nearly do, and returns the exit status."""
+    try:
+        found = formats.examined(file)
+    except (ValueError, OSError) as error:
+        raise Refused(str(error)) from None
+    if Path(file).name in ("", ".."):
+        file = str(Path(file).resolve())
+    out = console()
+    if not found:
+        print(f"No format fits {file}, nor does one nearly. `attnpool formats` lists them.")
+        return NOTHING_FOUND
+    fits = found[0][2] is None
+    out.print(Text(f"{file} holds:" if fits else f"No format fits {file}. Nearest:"))
+    rows = [row for row, _, reason, _ in found if reason is None]
+    for row, prefix, reason, asked in found:
+        nearly = "" if reason is None or not fits else "nearly "
+        out.print(Text.assemble("  ", nearly, (row.name, "bold"), "  ", (row.module, "cyan"), f"  prefix {prefix!r}"))
+        text = load_of(row, file, prefix if rows.count(row) > 1 else None, asked) if reason is None else reason
+        out.print(Padding(Text(text), (0, 0, 0, 4), expand=False))
+    return 0 if fits else NOTHING_FOUND
+
+
+def given(row):
+    """Describes the options that a call of ``load`` must give, and the defaults of the others."""
+    options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
+    must = [name for name, default in options.items() if default == GIVEN]
+    words = ", ".join(must) or "nothing"
+    if row.config:
+        words += ", or a folder with its config.json"
+    defaults = [
+        f"{name} {default}" for name, default in options.items() if name != "num_heads" and _is_default(default)
+    ]
+    if isinstance(row.num_heads, int):
+        defaults.insert(0, f"heads of {row.num_heads}")
+    return f"{words}; by default {', '.join(defaults)}" if defaults else words
+
+
+def _is_default(default):
+    return default is not None and default != GIVEN
+
+
+def load_of(row, source=None, prefix=None, asked=None):
+    """The call that loads such a head; ``...`` is what the caller must say: of a file that is ``asked``, else of any."""
+    options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
+    if asked is None:
+        asked = [name for name, default in options.items() if default == GIVEN]
+    arguments = ["source" if source is None else json.dumps(str(source)), json.dumps(row.name)]
+    arguments += [] if prefix is None else [f"prefix={json.dumps(prefix)}"]
+    arguments += [f"{name}=..." for name in asked]
+    return f"attnpool_flax.load({', '.join(arguments)})"

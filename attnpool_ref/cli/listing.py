@@ -1,0 +1,82 @@
+"""``attnpool list``: the table, by family; beside each other where there is room, else below each other."""
+
+import itertools
+import os
+import sys
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from attnpool_ref import table
+from attnpool_ref.cli import matching
+from attnpool_ref.cli.exits import NOTHING_FOUND
+
+UNBOUNDED = 160  # columns where no terminal sets them
+TABULAR = 130  # columns; below, names and definitions would be cut into pieces
+
+
+def console(file=None):
+    """A console as wide as the terminal, or wide enough for the tables where there is none."""
+    file = file or sys.stdout
+    return Console(file=file, width=None if file.isatty() or "COLUMNS" in os.environ else UNBOUNDED, highlight=False)
+
+
+def run(families=(), words=()):
+    """Prints the rows of these families (none: of all) in which all of the words stand, and their sources.
+
+    Returns the exit status.
+    """
+    out = console()
+    rows = [row for row in table.BY_NAME.values() if row.family in (families or [row.family])]
+    rows = [row for row in rows if matching.has_all(_text(row), words)]
+    if not rows:
+        near = matching.nearest(words, table.BY_NAME)
+        hint = f" Near it: {', '.join(near)}." if near else ""
+        print(f"No variant has {' '.join(words)!r}.{hint} `attnpool find` knows other names.", file=sys.stderr)
+        return NOTHING_FOUND
+    title = f"{len(rows)} variant{'s' * (len(rows) != 1)}"
+    (_print_table if out.width >= TABULAR else _print_lines)(out, title, rows)
+    out.print()
+    sources = Table.grid(padding=(0, 2))
+    sources.add_column(style="dim", no_wrap=True)
+    for key in sorted({row.source for row in rows}):
+        sources.add_row(Text(key), Text(table.SOURCES[key]))
+    out.print(sources)
+    return 0
+
+
+def _text(row):
+    return " ".join([row.name, row.equation, row.module, row.source, table.SOURCES[row.source]])
+
+
+def _print_table(out, title, rows):
+    grid = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    grid.add_column("Variant", style="bold", no_wrap=True)
+    grid.add_column("Definition", overflow="fold")
+    grid.add_column("Weights, module", no_wrap=True)
+    grid.add_column("Source", no_wrap=True)
+    for family, group in itertools.groupby(rows, key=lambda row: row.family):
+        grid.add_section()
+        grid.add_row(Text(family, style="cyan"))
+        for row in group:  # as Text: a shape such as [..., m] must not be read as markup
+            cells = row.equation, "\n".join(filter(None, [row.weights, row.module])), row.source
+            grid.add_row(Text(f"  {row.name}"), *map(Text, cells))
+    out.print(grid)
+
+
+def _print_lines(out, title, rows):
+    out.print(Text(title, "italic"))
+    room = max(len(row.name) for row in rows) + 2
+    for family, group in itertools.groupby(rows, key=lambda row: row.family):
+        out.print()
+        out.print(Text(family, "cyan"))
+        for row in group:
+            beside = room + len(row.source) <= out.width - 2
+            name = f"{row.name:{room}}" if beside else f"{row.name}\n    "
+            out.print(Text.assemble("  ", (name, "bold"), (row.source, "dim")))
+            out.print(Padding(Text(row.equation), (0, 0, 0, 4), expand=False))
+            more = [f"weights {row.weights}" * bool(row.weights), f"module {row.module}" * bool(row.module)]
+            if any(more):
+                out.print(Padding(Text("; ".join(filter(None, more)), "dim"), (0, 0, 0, 4), expand=False))

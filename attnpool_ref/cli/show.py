@@ -1,0 +1,227 @@
+"""``attnpool show``: one variant, its definition and its implementation side by side.
+
+Both are read as text, so that JAX is not imported to be looked at.
+"""
+
+import ast
+import inspect
+import re
+import textwrap
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from rich.console import Group
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+import attnpool_ref
+from attnpool_ref import table
+from attnpool_ref.cli.listing import console
+
+SIDE_BY_SIDE = 150  # columns; below, lines of code would be folded too often
+
+
+MARKS = {
+    "[..., L, d]": "an array; ... are leading batch axes, any number of them, the same for all data",
+    "[d, c]": "an array of exactly these axes; a letter is one size wherever it stands",
+    "name?": "may be None, or left away",
+    "mask": "boolean, True = real; broadcasts to these axes",
+    "name?~": "broadcasts to these axes, and never widens the result's dtype",
+    "name[]": "a number",
+    "a|b": "either shape",
+    ":lengths": "integers, in place of the mask: the first so many tokens are real",
+    ":segments": "integers: the segment to which each token belongs",
+    ":position": "an integer of at least 0",
+    ":int": "integers",
+    ":index": "integers that count slots",
+    "[h, n?]": "an axis that a call has in every place that shows it, or in none",
+    ":bool": "a boolean array of exactly these axes",
+    "->": "the result, or a tuple of results",
+}
+"""What the language of the shapes says (:mod:`attnpool_ref.table.language`), in the order in which a reader meets it."""
+
+_MARKED = {
+    "[..., L, d]": r"\[\.\.\.",
+    "[d, c]": r"\[[^\].]+\]",
+    "name?": r"\w\?",
+    "mask": r"mask\?*\[",
+    "name?~": "~",
+    "name[]": r"\w\??\[\]",
+    "a|b": r"\|",
+    "[h, n?]": r"\w\?[,\]]",
+}
+
+
+def mark_stands_in(mark, shapes):
+    """Returns whether a row's shapes have this mark."""
+    return re.search(_MARKED.get(mark) or re.escape(mark), shapes) is not None
+
+
+@dataclass(frozen=True)
+class Source:
+    """One function as it stands in its file, and after it those that it calls there."""
+
+    place: str
+    signature: str
+    summary: str
+    arguments: dict[str, str]
+    text: str
+
+
+def run(name):
+    """Prints the row called ``name``."""
+    row = table.get(name)
+    oracle, twin = read_source("attnpool_ref", row), read_source("attnpool_flax", row)
+    out = console()
+    out.print(_heading(row, oracle, out.width))
+    out.print(_panes(oracle, twin, out.width))
+
+
+def read_source(package, row):
+    """The source of a row's function in a package, or None where it has none; the package is not imported."""
+    spec = find_spec(package)
+    for directory in (spec and spec.submodule_search_locations) or ():
+        folder = Path(directory)
+        for path in [folder / f"{row.family}.py", *sorted((folder / row.family).glob("*.py"))]:
+            source = _find(path, row.name, folder.parent) if path.is_file() else None
+            if source:
+                return source
+    return None
+
+
+def _find(path, name, root):
+    text = path.read_text(encoding="utf-8")
+    functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    if name not in functions:
+        return _made(path, text, name, root)
+    function, lines = functions[name], text.splitlines()
+    return Source(
+        place=f"{path.relative_to(root).as_posix()}:{function.lineno}",
+        signature=f"{name}({ast.unparse(function.args)})",
+        summary=_plain((ast.get_docstring(function) or "").partition("\n")[0]),
+        arguments=_arguments(ast.get_docstring(function) or ""),
+        text="\n\n\n".join(_text(node, lines) for node in _with_called(function, functions)),
+    )
+
+
+def _made(path, text, name, root):
+    """The source of a definition that is made from the dense one, which stands below it; None if there is none."""
+    made = next(
+        (n for n in ast.parse(text).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == name), None
+    )
+    if made is None:
+        return None
+    function = getattr(attnpool_ref, name)
+    docstring = inspect.getdoc(function) or ""
+    dense = read_source("attnpool_ref", table.get(name.removeprefix("segment_")))
+    return Source(
+        place=f"{path.relative_to(root).as_posix()}:{made.lineno}",
+        signature=f"{name}{inspect.signature(function)}",
+        summary=_plain(docstring.partition("\n")[0]),
+        arguments=_arguments(docstring),
+        text="\n\n\n".join(filter(None, (ast.get_source_segment(text, made), dense and dense.text))),
+    )
+
+
+def _arguments(docstring):
+    """Returns the description of each argument in the docstring, by name."""
+    section = re.search(r"^Args:\n((?:  .*\n|\n(?=  ))*)", docstring + "\n", re.MULTILINE)
+    entries = re.findall(r"^  (\w+): (.*(?:\n    .*)*)", section[1] if section else "", re.MULTILINE)
+    return {name: _plain(" ".join(text.split())) for name, text in entries}
+
+
+def _plain(text):
+    """A docstring's text without its marks."""
+    return re.sub(r"\\(?=[a-z])", "", re.sub(r":\w+:`~?([^`]*)`", r"\1", text)).replace("`", "")
+
+
+def _with_called(function, functions):
+    """The function and those of its file that it reaches, in the file's order; other rows stand for themselves."""
+    reached, waiting = {function.name: function}, [function]
+    while waiting:
+        names = {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)}
+        for name in names & functions.keys() - reached.keys() - table.BY_NAME.keys():
+            reached[name] = functions[name]
+            waiting.append(functions[name])
+    return [function, *(node for name, node in functions.items() if name in reached and node is not function)]
+
+
+def _text(function, lines):
+    """The lines of a function, its docstring cut after the first paragraph: what it says more is shown above."""
+    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    kept = lines[first - 1 : function.end_lineno]
+    if ast.get_docstring(function) is None:
+        return "\n".join(kept)
+    docstring = function.body[0]
+    start, end = docstring.lineno - first, docstring.end_lineno - first + 1
+    paragraph = list(kept[start:end])
+    if "" in paragraph:
+        paragraph = paragraph[: paragraph.index("")]
+        paragraph[-1] += '"""'
+    return "\n".join(kept[:start] + paragraph + kept[end:])
+
+
+def _heading(row, oracle, width):
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan", no_wrap=True)
+    grid.add_column()
+    entries = {
+        "equation": row.equation,
+        "source": f"{table.SOURCES[row.source]} ({row.source})",
+        "shapes": row.shapes,
+        "weights": f"return_weights=True adds {row.weights}" if row.weights else "",
+        "module": f"attnpool_flax.{row.module}" if row.module else "",
+    }
+    for key, entry in entries.items():
+        if entry:
+            grid.add_row(key, Text(entry))
+    grid.add_row("signature", _syntax(oracle.signature, width - len("signature") - 2))
+    title = Text.assemble((row.name, "bold"), f"  {oracle.summary}")
+    arguments = _grid(oracle.arguments, "bold")
+    marks = _grid({mark: text for mark, text in MARKS.items() if mark_stands_in(mark, row.shapes)}, "dim")
+    headings = Text("arguments", "cyan"), Text("how to read the shapes", "cyan")
+    return Group(title, Text(), grid, Text(), headings[0], arguments, Text(), headings[1], marks, Text())
+
+
+def _grid(entries, style):
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style=style, no_wrap=True)
+    for key, text in entries.items():
+        grid.add_row(Text(f"  {key}"), Text(text))
+    return grid
+
+
+def _panes(oracle, twin, width):
+    beside = twin is not None and width >= SIDE_BY_SIDE
+    width = width // 2 if beside else width
+    panes = [_pane("definition, NumPy", oracle, width)]
+    if twin is not None:
+        panes.append(_pane("implementation, JAX", twin, width))
+    if not beside:
+        return Group(*panes)
+    grid = Table.grid()
+    grid.add_row(*panes)
+    return grid
+
+
+def _pane(kind, source, width):
+    title = Text(f"{kind}: {source.place}")
+    frame = 4  # borders and their padding
+    return Panel(_syntax(source.text, width - frame), title=title, title_align="left", border_style="dim", width=width)
+
+
+def _syntax(text, width):
+    folded = "\n".join(_fold(line, width) for line in text.splitlines())
+    return Syntax(folded, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+
+
+def _fold(line, width):
+    """A line of code that is too long, broken at spaces and indented further, so that its block stays visible."""
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 8)
+    folded = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(folded)

@@ -1,0 +1,97 @@
+"""Checks of lists of ragged sequences, and of packed ones that are taken apart: what both packages say in the same words."""
+
+from typing import Any
+
+from attnpool_ref import contract
+from attnpool_ref.table import Variant
+
+_UNPACK = Variant(
+    "unpack",
+    family="segments",
+    shapes="x[N, d] segment_ids:segments[N] -> [N, d]",
+    source="reimers2019",
+    equation="the tokens of each segment",
+    options={"num_segments": "size"},
+)
+
+
+def sequence_arrays(name, sequences, as_array) -> list[Any]:
+    """Each sequence of a list as an array, by ``as_array(name, argument, value)``."""
+    if isinstance(sequences, (str, bytes)) or not hasattr(sequences, "__iter__"):
+        raise TypeError(f"{name}: `sequences` is a {type(sequences).__name__}, needs a list of [L, d]")
+    sequences = list(sequences)
+    if not sequences:
+        raise ValueError(f"{name}: `sequences` is empty, needs at least one [L, d]")
+    return [as_array(name, f"sequences[{i}]", sequence) for i, sequence in enumerate(sequences)]
+
+
+def checked_sequences(name, arrays):
+    """The dtype that arrays [L_i, d] decide together, None where integers alone do not.
+
+    Raises:
+      ValueError: a rank other than 2, two widths, a width of 0, a dtype that no call takes.
+      TypeError: what is no array of numbers.
+    """
+    for i, array in enumerate(arrays):
+        contract.refuse_non_numeric(name, f"sequences[{i}]", array)
+        contract.check_dtype(name, f"sequences[{i}]", array)
+        if array.ndim != 2:
+            raise ValueError(f"{name}: `sequences[{i}]` has shape {contract.axes_text(array.shape)}, needs [L, d]")
+        if array.shape[1] != arrays[0].shape[1]:
+            raise ValueError(
+                f"{name}: `sequences[{i}]` has shape {contract.axes_text(array.shape)} but `sequences[0]` has "
+                f"{contract.axes_text(arrays[0].shape)}: `sequences[{i}]` needs [L, d] with d = {arrays[0].shape[1]}"
+            )
+    if not arrays[0].shape[1]:
+        raise ValueError(
+            f"{name}: `sequences[0]` has shape {contract.axes_text(arrays[0].shape)}, needs [L, d] with d at least 1"
+        )
+    return contract.common_dtype(array.dtype for array in arrays if contract.kind_of(array.dtype) == "f")
+
+
+def packed_sizes(name, arrays, length, num_segments):
+    """(the number of packed tokens, the number of segments) of arrays [L_i, d]: as given, else as many as there are.
+
+    Raises:
+      ValueError: there are more tokens than ``length``, or more sequences than ``num_segments``.
+    """
+    tokens = sum(len(array) for array in arrays)
+    length = tokens if length is None else contract.checked_static(name, "length", length, "size")
+    if tokens > length:
+        raise ValueError(f"{name}: `length` is {length}, but the sequences have {tokens} tokens together")
+    if num_segments is None:
+        return length, len(arrays)
+    num_segments = contract.checked_static(name, "num_segments", num_segments, "size")
+    if len(arrays) > num_segments:
+        raise ValueError(f"{name}: `num_segments` is {num_segments}, but there are {len(arrays)} sequences")
+    return length, num_segments
+
+
+def checked_packed(x, segment_ids, num_segments):
+    """``num_segments`` as an integer, where ``x`` [N, d] and the numbers of its segments go with it.
+
+    Raises:
+      ValueError: shapes disagree, or a number that can be read is out of range.
+      TypeError: what is no array of numbers.
+    """
+    values = {"x": x, "segment_ids": segment_ids, "num_segments": num_segments}
+    values["num_segments"] = contract.checked_static("unpack", "num_segments", num_segments, "size")
+    contract.check_values(_UNPACK, values, contract.resolve(_UNPACK, values))
+    return values["num_segments"]
+
+
+def padded_length(name, arrays, length, side):
+    """(the length to which arrays [L_i, d] are padded, the side): checked.
+
+    Raises:
+      ValueError: a sequence is longer, a negative length, a side that is none.
+    """
+    side = contract.checked_static(name, "side", side, ("right", "left"))
+    longest = max(len(array) for array in arrays)
+    if length is None:
+        return longest, side
+    length = contract.checked_static(name, "length", length, "size")
+    if longest > length:
+        i = next(i for i, array in enumerate(arrays) if len(array) > length)
+        raise ValueError(f"{name}: `sequences[{i}]` has {len(arrays[i])} tokens, needs at most `length` = {length}")
+    return length, side

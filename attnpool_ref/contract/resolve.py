@@ -1,0 +1,181 @@
+"""From a call's arguments to what its shapes and dtypes decide."""
+
+import functools
+import inspect
+import types
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from attnpool_ref.contract.dtypes import POLARITY, check_dtype, common_dtype, kind_of, refuse_non_numeric
+from attnpool_ref.contract.keywords import with_suggestion
+from attnpool_ref.contract.options import checked_static
+from attnpool_ref.contract.shapes import (
+    alternative,
+    batch_of,
+    check_broadcast,
+    check_counts,
+    check_lengths,
+    full_shape,
+    normalize_axis,
+    own_axes,
+    sizes_of,
+)
+from attnpool_ref.table.language import Argument, Excludes, Needs, arguments_of
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """Sizes, shapes and dtype of a call, resolved from the shapes and dtypes of its arguments; hashable by identity.
+
+    Attributes:
+      batch: the sizes of the batch axes.
+      sizes: the size of each named axis.
+      dtype: the result's dtype, or None where no floating argument decides it.
+      targets: for each data array with batch axes, mask, and other broadcasting argument, its shape after broadcasting.
+      limits: the largest length, for each argument that holds lengths.
+      arguments: the function's arguments, with the shapes that they may have in this call.
+    """
+
+    batch: tuple[int, ...]
+    sizes: dict[str, int]
+    dtype: np.dtype | None
+    targets: dict[str, tuple[int, ...]]
+    limits: dict[str, int]
+    arguments: dict[str, Argument] = field(default_factory=dict)
+
+
+@functools.cache
+def signature_of(function):
+    """The signature, kept: reading it anew costs more than the rest of a check."""
+    return inspect.signature(function)
+
+
+def bind(row, signature, args, kwargs):
+    """All arguments of one call by name, defaults included, the static ones as Python values.
+
+    Raises:
+      TypeError: the arguments do not fit the signature.
+      ValueError: a static argument is not what the row allows.
+    """
+    parameters = signature.parameters
+    placed = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD][: len(args)]
+    values = {name: p.default for name, p in parameters.items()} | dict(zip(placed, args, strict=False)) | kwargs
+    missing = len(placed) < len(args) or any(value is inspect.Parameter.empty for value in values.values())
+    if missing or len(values) > len(parameters) or not kwargs.keys().isdisjoint(placed):
+        try:  # what signature.bind alone would do, in a fifth of its time
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            shown = {*row.arguments, *row.options, "return_weights"}  # what both packages take
+            message = with_suggestion(str(error), kwargs, list(parameters), shown)
+            raise TypeError(f"{row.name}: {message}") from None
+    for key, allowed in row.options.items():
+        values[key] = checked_static(row.name, key, values[key], allowed, row.refused)
+    if row.weights:
+        values["return_weights"] = checked_static(row.name, "return_weights", values["return_weights"], "flag")
+    return values
+
+
+def resolve(row, values):
+    """The :class:`Call` of arguments that agree with ``row``, by their shapes and dtypes alone.
+
+    Args:
+      row: the :class:`~attnpool_ref.table.Variant`.
+      values: every argument by name, as :func:`bind` gives them; arrays have ``shape`` and ``dtype``.
+
+    Raises:
+      TypeError: an argument is no numeric array, or is None and required.
+      ValueError: any other disagreement with the row.
+    """
+    name, arguments, given = row.name, arguments_of(row, values), {}
+    for key, argument in arguments.items():
+        value = values[key]
+        if value is None and argument.optional:
+            continue
+        refuse_non_numeric(name, key, value)
+        if argument.kind == "mask" and kind_of(value.dtype) == "f":
+            _refuse_floats(row, key, values)
+        check_dtype(name, key, value, argument.kind)
+        given[key] = value
+    for key, allowed in row.options.items():
+        if allowed == "axis":
+            first = next(iter(given.values()))
+            if first.ndim == 0:
+                raise ValueError(f"{name}: `{next(iter(given))}` has shape (), needs at least one axis")
+            normalize_axis(name, values[key], first.ndim)
+    _check_company(row, values)
+    batch = batch_of(name, arguments, given)
+    sizes = sizes_of(row, arguments, given, values, batch)
+    targets, limits = {}, {}
+    for key, value in given.items():
+        argument = arguments[key]
+        if argument.kind in ("data", "index") and argument.batched:
+            rank = len(own_axes(alternative(name, argument, value, batch)))
+            targets[key] = batch + tuple(value.shape[value.ndim - rank :] if value.ndim else ())
+        elif argument.kind in ("mask", "stretch"):
+            targets[key] = check_broadcast(name, argument, value, batch, sizes)
+        elif argument.kind == "int":
+            limits[key] = check_lengths(name, key, value, values, given)
+        elif argument.kind == "lengths":
+            mask = arguments[argument.mask].shapes[0]
+            targets[argument.mask] = full_shape(mask, batch, sizes)
+            targets[key] = check_counts(name, argument, value, batch, sizes)
+            limits[key] = sizes[mask[-1]]
+    return Call(batch, sizes, _result_dtype(arguments, given), targets, limits, arguments)
+
+
+def _refuse_floats(row, key, values):
+    """Raises the ValueError of a mask of floats, which may have been meant for another argument.
+
+    That is one that is not given, such as the query behind the mask, and fits.
+    """
+    floats = values[key]
+    others = [
+        f"`{other}=`"
+        for other, argument in row.arguments.items()
+        if argument.kind == "data" and values[other] is None
+        if _agree(row, values | {key: None, other: floats})
+    ]
+    repairs = [
+        f"`{key}.astype(bool)`",
+        "`additive == 0` for an additive mask",
+        "or `dtype=bool` in Flax's mask helpers",
+    ]
+    boolean = types.SimpleNamespace(shape=floats.shape, ndim=floats.ndim, dtype=np.dtype(bool))
+    if others and not _agree(row, values | {key: boolean}):
+        repairs = []
+    raise ValueError(
+        f"{row.name}: `{key}` has dtype {floats.dtype}, but {POLARITY}; did you mean {', '.join(others + repairs)}?"
+    )
+
+
+def _agree(row, values):
+    """Returns whether a call with these arguments would pass."""
+    try:
+        resolve(row, values)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _check_company(row, values):
+    for rule in row.relations:
+        if isinstance(rule, Excludes):
+            a, b = rule.first, rule.second
+            if values[a] is not None and values[b] is not None:
+                raise ValueError(f"{row.name}: `{a}` and `{b}` are both given, needs at most one of them")
+        elif isinstance(rule, Needs) and values[rule.argument] is not None and not rule.met(values):
+            a, b = rule.argument, rule.option
+            if rule.value:
+                raise ValueError(f"{row.name}: `{a}` is given with `{b}` {values[b]!r}, needs {rule.value!r}")
+            repair = f"; did you mean `{b}=True`?" if b in row.options else f", needs `{b}` as well"
+            raise ValueError(f"{row.name}: `{a}` is given without `{b}`{repair}")
+
+
+def _result_dtype(arguments, given):
+    """The dtype that data and parameters decide.
+
+    Numbers decide nothing, also where they stand for a parameter (a bias of shape ()).
+    """
+    deciding = [v.dtype for k, v in given.items() if arguments[k].kind in ("data", "parameter") and v.ndim]
+    return common_dtype(dtype for dtype in deciding if kind_of(dtype) == "f")

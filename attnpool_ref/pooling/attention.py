@@ -1,0 +1,92 @@
+"""Attention pooling with one query."""
+
+import numpy as np
+
+from attnpool_ref.contract.definition import definition
+from attnpool_ref.layers import layer_norm
+from attnpool_ref.normalizers import normalize
+from attnpool_ref.pooling.plain import mean_pooling, weighted_average
+
+
+@definition
+def attention_pooling(
+    x,
+    mask=None,
+    query=None,
+    *,
+    lengths=None,
+    query_kernel=None,
+    key_kernel=None,
+    normalize_query=False,
+    query_norm_scale=None,
+    query_norm_bias=None,
+    epsilon=1e-6,
+    scale=None,
+    bias=None,
+    normalizer="softmax",
+    dropout_multiplier=None,
+    return_weights=False,
+):
+    r"""Averages the real tokens by how well they suit a query; without ``query`` nothing is learned.
+
+    .. math:: o = \sum_l w_l x_l, \qquad
+              w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l\Big)
+
+    :math:`\hat q` is the query, or with ``normalize_query`` its layer normalisation
+    :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens.
+    ``query=None`` takes the mean of each example's real tokens as its query: deterministic and without parameters.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      query_kernel: [d, c], :math:`W_q`.
+      key_kernel: [d, c], :math:`W_k`.
+      normalize_query: apply layer normalisation to the query, before its kernel.
+      query_norm_scale: [d], :math:`\gamma`, 1 if None; the query's width where that is not d.
+      query_norm_bias: [d], :math:`\beta`, 0 if None.
+      epsilon: :math:`\epsilon`, a number.
+      scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      bias: broadcastable to [..., L], :math:`b`; does not decide the result's dtype, and may hold anything at padding.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
+        (scores, mask) -> weights, as in :func:`attend`. Packed tokens take "softmax" and "sigmoid" alone.
+      dropout_multiplier: broadcastable to [..., L]; multiplies the weights.
+      return_weights: also return the weights, as they are before dropout.
+
+    Returns:
+      [..., d], and with ``return_weights`` the weights [..., L]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
+
+    Source:
+      Vaswani et al. 2017, equation 1, with one learned query; the query's norm is of docs/notebooks, 001.
+
+    >>> attention_pooling([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], [True, True, False], [0.0, 1.0])
+    array([2., 0.])
+    """
+    x = np.where(mask[..., None], x, 0)
+    if query is None:
+        query = mean_pooling(x, mask)
+    normalization = normalize_query, query_norm_scale, query_norm_bias, epsilon
+    scores = attention_scores(x, query, query_kernel, key_kernel, normalization, scale)
+    if bias is not None:
+        scores = scores + np.where(mask, bias, 0)
+    weights = normalize(scores, mask, normalizer)
+    applied = weights if dropout_multiplier is None else weights * np.where(mask, dropout_multiplier, 0)
+    pooled = weighted_average(applied[..., None], x, mask)
+    return (pooled, weights) if return_weights else pooled
+
+
+def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
+    """The scores [..., L] of clean tokens under a query, in its normalisation (flag, scale, bias, epsilon)."""
+    normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
+    if normalize_query:
+        query = layer_norm(query, query_norm_scale, query_norm_bias, epsilon=epsilon)
+    if query_kernel is not None:
+        query = query @ query_kernel
+    key = x if key_kernel is None else x @ key_kernel
+    if scale is None:
+        scale = 1 / np.sqrt(key.shape[-1])
+    return scale * np.sum(key * query[..., None, :], -1)

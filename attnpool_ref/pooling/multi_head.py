@@ -1,0 +1,102 @@
+"""Attention pooling with learned queries in several heads."""
+
+import numpy as np
+
+from attnpool_ref.attention import attend, project_to_heads
+from attnpool_ref.contract.definition import definition
+from attnpool_ref.scores import scaled_dot_score
+
+
+@definition
+def multi_head_attention_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    query,
+    query_kernel=None,
+    key_kernel,
+    value_kernel,
+    out_kernel=None,
+    query_bias=None,
+    key_bias=None,
+    value_bias=None,
+    out_bias=None,
+    scale=None,
+    bias=None,
+    normalizer="softmax",
+    dropout_multiplier=None,
+    return_weights=False,
+):
+    r"""Pools the real tokens by learned queries in several heads: one vector for each query.
+
+    .. math:: O = \sum_h \mathrm{softmax}_{l : k_l}\Big(\frac{Q_h K_h^\top}{\sqrt c} + B_h\Big) V_h W_o^h + b_o, \qquad
+              Q_h = Q W_q^h + b_q^h, \quad K_h = X W_k^h + b_k^h, \quad V_h = X W_v^h + b_v^h
+
+    The same numbers as :func:`multi_head_attention` with that query. Without ``query_kernel`` the queries are given as
+    the heads take them; without ``out_kernel`` the result is what the heads attend to, side by side. The key bias adds
+    the same to every score of a head and query: where such a constant cancels ("softmax", "sparsemax", "entmax15",
+    "hardmax") it is not read. Where nothing is real the result is :math:`b_o`, or 0.
+
+    Args:
+      x: [..., L, d] tokens, :math:`X`.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      query: [n, q] learned queries, :math:`Q`, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
+      query_kernel: [q, H, c], :math:`W_q`, or None.
+      key_kernel: [d, H, c], :math:`W_k`.
+      value_kernel: [d, H, c'], :math:`W_v`.
+      out_kernel: [H, c', o], :math:`W_o`, or None.
+      query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
+      key_bias: [H, c], :math:`b_k`, or None.
+      value_bias: [H, c'], :math:`b_v`, or None.
+      out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
+      scale: a number in place of :math:`1/\sqrt c`.
+      bias: broadcastable to [..., H, n, L], :math:`B`; does not decide the result's dtype.
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attend` takes it.
+      dropout_multiplier: broadcastable to [..., H, n, L]; multiplies the weights.
+      return_weights: also return the weights, as they are before dropout.
+
+    Returns:
+      [..., n, o], where o = Hc' without ``out_kernel``; and with ``return_weights`` the weights [..., H, n, L].
+
+    Raises:
+      ValueError: shapes disagree, a float mask, an unknown normaliser, ``query_bias`` or ``out_bias`` without its kernel.
+
+    Source:
+      Vaswani et al. 2017, section 3.2.2, with learned queries.
+
+    >>> kernel = np.eye(2).reshape(2, 2, 1)
+    >>> multi_head_attention_pooling(
+    ...     [[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]],
+    ...     [True, True, False],
+    ...     query=[[0.0, 0.0]],
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    array([[2., 3.]])
+    """
+    x = np.where(mask[..., None], x, 0)
+    cancels = normalizer in ("softmax", "sparsemax", "entmax15", "hardmax")
+    queries = np.swapaxes(query, 0, 1) if query_kernel is None else project_to_heads(query, query_kernel, query_bias)
+    keys = project_to_heads(x, key_kernel, None if cancels else key_bias)
+    values = project_to_heads(x, value_kernel, value_bias)
+    scores = scaled_dot_score(np.broadcast_to(queries, (*keys.shape[:-2], *queries.shape[-2:])), keys, scale=scale)
+    if bias is not None:
+        scores = scores + np.where(mask[..., None, None, :], bias, 0)
+    attended, weights = attend(
+        scores,
+        values,
+        mask[..., None, None, :],
+        normalizer=normalizer,
+        dropout_multiplier=dropout_multiplier,
+        return_weights=True,
+    )
+    if out_kernel is None:
+        attended = np.swapaxes(attended, -3, -2)
+        result = attended.reshape(*attended.shape[:-2], attended.shape[-2] * attended.shape[-1])
+    else:
+        result = np.einsum("...hnc,hco->...no", attended, out_kernel) + (0 if out_bias is None else out_bias)
+    return (result, weights) if return_weights else result

@@ -1,0 +1,180 @@
+"""Mean, maximum, first, last and weighted pooling."""
+
+import functools
+
+import numpy as np
+
+from attnpool_ref.contract.definition import definition
+from attnpool_ref.numerics.blocks import over_tokens
+from attnpool_ref.numerics.rounding import power_of_two
+
+
+@definition(as_they_come=["x"])
+def mean_pooling(x, mask=None, *, lengths=None):
+    r"""Averages the real tokens.
+
+    .. math:: o = \frac 1 N \sum_{l : k_l} x_l, \qquad N = \sum_l k_l
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Reimers and Gurevych 2019, section 3, MEAN; without a floor under the count.
+
+    >>> mean_pooling([[1.0], [3.0], [99.0]], [True, True, False])
+    array([2.])
+    """
+    count = np.maximum(np.sum(mask, -1), 1)[..., None]
+    part = 2 * power_of_two(count)  # exact, so that a sum of large numbers does not overflow
+
+    def share(x, mask, part):
+        return np.where(mask[..., None], x, 0) / part
+
+    return over_tokens(np.sum, share, x, mask, part[..., None, :]) / (count / part)
+
+
+@definition(as_they_come=["x"])
+def max_pooling(x, mask=None, *, lengths=None):
+    r"""Takes the largest real value of each feature.
+
+    .. math:: o_c = \max_{l : k_l} x_{lc}
+
+    The gradient is shared evenly among ties.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+    Returns:
+      [..., d]; 0 where nothing is real. -inf at a real token is data.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Reimers and Gurevych 2019, section 3, MAX.
+
+    >>> max_pooling([[-1.0], [-3.0], [99.0]], [True, True, False])
+    array([-1.])
+    """
+
+    def real(x, mask):
+        return np.where(mask[..., None], x, -np.inf)
+
+    largest = over_tokens(functools.partial(np.max, initial=-np.inf), real, x, mask)
+    return np.where(np.any(mask, -1)[..., None], largest, 0)
+
+
+@definition(as_they_come=["x"])
+def first_pooling(x, mask=None, *, lengths=None):
+    r"""Takes the first real token, on whichever side the padding is.
+
+    .. math:: o = x_l, \qquad l = \min \{ l : k_l \}
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Reimers and Gurevych 2019, section 3, CLS.
+
+    >>> first_pooling([[99.0], [1.0], [2.0]], [False, True, True])
+    array([1.])
+    """
+    return _token_at(x, mask, lambda: np.argmax(mask, -1))
+
+
+@definition(as_they_come=["x"])
+def last_pooling(x, mask=None, *, lengths=None):
+    r"""Takes the last real token, on whichever side the padding is.
+
+    .. math:: o = x_l, \qquad l = \max \{ l : k_l \}
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+    Returns:
+      [..., d]; 0 where nothing is real.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      The last-token pooling of decoder encoders, as in sentence-transformers (reimers2019).
+
+    >>> last_pooling([[1.0], [2.0], [99.0]], [True, True, False])
+    array([2.])
+    """
+    return _token_at(x, mask, lambda: mask.shape[-1] - 1 - np.argmax(mask[..., ::-1], -1))
+
+
+def _token_at(x, mask, position):
+    """The token at ``position()``; 0 where nothing is real, which a sequence of length 0 is as well."""
+    if x.shape[-2] == 0:
+        return np.sum(x.astype(np.float64), -2)
+    token = np.take_along_axis(x, position()[..., None, None], -2)[..., 0, :].astype(np.float64)
+    return np.where(np.any(mask, -1)[..., None], token, 0)
+
+
+@definition(as_they_come=["x"])
+def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
+    r"""Averages the real tokens under given weights.
+
+    .. math:: o_c = \frac{\sum_{l : k_l} w_{lc} x_{lc}}{\sum_{l : k_l} w_{lc}}
+
+    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty, or
+    that channel of it where each has its own weights. What weights hold at padding is never read.
+
+    Args:
+      x: [..., L, d] tokens.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank beside that of x
+        says which. None is uniform.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+
+    Returns:
+      [..., d]; 0 where nothing is real or the weights cancel.
+
+    Raises:
+      ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
+
+    Source:
+      Muennighoff 2022 (SGPT), section 3.2, with any weights for its positions.
+
+    >>> weighted_pooling([[1.0], [4.0], [99.0]], [2.0, 1.0, 5.0], [True, True, False])
+    array([2.])
+    """
+    if weights is None or weights.ndim < x.ndim:
+        weights = np.where(mask, 1.0 if weights is None else weights, 0)[..., None]
+    weights = np.where(mask[..., None], weights, 0)
+    weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # the sum may overflow
+    total = np.sum(weights, -2, keepdims=True)
+    weights = np.where(total == 0, 0, weights / np.where(total == 0, 1, total))
+    return weighted_average(weights, x, mask)
+
+
+def weighted_average(weights, x, mask):
+    """Sum of the tokens under weights [..., L, 1] or [..., L, d] that already know the mask."""
+
+    def share(x, weights, mask):
+        return weights * np.where(mask[..., None], x, 0)
+
+    return over_tokens(np.sum, share, x, weights, mask)

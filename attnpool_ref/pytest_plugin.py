@@ -1,0 +1,120 @@
+"""The tests of ``pytest --attnpool``: ``attnpool::mean_pooling::NaN in padding``."""
+
+import contextlib
+import shlex
+import unittest
+
+import pytest
+
+from attnpool_ref import extras
+from attnpool_ref.conformance.claims import NONE, claims_of, each_promise
+from attnpool_ref.conformance.judge import judge
+
+
+def tests_of(session, lines):
+    """The tests of all candidates; a candidate that cannot be found is an error of the collection.
+
+    Args:
+      session: pytest's.
+      lines: for each candidate the words of ``attnpool check``.
+    """
+    for words in lines:
+        name = "attnpool" if len(lines) == 1 else f"attnpool::{words}"
+        yield from session.genitems(CandidateNode.from_parent(session, name=name, nodeid=name, words=words))
+
+
+class CandidateNode(pytest.Collector):
+    """One candidate; holds its rows."""
+
+    def __init__(self, *, words, **node):
+        super().__init__(**node)
+        self.words = words
+
+    def collect(self):
+        """A node for each row."""
+        try:
+            claims = self._claims()
+        except (ValueError, TypeError) as error:
+            raise self.CollectError(f"--attnpool {self.words}: {error}") from None
+        for row in dict.fromkeys(claim.row for claim in claims):
+            yield RowNode.from_parent(self, name=row, claims=[claim for claim in claims if claim.row == row])
+
+    def _claims(self):
+        """The promises of the implementation, which a child process imports and judges."""
+        missing = extras.missing("cli")
+        if missing:
+            raise ValueError(missing.removeprefix("attnpool: "))
+        from attnpool_ref.cli.application import check
+
+        with _refused_as_values():
+            named, asked, child = check.main(
+                shlex.split(self.words), "--attnpool", standalone_mode=False, obj=_question
+            )
+            if child is None:  # --jobs 0
+                target, rows = named()
+                return each_promise(target, *rows, **asked, jobs=0)
+            self.config.add_cleanup(child.close)
+            names = child.about.rows or child.about.has
+        if not names:
+            raise ValueError(f"{NONE}: --as NAME, with my.module:function")
+        return claims_of(names, lambda name: judge(child, only=(name,), **asked))
+
+
+class RowNode(pytest.Collector):
+    """One row of a candidate; holds its promises, which one judgement answers."""
+
+    def __init__(self, *, claims, **node):
+        super().__init__(**node)
+        self.claims = claims
+        self.add_marker(pytest.mark.attnpool)
+        if self.config.pluginmanager.hasplugin("xdist"):
+            self.add_marker(pytest.mark.xdist_group(self.nodeid))  # --dist loadgroup judges each row in one process
+
+    def collect(self):
+        """A test for each promise."""
+        for claim in self.claims:
+            yield PromiseItem.from_parent(self, name=claim.promise, claim=claim)
+
+
+class PromiseItem(pytest.Item):
+    """One promise of one row."""
+
+    def __init__(self, *, claim, **node):
+        super().__init__(**node)
+        self.claim = claim
+
+    def runtest(self):
+        """Asks for it; the first one of a row waits for the judging."""
+        try:
+            self.claim.check()
+        except unittest.SkipTest as reason:
+            raise pytest.skip.Exception(str(reason)) from None
+        except AssertionError as broken:  # the message alone, and no source of the kit under it
+            raise pytest.fail.Exception(str(broken), pytrace=False) from None
+
+    def reportinfo(self):
+        """No file: the name alone."""
+        return self.path, None, f"{self.claim.row}: {self.claim.promise}"
+
+
+@contextlib.contextmanager
+def _refused_as_values():
+    """Turns the command's refusals into a ValueError."""
+    import click
+
+    try:
+        yield
+    except click.ClickException as error:
+        raise ValueError(error.format_message()) from None
+
+
+def _question(candidate, *, files, jobs, quick, **words):
+    """Translates options of ``attnpool check`` into the implementation, the judge's arguments and a process."""
+    from attnpool_ref.cli import check
+
+    if any(files.values()):
+        raise ValueError("--json, --junit and --html are the command's; pytest writes --junit-xml")
+    if jobs:
+        raise ValueError(f"--jobs {jobs} is the command's; pytest-xdist has -n")
+    named, asked = check.question(candidate, quick=quick, **words)
+    return named, asked, None if jobs == 0 else check.elsewhere(named, quick)

@@ -1,0 +1,44 @@
+"""From the names that people know to the call: what ``attnpool find`` searches and ``docs/which.md`` is written from.
+
+``entry.py`` says what an entry is. One whose call this version does not have is left out by itself.
+"""
+
+from dataclasses import dataclass
+
+from attnpool_ref.table.names import attention, bags, images, pairs, sets, texts
+from attnpool_ref.table.names.entry import Entry
+
+
+@dataclass(frozen=True)
+class Group:
+    """Entries under one heading."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def shown(self):
+        """Those that this version has."""
+        return tuple(entry for entry in self.entries if not entry.missing)
+
+
+GROUPS = (
+    Group("Sentence embeddings and tokens", texts.SENTENCES),
+    Group("Text classifiers", texts.CLASSIFIERS),
+    Group("Spans and windows", texts.SPANS),
+    Group("Multiple-instance learning", bags.INSTANCES),
+    Group("Speech and sound", bags.SPEECH),
+    Group("Images: means", images.MEANS),
+    Group("Images: heads with a learned query", images.HEADS),
+    Group("Images: clusters", images.CLUSTERS),
+    Group("Sets and graphs", sets.SETS),
+    Group("Packed and in chunks", sets.PACKED),
+    Group("Retrieval and pairs", pairs.RETRIEVAL),
+    Group("Matching and labels", pairs.MATCHING),
+    Group("Fields and relations between examples", pairs.RELATIONS),
+    Group("Attention and its scores", attention.ATTENTION),
+    Group("Normalisers", attention.NORMALIZERS),
+)
+"""In the order of the page."""
+
+ENTRIES = tuple(entry for group in GROUPS for entry in group.entries)

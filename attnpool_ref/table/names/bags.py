@@ -1,0 +1,150 @@
+"""Multiple-instance learning, speech and sound."""
+
+from attnpool_ref.table.names.entry import Entry
+
+INSTANCES = (
+    Entry(
+        ("ABMIL", "attention-based MIL", "attention MIL", "whole-slide images (WSI)"),
+        "additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w)",
+        "Ilse, Tomczak, Welling 2018; AttentionDeepMIL",
+        "Bags may be padded and masked, where its code takes one bag at a time; the outer bias cancels.",
+        "AdditiveAttentionPool",
+    ),
+    Entry(
+        ("gated attention MIL", "gated ABMIL", "GatedAttention"),
+        "additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)",
+        "Ilse, Tomczak, Welling 2018; AttentionDeepMIL",
+        "Bags may be padded and masked, where its code takes one bag at a time; the outer bias cancels.",
+        "AdditiveAttentionPool",
+    ),
+    Entry(
+        ("CLAM", "CLAM-SB", "CLAM-MB", "Attn_Net_Gated", "whole-slide images"),
+        "additive_attention_pooling(x, mask, kernel=V, bias=b, gate_kernel=U, gate_bias=c, out_kernel=w)",
+        "Lu et al. 2021; mahmoodlab/CLAM",
+        "w [h] is SB, [h, classes] is MB; CLAM's A_raw are scores, these weights are after the softmax.",
+        "AdditiveAttentionPool",
+    ),
+    Entry(
+        ("torchmil AttentionPool",),
+        'additive_attention_pooling(x, mask, kernel=V, bias=b, out_kernel=w, activation="tanh")',
+        "torchmil's `AttentionPool`",
+        "Its return_att gives scores; `return_weights` gives weights.",
+        "AdditiveAttentionPool",
+    ),
+    Entry(
+        ("DSMIL",),
+        'critical = attend(swapaxes(c, -1, -2), x, mask[..., None, :], normalizer="hardmax")\n'
+        "dot_product_attention(f(critical), f(x), g(x), mask[..., None, :])",
+        "Li, Li, Eliceiri 2021; binli123/dsmil-wsi",
+        "The bag stream; the instance stream is `max_pooling(c, mask)`, c the instances' scores [..., L, classes].",
+    ),
+    Entry(
+        ("noisy-or", "noisy-or MIL"),
+        "noisy_or_pooling(p, mask)",
+        "Maron, Lozano-Pérez 1998",
+        "A product without logarithms, so that the gradient is finite at p = 1.",
+    ),
+    Entry(
+        ("top-k MIL", "top-k pooling", "top-k mean"),
+        "top_k_pooling(x, mask, k=8)",
+        "top-k instances of a bag",
+        "A bag of fewer than k tokens gives the mean of all, where torch's topk fails; ties share.",
+    ),
+    Entry(
+        ("WELDON", "CHOWDER", "min-max pooling"),
+        "top_k_pooling(x, mask, k=10) - top_k_pooling(-x, mask, k=10)",
+        "Durand, Thome, Cord 2016; Courtiol et al. 2018",
+        "WELDON adds the mean of the top and of the bottom scores; CHOWDER concatenates them.",
+    ),
+    Entry(
+        ("LSE pooling", "log-sum-exp pooling", "LsePlus"),
+        "logsumexp_pooling(x, mask, r)",
+        "Pinheiro, Collobert 2015; timm's LsePlus",
+        "Divides by the number of real tokens; `mean=False` does not.",
+        "LogSumExpPool",
+    ),
+    Entry(
+        ("TransMIL", "ISAB", "GraphMultisetTransformer", "Set Transformer encoder"),
+        "",
+        "Shao et al. 2021; Lee et al. 2019; Baek et al. 2021",
+        "A model of several layers, not a pooling; its last step is CLS or PMA.",
+    ),
+)
+
+SPEECH = (
+    Entry(
+        ("x-vector", "statistics pooling", "StatsPool", "TSTP", "StatisticsPooling", "speaker embedding"),
+        "statistics_pooling(x, mask, ddof=1)",
+        "Snyder et al. 2018; SpeechBrain, WeSpeaker, pyannote",
+        "ddof=1 is torch's std, ddof=0 Kaldi's; one frame has std 0, where torch's is NaN.",
+    ),
+    Entry(
+        ("TSDP", "std pooling", "standard deviation pooling"),
+        "std_pooling(x, mask, ddof=1)",
+        "WeSpeaker's `TSDP`",
+        "Two passes over shifted tokens: equal tokens have std 0 with gradient 0.",
+    ),
+    Entry(
+        ("ASP", "attentive statistics pooling", "attentive statistics", "speaker embedding"),
+        "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=w)",
+        "Okabe, Koshinaka, Shinoda 2018",
+        "w [h] gives one weight for each frame; the variance is taken around the mean, never as E[x^2] - mean^2.",
+        "AttentiveStatisticsPool",
+    ),
+    Entry(
+        ("ECAPA", "ECAPA-TDNN", "SpeechBrain AttentiveStatisticsPooling"),
+        "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, norm_scale=s, norm_bias=t, "
+        "global_context=True, epsilon=1e-12)",
+        "Desplanques, Thienpondt, Demuynck 2020; spkrec-ecapa-voxceleb",
+        "The batch norm is frozen and given as scale and shift; an empty row is 0, not NaN.",
+        "AttentiveStatisticsPool",
+    ),
+    Entry(
+        ("ASTP", "WeSpeaker ASTP", "3D-Speaker ASTP"),
+        "attentive_statistics_pooling(x, mask, kernel=W, bias=b, out_kernel=V, global_context=True, context_ddof=1)",
+        "WeSpeaker's and 3D-Speaker's `ASTP`, where the global context is off by default",
+        "Its 1e-7 stands inside the root, and its variance is E[x^2] - mean^2, which cancels in float32.",
+        "AttentiveStatisticsPool",
+    ),
+    Entry(
+        ("multi-head ASP", "MHASTP", "MQMHASTP"),
+        "concatenate([attentive_statistics_pooling(y, mask, kernel=W, out_kernel=V) for y, W, V in heads], -1)",
+        "WeSpeaker's `MHASTP`",
+        "One call for each head, on its share of the channels.",
+    ),
+    Entry(
+        ("SAP", "self-attentive pooling"),
+        "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=w)",
+        "Cai, Chen, Li 2018; voxceleb_trainer",
+        "Its hidden width is that of x.",
+        "AdditiveAttentionPool",
+    ),
+    Entry(
+        ("SpeechBrain AttentionPooling", "S3PRL AttentionPooling", "linear attention score", "Linear(d, 1)"),
+        "attention_pooling(x, mask, w, scale=1.0)",
+        "SpeechBrain's and S3PRL's `AttentionPooling`",
+        "The bias of the linear layer cancels in the softmax.",
+        "AttentionPool",
+    ),
+    Entry(
+        ("AutoPool", "softmax pooling", "adaptive pooling of sound events"),
+        "softmax_pooling(p, mask, alpha)",
+        "McFee, Salamon, Bello 2018; marl/autopool",
+        "Padding is masked, where its Keras layer ignores the mask; its default axis is the batch.",
+        "SoftmaxPool",
+    ),
+    Entry(
+        ("linear softmax pooling", "linear softmax"),
+        "weighted_pooling(p, p, mask)",
+        "Wang, Li, Metze 2019",
+        "All-zero probabilities give 0.",
+        takes=("weighted_pooling weights[..., L, d]",),
+    ),
+    Entry(
+        ("PANNs AttBlock", "channel gating", "AttBlock"),
+        "weighted_pooling(f(x), masked_softmax(gate, mask[..., None], axis=-2), mask)",
+        "Kong et al. 2020",
+        "AttBlock clamps its scores to +-10.",
+        takes=("weighted_pooling weights[..., L, d]",),
+    ),
+)

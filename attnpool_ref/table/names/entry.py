@@ -1,0 +1,122 @@
+"""Entries of the index of names: from a name in common use to the call, checked against this version."""
+
+import ast
+import functools
+import inspect
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import attnpool_ref
+from attnpool_ref import table
+
+FOREIGN = frozenset(
+    [
+        "abs",
+        "arange",
+        "broadcast_to",
+        "concatenate",
+        "log1p",
+        "relu",
+        "sigmoid",
+        "sqrt",
+        "swapaxes",
+        "tanh",
+        "where",
+        "zeros",
+        "f",
+        "g",
+    ]
+)
+"""What a call may call beside attnpool: NumPy's and JAX's functions by their names, and the caller's own f and g."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that people look for.
+
+    Attributes:
+      names: what it is called, the usual name first.
+      call: Python statements; empty where attnpool does not have it, and ``differs`` says what to do.
+      source: the paper, and the code that people know.
+      differs: what differs from that code, in a short sentence.
+      module: the class of attnpool_flax that owns the parameters.
+      takes: without which the call is not what it says: "function argument[axes]", or "function option=value".
+    """
+
+    names: tuple[str, ...]
+    call: str
+    source: str
+    differs: str
+    module: str = ""
+    takes: tuple[str, ...] = ()
+
+    @property
+    def functions(self):
+        """The functions of attnpool that the call names, in their order."""
+        return tuple(dict.fromkeys(name for name, _ in _calls(self.call)))
+
+    @functools.cached_property
+    def missing(self):
+        """Parts of the call that this version lacks; empty where the entry can be shown."""
+        found = [why for name, node in _calls(self.call) for why in _wrong(name, node)]
+        for place in self.takes:
+            function, argument = place.split(" ", 1)
+            if function in table.BY_NAME and not _takes(table.get(function), argument):
+                found.append(place)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def owner(self):
+        """The module, where this version has it."""
+        return self.module if self.module in modules() else ""
+
+
+@functools.cache
+def modules():
+    """The names of attnpool_flax's modules, read and not imported: they need JAX."""
+    spec = find_spec("attnpool_flax")
+    folder = next(iter((spec and spec.submodule_search_locations) or ()), None)
+    stub = Path(folder, "__init__.pyi").read_text(encoding="utf-8") if folder else ""
+    imports = [node for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom)]
+    modules = [alias for node in imports if "modules" in (node.module or "") for alias in node.names]
+    return frozenset(
+        alias.name for alias in modules if alias.asname and alias.name[0].isupper()
+    )  # "import X as X": offered
+
+
+def _calls(text):
+    """(name, call) of what is called by a plain name and is not foreign, in the order in which it stands."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    calls = sorted(calls, key=lambda node: (node.lineno, node.col_offset))
+    named = [(node.func.id, node) for node in calls if isinstance(node.func, ast.Name)]
+    return [(name, node) for name, node in named if name not in FOREIGN]
+
+
+def _wrong(name, node):
+    """Why a call is not one of this version."""
+    function = getattr(attnpool_ref, name, None) if name in attnpool_ref.__all__ else None
+    if function is None:
+        return [name]
+    given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    signature = inspect.signature(function)
+    spread = any(keyword.arg is None for keyword in node.keywords)  # **maps: whatever else is required
+    try:
+        (signature.bind_partial if spread else signature.bind)(*node.args, **given)
+    except TypeError as error:
+        return [f"{name}: {error}"]
+    options = table.BY_NAME[name].options if name in table.BY_NAME else {}
+    return [
+        f"{name}: {key}={value.value!r}"
+        for key, value in given.items()
+        if isinstance(value, ast.Constant) and isinstance(options.get(key), tuple) and value.value not in options[key]
+    ]
+
+
+def _takes(row, argument):
+    """Returns whether a row has this shape of an argument, as in "weights[..., L, d]", or this value of an option."""
+    option, equals, value = argument.partition("=")
+    if equals:
+        return value in row.options.get(option, ())
+    name, _, axes = argument.removesuffix("]").partition("[")
+    return name in row.arguments and tuple(axes.split(", ")) in row.arguments[name].shapes

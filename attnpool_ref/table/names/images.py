@@ -1,0 +1,110 @@
+"""Images and video: generalised means, heads with a learned query, clusters."""
+
+from attnpool_ref.table.names.entry import Entry
+
+MEANS = (
+    Entry(
+        ("GeM", "generalised mean pooling", "power mean"),
+        "power_mean_pooling(x, mask, p)",
+        "Radenović, Tolias, Chum 2019; cnnimageretrieval-pytorch",
+        "x is [..., height * width, d]; computed in logarithms, so 50 in float16 with p = 3 is 50, not inf.",
+        "PowerMeanPool",
+    ),
+    Entry(
+        ("lp pooling", "p-norm pooling", "lp_pool2d"),
+        "n ** (1 / p) * power_mean_pooling(abs(x), mask, p)",
+        "a recipe; `n` [..., 1] is the number of real tokens",
+        "torch's `lp_pool2d` is this sum, not the mean, and NaN where the sum is negative.",
+    ),
+)
+
+HEADS = (
+    Entry(
+        ("learned query", "learned queries", "attention pooling head", "MultiHeadAttentionPool"),
+        "multi_head_attention_pooling(x, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O)",
+        "Vaswani et al. 2017 (vaswani2017)",
+        "In JAX the query folds into the kernels: no key or value of a token is made.",
+        "MultiHeadAttentionPool",
+    ),
+    Entry(
+        ("MAP head", "MAPHead", "SigLIP head", "multihead attention pooling"),
+        "pooled = multi_head_attention_pooling(x, mask, query=probe, **maps)\n"
+        'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=s, norm_bias=t, activation="gelu_tanh")',
+        "Zhai et al. 2022, 2023; big_vision's `MAPHead`",
+        "The same numbers; gelu is the tanh form there, and exact in timm's. `attnpool_flax.load` reads a trained one.",
+        "MAPHead",
+    ),
+    Entry(
+        ("AttentionPoolLatent", "timm attention pooling"),
+        "pooled = multi_head_attention_pooling(x, mask, query=latent, **maps)\n"
+        'residual_feed_forward(pooled, W1, b1, W2, b2, normalize=False, activation="gelu")',
+        "timm's `AttentionPoolLatent`",
+        "There is a norm before its MLP only with norm_layer; it fails where embed_dim is not in_features.",
+    ),
+    Entry(
+        ("CoCa pooler", "AttentionalPooler", "CONCH"),
+        "clean = layer_norm(where(mask[..., None], x, 0), s, t, epsilon=1e-5)\n"
+        "multi_head_attention_pooling(clean, mask, query=layer_norm(q, u, v, epsilon=1e-5), **maps)",
+        "Yu et al. 2022; open_clip's `AttentionalPooler`",
+        "Padding is selected away before the norm, whose parameters would get NaN from it.",
+        "AttentionalPooler",
+    ),
+    Entry(
+        ("CLIP AttentionPool2d", "AttentionPool2d", "CLIP ResNet head", "timm AttentionPool2d"),
+        "clean = where(mask[..., None], x, 0)\n"
+        "tokens = concatenate([mean_pooling(clean, mask)[..., None, :], clean], -2) + position\n"
+        "token_mask = concatenate([mask.any(-1, keepdims=True), mask], -1)\n"
+        "multi_head_attention(tokens[..., :1, :], tokens, tokens, token_mask[..., None, :], **maps)",
+        "Radford et al. 2021; openai/CLIP",
+        "The mean is of real tokens, and a token itself unless the row is empty; timm's may be learned (`use_class_token`).",
+        "AttentionPool2d",
+    ),
+    Entry(
+        ("V-JEPA probe", "attentive probe", "AttentivePooler"),
+        "clean = layer_norm(where(mask[..., None], x, 0), s, t, epsilon=1e-5)\n"
+        "pooled = q + multi_head_attention_pooling(clean, mask, query=q, query_kernel=Q, key_kernel=K, value_kernel=V)\n"
+        'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=u, norm_bias=v, activation="gelu", epsilon=1e-5)',
+        "Bardes et al. 2024; jepa's `AttentivePooler`",
+        "The checkpoint's xattn.proj is never applied there, and not here.",
+        "AttentiveProbe",
+    ),
+    Entry(
+        ("AIM probe", "CAPI probe", "attention probe without a query map"),
+        "multi_head_attention_pooling(f(x), mask, query=q, key_kernel=K, value_kernel=V)",
+        "El-Nouby et al. 2024; ml-aim; Darcet et al. 2025",
+        "q is [n, H, c]; f is AIM's batch norm, frozen; CAPI has none, and biases of keys and values.",
+        "AttentiveProbe",
+        takes=("multi_head_attention_pooling query[n, H, c]",),
+    ),
+    Entry(
+        ("SimPool",),
+        "keys = layer_norm(where(mask[..., None], x, 0))\n"
+        "multi_head_attention(mean_pooling(x, mask)[..., None, :], keys, keys, mask[..., None, :], query_kernel=Q, "
+        "key_kernel=K, value_kernel=identity, out_kernel=identity)",
+        "Psomas et al. 2023; billpsomas/simpool",
+        "Without the power gamma, for which its code subtracts the minimum of the whole batch.",
+    ),
+    Entry(
+        ("Perceiver resampler", "Flamingo resampler", "token merging (ToMe)"),
+        "",
+        "Alayrac et al. 2022; Bolya et al. 2023",
+        "Several layers, or a shorter sequence, not one vector; one layer is `multi_head_attention_pooling`.",
+    ),
+)
+
+CLUSTERS = (
+    Entry(
+        ("NetVLAD", "VLAD"),
+        "vlad_pooling(l2_normalize(x), mask, assign_kernel=W, assign_bias=b, centers=c)",
+        "Arandjelović et al. 2016; pytorch-NetVlad",
+        "[..., K, d]; the flat vector is a reshape. There, each zero in padding subtracts its share of the centers.",
+        "VLADPool",
+    ),
+    Entry(
+        ("GhostVLAD", "ghost clusters"),
+        "vlad_pooling(l2_normalize(x), mask, assign_kernel=W, assign_bias=b, centers=c)",
+        "Zhong, Arandjelović, Zisserman 2018",
+        "W [d, K + G] has more columns than there are centers [K, d]: the last G are the ghosts.",
+        "VLADPool",
+    ),
+)

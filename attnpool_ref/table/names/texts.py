@@ -1,0 +1,197 @@
+"""Sentence encoders, text classifiers and retrieval."""
+
+from attnpool_ref.table.names.entry import Entry
+
+SENTENCES = (
+    Entry(
+        ("CLS", "CLS token", "first token", "class token"),
+        "first_pooling(x, mask)",
+        "Devlin et al. 2019 (BERT); sentence-transformers' mode cls",
+        "`x[:, 0]` is a padding token where the padding is on the left; this is the first real one.",
+    ),
+    Entry(
+        ("mean pooling", "average pooling", "global average pooling (GAP)", "temporal average pooling (TAP)"),
+        "mean_pooling(x, mask)",
+        "Reimers, Gurevych 2019; sentence-transformers' mode mean",
+        "NaN in padding stays out, and an empty row is 0 with gradient 0.",
+    ),
+    Entry(
+        ("max pooling", "max over time", "global max pooling", "max MIL"),
+        "max_pooling(x, mask)",
+        "Reimers, Gurevych 2019; sentence-transformers' mode max",
+        "An empty row is 0, not minus infinity; tied tokens share the gradient.",
+    ),
+    Entry(
+        ("last token", "last-token pooling", "lasttoken", "EOS pooling of decoders", "left padding"),
+        "last_pooling(x, mask)",
+        "sentence-transformers' mode lasttoken",
+        "Each row finds its last real token by itself, on whichever side the padding is.",
+    ),
+    Entry(
+        ("E5-mistral", "GTE-Qwen", "Qwen3-Embedding", "last_token_pool"),
+        "l2_normalize(last_pooling(x, mask))",
+        "Wang et al. 2024; `last_token_pool` of the model cards",
+        "The cards' function decides the side of the padding once for a whole batch; here each row does.",
+    ),
+    Entry(
+        ("SGPT", "weighted mean", "weightedmean", "position-weighted mean"),
+        "weighted_pooling(x, token_positions(mask) + 1, mask)",
+        "Muennighoff 2022; sentence-transformers' mode weightedmean",
+        "Positions count real tokens; sentence-transformers counts slots, which differs where a mask has holes.",
+    ),
+    Entry(
+        ("mean_sqrt_len_tokens", "sum over square root of the length"),
+        "sum_pooling(x, mask) / sqrt(n)[..., None]",
+        "sentence-transformers' mode of that name",
+        "`n` is the number of real tokens, at least 1.",
+    ),
+    Entry(
+        ("sentence-transformers' modes", "several pooling modes together", "Pooling module"),
+        "concatenate([first_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
+        "Reimers, Gurevych 2019; sentence-transformers' `Pooling`",
+        "There, the maximum of an empty row is minus infinity. `attnpool_flax.load` reads a model's folder.",
+    ),
+    Entry(
+        ("include_prompt=False", "INSTRUCTOR", "excluding the prompt", "instruction tokens"),
+        "mean_pooling(x, mask & (token_positions(mask) >= k))",
+        "Su et al. 2023; sentence-transformers' include_prompt",
+        "`k` is the length of the prompt; it is counted from the first real token.",
+    ),
+    Entry(
+        ("CLIP text encoder", "EOS token", "PromptBERT", "[MASK] token", "entity marker"),
+        "first_pooling(x, mask & (ids == token))",
+        "Radford et al. 2021; Jiang et al. 2022",
+        "The mask selects: a text without the token is 0, not its first slot.",
+    ),
+    Entry(
+        ("BERT pooler", "ALBERT pooler", "CLS pooler", "pooler_output"),
+        "tanh(first_pooling(x, mask) @ W + b)",
+        "Devlin et al. 2019; transformers' BertPooler",
+        "The dense layer and the tanh are yours; the first token is the first real one.",
+    ),
+    Entry(
+        ("SimKGC", "_pool_output", "normalised sentence embedding"),
+        "l2_normalize(mean_pooling(x, mask))",
+        "Wang et al. 2022 (wang2022)",
+        "There, NaN in padding reaches the mean, and the maximum of an empty row is -1e4.",
+    ),
+    Entry(
+        ("first-last average", "avg_first_last"),
+        "mean_pooling((first_layer + last_layer) / 2, mask)",
+        "Gao, Yao, Chen 2021; SimCSE's avg_first_last",
+        "The average of the layers is yours.",
+    ),
+    Entry(
+        ("WeightedLayerPooling", "weighted layers"),
+        "weighted_pooling(layers, w)",
+        "sentence-transformers' `WeightedLayerPooling`",
+        "Layers [..., K, d] stand where tokens do; weights that sum to 0 give 0, where it divides by 0.",
+    ),
+    Entry(
+        ("ScalarMix", "ELMo layer mixing", "SUPERB featurizer"),
+        "weighted_pooling(layers, masked_softmax(w)) * scale",
+        "Peters et al. 2018; AllenNLP's ScalarMix",
+        "Layers [..., K, d] stand where tokens do, and `scale` is its gamma.",
+    ),
+    Entry(
+        ("SPLADE",),
+        "max_pooling(log1p(relu(logits)), mask)",
+        "Formal et al. 2021; sentence-transformers' `SpladePooling`",
+        "The relu and the logarithm are yours; its older form takes the sum.",
+    ),
+    Entry(
+        ("ULMFiT concat pooling", "concat pooling"),
+        "concatenate([last_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
+        "Howard, Ruder 2018; fastai's text classifier",
+        "The three are calls of their own, and each leaves padding out.",
+    ),
+    Entry(
+        ("NV-Embed", "latent attention pooling"),
+        "latent_attention_pooling(x, mask, latents=r, query_kernel=Q, key_kernel=K, value_kernel=V, out_kernel=O, "
+        "mlp_kernel=W1, mlp_out_kernel=W2)",
+        "Lee et al. 2025; modeling_nvembed.py",
+        "Tokens are the queries and latents the keys, as in the original; most copies have it the wrong way round.",
+        "LatentAttentionPool",
+    ),
+    Entry(
+        ("IDF-weighted mean", "SIF", "weighted average", "weights for each token"),
+        "weighted_pooling(x, weights, mask)",
+        "Arora et al. 2017",
+        "Weights are normalised over the real tokens; removing the first principal component (SIF) is yours.",
+        "WeightedPool",
+    ),
+    Entry(
+        ("recency", "exponential decay"),
+        "weighted_pooling(x, decay ** (n - 1 - token_positions(mask)), mask)",
+        "a recipe; `n` [..., 1] is the number of real tokens",
+        "The last real token has weight 1, whichever side the padding is on.",
+    ),
+    Entry(
+        ("ALiBi pooling", "attention with a linear bias"),
+        "attention_pooling(x, mask, q, bias=-slope * (n - 1 - token_positions(mask)))",
+        "after Press et al. 2022; `n` [..., 1] is the number of real tokens",
+        "The bias may hold anything in padding.",
+    ),
+)
+
+CLASSIFIERS = (
+    Entry(
+        ("Lin's self-attentive embedding", "structured self-attention", "multi-hop attention", "sentence matrix"),
+        "additive_attention_pooling(x, mask, kernel=W, out_kernel=V)",
+        "Lin et al. 2017",
+        "V [h, r] gives r hops [..., r, d]; the paper's flat vector is a reshape.",
+        "AdditiveAttentionPool",
+    ),
+    Entry(
+        ("Lin's penalty", "Frobenius penalty", "diversity of hops"),
+        "attention_penalty(weights)",
+        "Lin et al. 2017",
+        "The squared norm, for each example; some ports subtract 1 everywhere, or leave the square out.",
+    ),
+    Entry(
+        ("HAN word attention", "hierarchical attention network", "sentence attention", "AttentionWithContext"),
+        "additive_attention_pooling(x, mask, kernel=W, bias=b, out_kernel=u)",
+        "Yang et al. 2016",
+        "One call for each level; ports take exponentials without the maximum, which overflow.",
+        "AdditiveAttentionPool",
+    ),
+    Entry(
+        ("CTM case encoder", "attention with a context vector, no hidden layer"),
+        "attention_pooling(x, mask, u, key_kernel=W)",
+        "Liu et al. 2022 (liu2022)",
+        "One call for each level; the source's bias cancels in the softmax. The scale is 1/sqrt(c) unless given.",
+        "AttentionPool",
+    ),
+)
+
+SPANS = (
+    Entry(
+        ("span pooling", "mean span", "mention pooling", "coreference spans"),
+        "spans = spans_to_mask(ends, L) & mask[..., None, :]\nattend(zeros(spans.shape), x, spans)",
+        "AllenNLP's span extractors",
+        "Ends are inclusive, as there; padding inside a span does not count.",
+    ),
+    Entry(
+        ("SelfAttentiveSpanExtractor", "self-attentive span"),
+        "spans = spans_to_mask(ends, L) & mask[..., None, :]\n"
+        "attend(broadcast_to((x @ w)[..., None, :], spans.shape), x, spans)",
+        "Lee et al. 2017; AllenNLP's extractor of that name",
+        "AllenNLP's ignores the mask of the sequence inside a span.",
+    ),
+    Entry(
+        ("EndpointSpanExtractor", "span ends", "first and last token of a span"),
+        "spans = spans_to_mask(ends, L) & mask[..., None, :]\n"
+        "slots = broadcast_to(arange(L), spans.shape)\n"
+        'concatenate([attend(sign * slots, x, spans, normalizer="hardmax") for sign in (-1.0, 1.0)], -1)',
+        "AllenNLP's extractor of that name, combination x,y",
+        "The ends are the first and last real token of the span; the width embedding is yours.",
+    ),
+    Entry(
+        ("windows", "strided average", "late chunking", "AvgPool1d with a mask"),
+        "p = token_positions(mask)[..., None, :]\n"
+        "windows = (p >= starts) & (p < starts + width)\n"
+        "attend(zeros(windows.shape), x, windows)",
+        "a recipe; `starts` is [W, 1]",
+        "A short last window divides by its own count; torch's and Flax's average counts padding.",
+    ),
+)

@@ -1,0 +1,27 @@
+"""The table's rows: pooling whose scores are a perceptron of each token by itself."""
+
+from attnpool_ref.table.row import ABSOLUTE, ACTIVATIONS, LAYOUTS, NORMALIZERS, Variant
+
+ROWS = (
+    Variant(
+        "additive_attention_pooling",
+        family="additive",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] kernel[d, h] out_kernel[h, n?] bias?[h] "
+        "gate_kernel?[d, h] gate_bias?[h] out_bias?[n?] value?[..., L, v] -> [..., n?, v]",
+        weights="[..., n?, L]",
+        source="ilse2018",
+        equation="o = sum_l w_l v_l, w = softmax(u_l . k + c), u_l = act(x_l W + b) * sigmoid(x_l U + g)",
+        layouts=LAYOUTS,
+        rules=("v=d unless value", "gate_bias needs gate_kernel"),
+        options={"activation": ACTIVATIONS, "normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
+        module="AdditiveAttentionPool",
+    ),
+    Variant(
+        "attention_penalty",
+        family="additive",
+        shapes="weights[..., n, L] -> [...]",
+        source="lin2017",
+        equation="p = |A A^T - I|^2, the sum of squares, I_ii = 0 where row i of A is all 0",
+    ),
+)

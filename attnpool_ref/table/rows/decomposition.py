@@ -1,0 +1,50 @@
+"""The table's rows: decompositions."""
+
+from attnpool_ref.table.row import Variant
+
+ROWS = (
+    Variant(
+        "orthogonal_decomposition",
+        family="decomposition",
+        shapes="x[..., d] reference[..., d] -> ([..., d], [..., d])",
+        source="wang2016",
+        equation="similar = (x . r / r . r) r, dissimilar = x - similar, r the reference",
+        norms=True,
+    ),
+    Variant(
+        "linear_decomposition",
+        family="decomposition",
+        shapes="x[..., d] reference[..., d] -> ([..., d], [..., d])",
+        source="wang2016",
+        equation="similar = cos(x, reference) x, dissimilar = x - similar",
+        norms=True,
+    ),
+    Variant(
+        "rigid_decomposition",
+        family="decomposition",
+        shapes="x[..., d] reference[..., d] atol[] -> ([..., d], [..., d])",
+        source="wang2016",
+        equation="similar = x if all |x_c - reference_c| <= atol, else 0; dissimilar = x - similar",
+    ),
+    Variant(
+        "semantic_match",
+        family="decomposition",
+        shapes="x[..., L, d] y[..., T, d] x_mask?[..., L] x_lengths?:lengths[...] y_mask?[..., T] "
+        "y_lengths?:lengths[...] -> [..., L, d]",
+        source="wang2016",
+        equation="o_i = y_k, k = argmax_j a_ij, or sum_j a_ij y_j / sum_j a_ij over all j or those near k; "
+        "a_ij = cos(x_i, y_j)",
+        options={"method": ("max", "global", "local"), "window": "count", "normalize": "flag"},
+        norms=True,
+        ordered="method=local",
+    ),
+    Variant(
+        "graph_decomposition",
+        family="decomposition",
+        shapes="labels[k, d] adjacency:bool[k, k] -> [k, d]",
+        source="yue2021",
+        equation="l_i <- l_i - mean over neighbours j of (l_i . l_j / l_j . l_j) l_j, num_layers times",
+        options={"num_layers": "count"},
+        norms=True,
+    ),
+)

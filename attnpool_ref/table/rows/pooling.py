@@ -1,0 +1,90 @@
+"""The table's rows: pooling of one sequence."""
+
+from attnpool_ref.table.row import ABSOLUTE, LAYOUTS, NORMALIZERS, Variant
+
+ROWS = (
+    Variant(
+        "mean_pooling",
+        family="pooling",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="reimers2019",
+        equation="o = (1/N) sum over real l of x_l, N the number of real tokens",
+        layouts=LAYOUTS,
+    ),
+    Variant(
+        "max_pooling",
+        family="pooling",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="reimers2019",
+        equation="o_c = max over real l of x_lc",
+        layouts=LAYOUTS,
+    ),
+    Variant(
+        "first_pooling",
+        family="pooling",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="reimers2019",
+        equation="o = x_l, l the first real position",
+        layouts=LAYOUTS,
+        ordered="always",
+    ),
+    Variant(
+        "last_pooling",
+        family="pooling",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="reimers2019",
+        equation="o = x_l, l the last real position",
+        layouts=LAYOUTS,
+        ordered="always",
+    ),
+    Variant(
+        "weighted_pooling",
+        family="pooling",
+        shapes="x[..., L, d] weights?[..., L]|[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., d]",
+        source="muennighoff2022",
+        equation="o = sum over real l of w_l x_l / sum over real l of w_l",
+        layouts=LAYOUTS,
+        module="WeightedPool",
+    ),
+    Variant(
+        "attention_pooling",
+        family="pooling",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query?[..., q] query_kernel?[d, c] "
+        "key_kernel?[d, c] query_norm_scale?[q] query_norm_bias?[q] epsilon[] scale?[] "
+        "bias?~[..., L] dropout_multiplier?~[..., L] -> [..., d]",
+        weights="[..., L]",
+        source="vaswani2017",
+        equation="o = sum_l w_l x_l, w = normalizer(scale (x_l W_k) . (LN(q) W_q) + bias_l), scale = 1/sqrt(c)",
+        layouts=LAYOUTS,
+        rules=(
+            "q=d if query_kernel",
+            "q=c unless query_kernel",
+            "q=d unless query",
+            "c=d unless key_kernel",
+            "query_norm_scale needs normalize_query",
+            "query_norm_bias needs normalize_query",
+        ),
+        options={"normalize_query": "flag", "normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
+        module="AttentionPool",
+    ),
+    Variant(
+        "multi_head_attention_pooling",
+        family="pooling",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., n, q]|[n, H, c] query_kernel?[q, H, c] "
+        "key_kernel[d, H, c] value_kernel[d, H, c'] out_kernel?[H, c', o] query_bias?[H, c] key_bias?[H, c] "
+        "value_bias?[H, c'] out_bias?[o] scale?[] bias?~[..., H, n, L] dropout_multiplier?~[..., H, n, L] -> [..., n, o]",
+        weights="[..., H, n, L]",
+        source="vaswani2017",
+        equation="o = multi-head attention of n learned queries over x; o = Hc' without out_kernel: the heads side by side",
+        rules=(
+            "query[n, H, c] unless query_kernel",
+            "query_bias needs query_kernel",
+            "out_bias needs out_kernel",
+        ),
+        options={"normalizer": NORMALIZERS},
+        absolute=ABSOLUTE,
+        layouts=LAYOUTS,
+        module="MultiHeadAttentionPool",
+    ),
+)

@@ -1,0 +1,55 @@
+"""The table's rows: readouts, which turn a set of tokens into more than an average of them."""
+
+from attnpool_ref.table.row import LAYOUTS, Variant
+
+_LATENT = (
+    "x[..., L, d] mask?[..., L] lengths?:lengths[...] latents[r, e] query_kernel[d, H, c] key_kernel[e, H, c] "
+    "value_kernel[e, H, c'] out_kernel[H, c', d] mlp_kernel[d, 2f] mlp_out_kernel[f, d] mlp_bias?[2f] mlp_out_bias?[d] "
+    "norm_scale?[d] norm_bias?[d] latent_norm_scale?[e] latent_norm_bias?[e] mlp_norm_scale?[d] mlp_norm_bias?[d] epsilon[] "
+    "-> [..., d]"
+)
+
+LATENT = {
+    "shapes": _LATENT,
+    "source": "lee2024",
+    "rules": tuple(f"{of}norm_bias needs {of}norm_scale" for of in ("", "latent_", "mlp_")),
+}
+"""What the pooling over latents and its state have in common."""
+
+ROWS = (
+    Variant(
+        "latent_attention_pooling",
+        family="readouts",
+        equation="o = mean over real l of h_l + MLP(LN(h_l)), h_l = x_l + multi-head attention of the query LN(x_l) over the "
+        "latents LN(Z)",
+        layouts=LAYOUTS,
+        module="LatentAttentionPool",
+        **LATENT,
+    ),
+    Variant(
+        "set2set_pooling",
+        family="readouts",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] input_kernel[2d, 4d] recurrent_kernel[d, 4d] bias[4d] "
+        "-> [..., 2d]",
+        weights="[..., L]",
+        source="vinyals2016",
+        equation="h, c = LSTM(q*; h, c), q* = [h; sum_l a_l x_l], a = softmax(x_l . h), num_steps times from 0",
+        layouts=("segments", "mesh"),
+        options={"num_steps": "positive"},
+        module="Set2SetPool",
+    ),
+    Variant(
+        "vlad_pooling",
+        family="readouts",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] assign_kernel[d, K+G] centers[K, d] assign_bias?[K+G] "
+        "-> [..., K, d]",
+        weights="[..., L, K]",
+        source="arandjelovic2016",
+        equation="V_k = sum over real l of a_lk (x_l - c_k), a_l = softmax(x_l W + b) over clusters and ghosts; then each V_k "
+        "over its norm, and V over its",
+        layouts=LAYOUTS,
+        rules=("G may be 0",),
+        options={"normalize": "flag"},
+        module="VLADPool",
+    ),
+)

@@ -1,0 +1,58 @@
+"""The table's rows: attention between examples."""
+
+from attnpool_ref.table.row import Variant
+
+ROWS = (
+    Variant(
+        "attention_triplet_loss",
+        family="relations",
+        shapes="anchor[..., m] positive[..., m] negative[..., m] margin[] -> [...]",
+        source="patro2018",
+        equation="max(0, |a - p|^2 + margin - |a - n|^2)",
+    ),
+    Variant(
+        "differential_context",
+        family="relations",
+        shapes="attention[..., m] supporting[..., m] opposing[..., m] mask?[..., m] weight[] -> [..., m]",
+        source="patro2018",
+        equation="s + weight d or s * (weight d), d = r+ - r-, r+ = proj_s(s+) + proj_s(s-), "
+        "r- = (s+ - proj_s(s+)) + (s- - proj_s(s-))",
+        options={"mode": ("add", "mul")},
+        norms=True,
+    ),
+    Variant(
+        "relation_vector",
+        family="relations",
+        shapes="x[..., f] y[..., f] x_kernel[f, h] y_kernel[f, h] out_kernel[h, o] bias[h] -> [..., o]",
+        source="liu2022",
+        equation="sigmoid(x W1 + y W2 + b) W3",
+        module="RelationVector",
+    ),
+    Variant(
+        "relation_triplet_loss",
+        family="relations",
+        shapes="x[..., f] similar[..., f] dissimilar[..., f] x_kernel[f, h] y_kernel[f, h] out_kernel[h, o] bias[h] "
+        "margin[] -> [...]",
+        source="liu2022",
+        equation="max(0, margin + |a(x, x) - a(x, similar)|^2 - |a(x, x) - a(x, dissimilar)|^2), a = relation_vector",
+    ),
+    Variant(
+        "field_attention_pooling",
+        family="relations",
+        shapes="target[..., d] fields[..., J, e] kernel[J, d+e]|[d+e] bias[J]|[] mask?[..., J] -> [..., d+e]",
+        weights="[..., J]",
+        source="zhang2021",
+        equation="o = sum_j w_j [target; f_j], w = softmax_j(tanh([target; f_j] . W_j + b_j))",
+        rules=("d may be 0",),
+        module="FieldAttentionPool",
+    ),
+    Variant(
+        "label_attention",
+        family="relations",
+        shapes="labels[..., M, d] mask?[..., M] query_kernel[d, c] key_kernel[d, c] value_kernel[d, v] -> [..., M, v]",
+        weights="[..., M, M]",
+        source="vaswani2017",
+        equation="o = softmax((R Wq)(R Wk)^T / sqrt(c)) R Wv, R the label vectors",
+        module="LabelAttention",
+    ),
+)

@@ -1,0 +1,67 @@
+"""The table's rows: packed sequences. Those of one sequence follow from its row."""
+
+import re
+
+from attnpool_ref.table.row import Variant
+from attnpool_ref.table.rows import additive, means, pooling, readouts, statistics
+
+_SORTS = "it compares the scores of a segment with each other, and sums do not tell it"
+_NOT_ALONE = tuple(("normalizer", name, _SORTS) for name in ("sparsemax", "entmax15", "hardmax", "a function"))
+
+OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
+"""The options of every packed row."""
+
+
+def packed(row):
+    """The row of ``segment_…``: tokens [..., L, d] become [N, d], batch axes become ``num_segments``."""
+    arguments, _, result = row.shapes.partition(" -> ")
+    arguments = re.sub(r" lengths\?:lengths\[\.\.\.\]", "", arguments)
+    arguments = re.sub(r"\[\.\.\.[^\]]*\]", _packed_argument, arguments)
+    return Variant(
+        f"segment_{row.name}",
+        family="segments",
+        shapes=f"{arguments.replace('] ', '] segment_ids:segments[N] ', 1)} -> {result.replace('...', 'num_segments')}",
+        source=row.source,
+        equation=f"o_s = {row.name} of the tokens of segment s",
+        weights=re.sub(r"\[\.\.\.[^\]]*\]", _packed_argument, row.weights),
+        rules=row.rules,
+        options=OPTIONS | row.options | _each_alone(row),
+        refused=_NOT_ALONE if "normalizer" in row.options else (),
+        ordered=row.ordered,
+        absolute=row.absolute,
+        norms=row.norms,
+        unit=row.unit,
+    )
+
+
+def _each_alone(row):
+    """The normalisers that sums over the tokens of a segment make, if the row has any."""
+    return {"normalizer": ("softmax", "sigmoid")} if "normalizer" in row.options else {}
+
+
+def _packed_argument(match):
+    """One shape: [..., L, d] as [N, d], and [..., q], which every example has, as [q] for all or [num_segments, q]."""
+    _, *own = match[0].strip("[]").split(", ")
+    axes = ", ".join("N" if axis == "L" else axis for axis in own)
+    return f"[{axes}]" if "L" in own else f"[{axes}]|[num_segments, {axes}]"
+
+
+_CROSS = Variant(
+    "segment_cross_attention_pooling",
+    family="segments",
+    shapes="x[N, d] x_segment_ids:segments[N] y[M, e] y_segment_ids:segments[M] x_mask?[N] y_mask?[M] "
+    "x_kernel?[d, c] y_kernel?[e, c] scale[] -> ([num_segments, d], [num_segments, e])",
+    weights="([N], [M])",
+    source="notebook000",
+    equation="(o_x, o_y)_s = cross_attention_pooling of the tokens of segment s",
+    rules=("c=d unless x_kernel", "c=e unless y_kernel"),
+    options=OPTIONS | {"reduction": ("sum", "mean")},
+    refused=(
+        ("reduction", "max", "the largest score needs every pair of tokens, and a sum of each side does not tell it"),
+    ),
+)
+
+_DENSE = (*pooling.ROWS, *means.ROWS, *statistics.ROWS, *additive.ROWS, *readouts.ROWS)
+"""The families of one sequence."""
+
+ROWS = (*(packed(row) for row in _DENSE if "segments" in row.layouts), _CROSS)

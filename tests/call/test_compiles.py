@@ -1,0 +1,111 @@
+"""One program serves all values: what a second call traces and compiles is nothing, and what it transfers."""
+
+import inspect
+
+import jax
+import numpy as np
+import pytest
+from agreement import arguments_of
+from constants import compiling_anew
+
+import attnpool_flax
+from attnpool_flax.call.compiled import FRAMES
+from attnpool_ref import table
+from attnpool_ref.conformance import cases
+
+APART = [name for name, frame in FRAMES.items() if frame.weights_apart]
+"""Rows whose weights have a program of their own."""
+
+
+@pytest.fixture(scope="module", params=table.VARIANTS, ids=lambda row: row.name)
+def example(request):
+    """(row, arrays on the second device, a call that takes them) of a row, called once; what others compiled is put aside.
+
+    Every argument is given but numbers that have a default.
+    """
+    row = request.param
+    ways = {title: (names, options) for title, names, options in cases.configurations(row)}
+    names, options = ways.get("fullest", ways["smallest"])
+    case = cases.draw(row, "compiles", names, options, (2,))
+    arrays, call = arguments_of(case, getattr(attnpool_flax, row.name))
+    numbers = numbers_of(row)
+    arrays = {key: jax.device_put(value, jax.devices()[1]) for key, value in arrays.items() if key not in numbers}
+    arrays |= {key: 0.75 for key, default in numbers.items() if default is None}
+    with compiling_anew(FRAMES[row.name]):
+        call(arrays)
+        yield row, arrays, call
+
+
+def events(function):
+    """What JAX traced and compiled meanwhile."""
+    heard = []
+
+    def listener(name, *_, **__):
+        heard.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        function()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listener)
+    return [name for name in heard if "trace" in name or "compile" in name]
+
+
+def numbers_of(row):
+    """The numbers that a row always has: their defaults, or None where the caller must give one."""
+    parameters = inspect.signature(getattr(attnpool_flax, row.name)).parameters
+    numbers = {key: parameters[key].default for key, argument in row.arguments.items() if argument.kind == "number"}
+    return {
+        key: None if default is inspect.Parameter.empty else default
+        for key, default in numbers.items()
+        if default is not None
+    }
+
+
+def test_other_values_compile_nothing(example):
+    row, arrays, call = example
+    floats = {k: v for k, v in arrays.items() if k not in numbers_of(row) and v.dtype == np.float32}
+    moved = arrays | {k: jax.device_put(np.asarray(v) + 1, v.device) for k, v in floats.items()}
+    assert events(lambda: call(moved)) == []
+
+
+def test_a_number_in_any_form_is_the_program_of_its_default(example):
+    row, arrays, call = example
+    numbers = numbers_of(row)
+    for number in (2, 0.5, np.float32(1.5), np.asarray(2.5)):
+        assert events(lambda number=number: call(arrays | dict.fromkeys(numbers, number))) == [], number
+    explicit = {key: default for key, default in numbers.items() if default is not None}
+    assert events(lambda: call(arrays | explicit)) == []
+    assert events(lambda: call(arrays)) == []
+
+
+def test_asking_for_the_weights_compiles_nothing_but_where_they_are_apart(example):
+    row, arrays, call = example
+    if not row.weights:
+        assert "return_weights" not in inspect.signature(getattr(attnpool_flax, row.name)).parameters
+        return
+    heard = events(lambda: call(arrays | {"return_weights": True}))
+    assert bool(heard) == (row.name in APART)
+    assert events(lambda: call(arrays | {"return_weights": True})) == []
+
+
+@pytest.mark.parametrize("place", [1, None])
+def test_device_arrays_with_default_numbers_transfer_nothing(example, place):
+    row, arrays, call = example
+    if place is None and not any(default is not None for default in numbers_of(row).values()):
+        return  # what lies on the default device goes the same way as on another
+    device = None if place is None else jax.devices()[place]
+    arrays = {key: jax.device_put(np.asarray(value), device) for key, value in arrays.items()}
+    options = {"return_weights": True} if row.weights else {}
+    with jax.transfer_guard("disallow"):
+        results = call(arrays | options)
+    devices = {device for array in arrays.values() for device in array.devices()}
+    for out in results:
+        assert out.devices() == devices
+        assert out.committed == (place is not None), "a default commits nothing to a device"
+
+
+def test_another_shape_would_be_heard():
+    x = np.ones((2, 3, 5), np.float32)
+    attnpool_flax.mean_pooling(x)
+    assert events(lambda: attnpool_flax.mean_pooling(x[:1]))

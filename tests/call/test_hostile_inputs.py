@@ -1,0 +1,335 @@
+"""The smallest inputs on which a hostile reading got a wrong number: rounding that decides, sums that drift, overflow."""
+
+from fractions import Fraction
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rounding import rounded
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_flax.numerics.rounding import largest_product
+
+PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+NAN, INF = np.nan, np.inf
+
+
+def f32(*numbers):
+    return np.array(numbers, np.float32)
+
+
+def assert_near(actual, expected, terms=16, dtype=None):
+    """To rounding of the expected numbers; NaN where NaN is expected."""
+    expected = np.asarray(expected, np.float64)
+    chex.assert_shape(actual, expected.shape)
+    size = np.nan_to_num(expected, posinf=0, neginf=0)
+    np.testing.assert_allclose(np.asarray(actual, np.float64), expected, rtol=0, atol=rounded(size, terms, dtype))
+
+
+# Residuals that are 0
+
+
+def exactly(labels, adjacency, num_layers):
+    """The decomposition in fractions: projections need no root."""
+    for _ in range(num_layers):
+        rest = []
+        for label, neighbours in zip(labels, adjacency, strict=True):
+            taken = [Fraction(0)] * len(label)
+            for other, real in zip(labels, neighbours, strict=True):
+                square = sum(c * c for c in other)
+                if real and square:
+                    share = sum(a * b for a, b in zip(label, other, strict=True)) / square
+                    taken = [t + share * c for t, c in zip(taken, other, strict=True)]
+            count = max(sum(neighbours), 1)
+            rest.append([c - t / count for c, t in zip(label, taken, strict=True)])
+        labels = rest
+    return labels
+
+
+GRAPHS = {
+    "a duplicate": ([[1, 2, 3], [1, 2, 3], [10, 0, 0]], [[0, 1, 0], [1, 0, 0], [1, 0, 0]]),
+    "a parallel neighbour": ([[1, 2, 3], [-2, -4, -6], [10, 0, 0]], [[0, 1, 0], [1, 0, 0], [1, 1, 0]]),
+    "itself alone": ([[1, 2, 3], [3, 1, 2], [10, 0, 7]], [[1, 0, 0], [1, 0, 0], [1, 1, 0]]),
+}
+
+
+@PACKAGES
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_a_residual_of_rounding_is_the_zero_neighbour(package, graph, layers):
+    labels, adjacency = GRAPHS[graph]
+    tenths = np.array(labels) / 10
+    expected = exactly([[Fraction(c, 10) for c in label] for label in labels], adjacency, layers)
+    for size in (1.0, 3e-30, 7e30):
+        result = package.graph_decomposition((size * tenths).astype(np.float32), np.array(adjacency), num_layers=layers)
+        assert_near(result / np.float32(size), np.array(expected, float), terms=layers * sum(tenths.shape))
+    if package is attnpool_ref:
+        result = package.graph_decomposition(tenths, np.array(adjacency), num_layers=layers)
+        assert_near(result, np.array(expected, float), terms=layers * sum(tenths.shape), dtype="float64")
+
+
+def test_a_residual_of_rounding_has_a_gradient_of_ordinary_size():
+    labels, adjacency = GRAPHS["a duplicate"]
+    decompose = jax.jit(jax.jacobian(lambda x: attnpool_flax.graph_decomposition(x, np.array(adjacency))))
+    slopes = np.asarray(decompose(f32(*labels) / 10))
+    assert np.max(np.abs(slopes)) < np.max(labels)  # it was 3.5e7
+
+
+# Equal tokens whose products rounding tells apart
+
+
+@PACKAGES
+@pytest.mark.parametrize("method", ["local", "max"])
+@pytest.mark.parametrize(("queries", "pads"), [(1, 3), (2, 0), (3, 1), (5, 0)])
+def test_the_first_of_equal_words_is_chosen_whatever_stands_around(package, method, queries, pads):
+    y = np.random.default_rng(0).standard_normal((5, 64))
+    y[4] = y[0]
+    mask = np.append(np.ones(5, bool), np.zeros(pads, bool))
+    padded = np.concatenate([y, np.full((pads, 64), 7.0)])
+    one = package.semantic_match(y[:1], y, method=method)
+    among = package.semantic_match(y[:queries], padded, None, mask, method=method)
+    for row in range(queries):
+        alone = package.semantic_match(y[row : row + 1], y, method=method)
+        assert_near(among[row], alone[0], terms=64)
+    near = y[:2] if method == "local" else y[:1]
+    cosine = attnpool_ref.cosine_score(y[:1], near)[0]
+    assert_near(one[0], cosine @ near / cosine.sum(), terms=64)
+
+
+def equal_labels(rng, k, width):
+    """Labels of which the two that suit all-positive tokens best are equal."""
+    labels = rng.standard_normal((k, width)).astype(np.float32)
+    labels[rng.integers(1, k)] = labels[0] = np.abs(labels[0]) + 1
+    return labels
+
+
+@jax.jit
+def slopes_of_labels(labels, context, cotangent):
+    """Their gradients by three functions that take the largest of their products with the context."""
+    kernel = jnp.repeat(jnp.array([0, 0, 1], jnp.float32), labels.shape[-1])
+
+    def code_wise(labels):
+        return attnpool_flax.code_wise_attention(labels, context) @ cotangent
+
+    def cross(labels):
+        return attnpool_flax.cross_attention_pooling(context, labels, reduction="max")[0] @ cotangent
+
+    def bidaf(labels):
+        _, (_, to_context) = attnpool_flax.bidaf_attention(context, labels, kernel, return_weights=True)
+        return to_context @ context @ cotangent
+
+    return [jax.grad(function)(labels) for function in (code_wise, cross, bidaf)]
+
+
+@pytest.mark.parametrize("draw", range(4))
+@pytest.mark.parametrize(("k", "width", "tokens"), [(15, 45, 7), (9, 36, 16)])
+def test_equal_labels_share_the_gradient_of_the_largest_product(k, width, tokens, draw):
+    rng = np.random.default_rng(draw)
+    labels = equal_labels(rng, k, width)
+    context = np.abs(rng.standard_normal((tokens, width))).astype(np.float32) + 1
+    same = np.all(labels == labels[0], -1)
+    for slope in map(np.asarray, slopes_of_labels(labels, context, rng.standard_normal(width).astype(np.float32))):
+        chex.assert_trees_all_equal(slope[~same], np.zeros_like(slope[~same]))
+        assert_near(slope[same], np.broadcast_to(slope[0], slope[same].shape), terms=len(context) * width)
+
+
+def test_products_that_rounding_alone_tells_apart_share_the_gradient():
+    """On some machines equal labels have unequal products: here they are unequal on any."""
+    products = f32(1, np.nextafter(np.float32(1), np.float32(0)), 0.5)
+    slopes = jax.jit(jax.grad(lambda products: largest_product(products, None, 1.0, 64)))(products)
+    chex.assert_trees_all_equal(np.asarray(slopes), f32(0.5, 0.5, 0))
+
+
+# Long sums
+
+
+LONG = 10**6
+EQUAL = np.float32(0.1), np.float32(-0.7)
+
+
+def drift(pooled):
+    return np.max(np.abs(np.asarray(pooled, np.float64) / np.array(EQUAL, np.float64) - 1))
+
+
+@pytest.mark.parametrize("name", ["mean", "weighted", "attention", "multi-head", "cross", "cross, mean", "attend"])
+def test_a_million_equal_tokens_pool_to_the_token(name):
+    """To 1e-5, which the contract says; x's gradient likewise."""
+    x, ones = jnp.broadcast_to(jnp.array(EQUAL), (LONG, 2)), jnp.ones(LONG)
+    eye = np.eye(2, dtype=np.float32)
+    kernels = {f"{k}_kernel": eye[:, None] for k in ("query", "key", "value")} | {"out_kernel": eye[None]}
+    pool = {
+        "mean": lambda x, _: attnpool_flax.mean_pooling(x),
+        "weighted": attnpool_flax.weighted_pooling,
+        "attention": lambda x, _: attnpool_flax.attention_pooling(x, None, np.ones(2, np.float32)),
+        "multi-head": lambda x, _: attnpool_flax.multi_head_attention_pooling(x, query=eye, **kernels)[0],
+        "cross": lambda x, _: attnpool_flax.cross_attention_pooling(x, eye)[0],
+        "cross, mean": lambda x, _: attnpool_flax.cross_attention_pooling(x, eye, reduction="mean")[0],
+        "attend": lambda x, ones: attnpool_flax.attend(ones[None], x)[0],
+    }[name]
+    cotangent = np.array([1.0, 2.0], np.float32)
+
+    @jax.jit
+    def step(x, ones):
+        pooled, pull = jax.vjp(lambda x: pool(x, ones), x)
+        return pooled, *pull(cotangent)
+
+    pooled, slope = step(x, ones)
+    assert drift(pooled) <= 1e-5
+    slope = np.asarray(slope, np.float64)
+    assert np.max(np.abs(slope * LONG / cotangent - 1)) <= 1e-5
+
+
+# Overflow and underflow
+
+
+@pytest.mark.parametrize("query", [(1e19, -2e19), (1e30, -2e30), (3e38, -3e38), (5.0, -10.0)])
+@PACKAGES
+def test_layer_normalisation_of_large_queries(package, query):
+    scores = np.array([1.0, -1.0]) / np.sqrt(2)
+    expected = np.exp(scores) / np.exp(scores).sum()
+    result = package.attention_pooling(np.eye(2, dtype="f"), query=f32(*query), normalize_query=True)
+    assert_near(result, expected)
+    if query == (1e19, -2e19):
+        assert_near(np.round(np.asarray(result, float), 3), [0.804, 0.196])
+
+
+@PACKAGES
+def test_layer_normalisation_of_a_constant_large_query_is_zero(package):
+    result = package.attention_pooling(np.eye(2, dtype="f"), query=f32(1e30, 1e30), normalize_query=True)
+    assert_near(result, [0.5, 0.5])
+
+
+@PACKAGES
+def test_layer_normalisation_of_the_mean_of_large_tokens(package):
+    x = f32([1e20, -1e20, 0], [3e20, 0, -1e20])
+    small = package.attention_pooling(x / np.float32(2**60), normalize_query=True, epsilon=0.0, scale=1.0)
+    large = package.attention_pooling(x, normalize_query=True, epsilon=0.0, scale=2.0**-60)
+    assert_near(large / np.float32(2**60), small)
+
+
+@pytest.mark.parametrize(
+    ("x", "mask", "slope"),
+    [
+        ([[-INF]], None, [[1.0]]),
+        ([[-INF], [5.0]], [True, False], [[1.0], [0.0]]),
+        ([[-INF], [-INF], [5.0]], [True, True, False], [[0.5], [0.5], [0.0]]),
+        ([[2.0], [2.0], [1.0]], None, [[0.5], [0.5], [0.0]]),
+        ([[2.0]], [False], [[0.0]]),
+    ],
+)
+def test_largest_values_alone_share_the_gradient_of_their_maximum(x, mask, slope):
+    mask = None if mask is None else np.array(mask)
+    gradient = jax.grad(lambda x: attnpool_flax.max_pooling(x, mask).sum())(f32(*x))
+    chex.assert_trees_all_equal(np.asarray(gradient), f32(*slope))
+
+
+@PACKAGES
+@pytest.mark.parametrize("bandwidth", [1e-30, 1e-25, 1e-19, 1.0, 1e25])
+def test_identical_points_have_distance_zero_under_any_bandwidth(package, bandwidth):
+    points = f32([1, 2], [5, 6])
+    with np.errstate(over="ignore"):
+        scores = np.asarray(package.gaussian_score(points, points, bandwidth=bandwidth))
+    assert_near(np.diag(scores), [0, 0])
+    assert_near(scores[0, 1], {1.0: -16, 1e25: 0}.get(bandwidth, -INF))
+    kernels = ["gaussian", "boxcar", "triangular", "epanechnikov"]
+    for kernel in kernels if bandwidth <= 1 else []:
+        near = package.kernel_regression(points, points, points, kernel=kernel, bandwidth=min(bandwidth, 0.125))
+        assert_near(near, points)
+
+
+@PACKAGES
+def test_a_small_bandwidth_measures_small_distances(package):
+    query, key = f32([1e-25], [3e-25]), f32([0])
+    assert_near(package.gaussian_score(query, key, bandwidth=1e-25), [[-0.5], [-4.5]])
+    boxcar = package.kernel_regression(query, key, f32([1]), kernel="boxcar", bandwidth=1.5e-25)
+    assert_near(boxcar, [[1], [0]])
+
+
+def test_the_gradient_of_the_bandwidth():
+    slope = jax.grad(lambda b: attnpool_flax.gaussian_score(f32([3.0]), f32([1.0]), bandwidth=b)[0, 0])(0.75)
+    assert_near(slope, 4 / 0.75**3)
+
+
+@PACKAGES
+@pytest.mark.parametrize("size", [1e38, 1e-37, 3e38])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_unit_vectors_of_any_size(package, size, dtype):
+    import ml_dtypes
+
+    x = np.array([size, size], {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}[dtype])
+    assert_near(np.asarray(package.l2_normalize(x), np.float64), np.sqrt([0.5, 0.5]), dtype=dtype)
+
+
+@PACKAGES
+def test_sums_of_the_largest_numbers_do_not_overflow(package):
+    large = f32(3e38, -3e38)
+    assert_near(np.asarray(package.mean_pooling(np.stack([large] * 7))) / f32(3e38), [1, -1])
+    assert_near(np.asarray(package.mean_pooling(np.stack([large] * 7), np.arange(7) < 5)) / f32(3e38), [1, -1])
+    assert_near(package.weighted_pooling(f32([1], [2], [3], [4]), np.full(4, np.float32(1e38))), [2.5])
+    assert_near(package.weighted_pooling(f32([1], [2], [3], [4]), np.full(4, np.float32(1e-37))), [2.5])
+
+
+def test_sums_of_the_largest_doubles_do_not_overflow():
+    assert_near(attnpool_ref.mean_pooling(np.full((3, 1), 1.5e308)) / 1.5e308, [1], dtype="float64")
+    assert_near(attnpool_ref.weighted_pooling(f32([1], [3]), np.full(2, 1e308)), [2], dtype="float64")
+
+
+# Where the two sides disagreed
+
+
+@PACKAGES
+@pytest.mark.parametrize("reduction", ["sum", "mean", "max"])
+@pytest.mark.parametrize("masked", [True, False])
+def test_the_other_side_empty_leaves_the_mean_even_beside_a_nan(package, reduction, masked):
+    x, y = f32([1, NAN], [3, 4]), np.ones((2, 2), np.float32)
+    y, y_mask = (y, np.zeros(2, bool)) if masked else (y[:0], None)
+    options = {"reduction": reduction, "return_weights": True}
+    (pooled, other), (weights, _) = package.cross_attention_pooling(x, y, None, y_mask, **options)
+    assert_near(weights, [0.5, 0.5])
+    assert_near(pooled, [2, NAN])
+    assert_near(other, [0, 0])
+    y_mask = None if y_mask is None else y_mask[None]
+    (pooled, _), (weights, _) = package.cross_attention_pooling_all_pairs(x[None], y[None], None, y_mask, **options)
+    assert_near(weights, [[[0.5, 0.5]]])
+    assert_near(pooled, [[[2, NAN]]])
+
+
+@PACKAGES
+def test_bidaf_without_a_real_question_has_no_weights_even_beside_a_nan(package):
+    context, query, kernel = f32([1], [NAN]), f32([2]), np.ones(3, np.float32)
+    empty = np.zeros(1, bool)
+    joined, (to_query, to_context) = package.bidaf_attention(context, query, kernel, None, empty, return_weights=True)
+    assert_near(to_query, [[0], [0]])
+    assert_near(to_context, [0, 0])
+    assert_near(joined[0], [1, 0, 0, NAN if np.isnan(np.asarray(joined)[0, 3]) else 0])
+
+
+@PACKAGES
+def test_a_negative_tolerance_equals_nothing(package):
+    similar, dissimilar = package.rigid_decomposition(np.ones(2, np.float32), np.ones(2, np.float32), atol=-1.0)
+    assert_near(similar, [0, 0])
+    assert_near(dissimilar, [1, 1])
+
+
+@PACKAGES
+def test_infinities_of_one_sign_are_equal_up_to_any_tolerance(package):
+    similar, _ = package.rigid_decomposition(f32(INF, 1), f32(INF, 1))
+    assert_near(similar, [INF, 1])
+
+
+@PACKAGES
+def test_nan_in_one_field_reaches_the_targets_part(package):
+    kernel, fields = np.ones(2, np.float32), f32([1], [NAN])
+    assert_near(package.field_attention_pooling(f32(1), fields, kernel, 0.0), [NAN, NAN])
+
+
+@PACKAGES
+def test_the_key_bias_of_the_pool_cancels_even_if_it_is_nan(package):
+    eye = np.eye(2, dtype=np.float32)
+    kernels = {f"{k}_kernel": eye[:, None] for k in ("query", "key", "value")} | {"out_kernel": eye[None]}
+    bias = np.full((1, 2), NAN, np.float32)
+    pooled = package.multi_head_attention_pooling(eye, query=eye[:1], key_bias=bias, **kernels)
+    assert_near(pooled, package.multi_head_attention_pooling(eye, query=eye[:1], **kernels))

@@ -1,0 +1,244 @@
+"""Every function of the table under jit, scan, vmap, remat, grad, shard_map and export; silent under the NaN checker."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agreement import arguments_of, assert_agree, assert_gradients_agree, assert_sums_agree
+from jax.sharding import PartitionSpec
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_ref import table
+from attnpool_ref.conformance import cases, hazards
+
+BATCH = 4  # divides among the devices of tests/conftest.py
+NAMED_BATCHES = {"B": "b", "C": "c"}  # axes of examples that are not written "...", as a symbolic shape names them
+
+
+class Example:
+    """A row's call with every argument, with a batch that divides, and one example without anything real.
+
+    Attributes:
+      row: the row.
+      case: what is called; ``arrays`` are its arguments in float32, ``call`` takes them.
+      split: names of the arguments of which each example has its own; all of them where a row knows no examples.
+    """
+
+    def __init__(self, row, **changed):
+        self.row = row
+        named = {title: (names, options) for title, names, options in cases.configurations(row)}
+        names, options = named.get("fullest", named["smallest"])
+        names, options = cases.legal(row, names, options | changed), options | changed
+        self.case = cases.draw(row, "transformations", names, options, (BATCH,), {"B": BATCH})
+        self.arrays, self.call = arguments_of(self.case, getattr(attnpool_flax, row.name))
+        self.split = [key for key, own in self.case.axes.items() if own and own[0] in ("...", "B")]
+        self.has_batch = bool(self.split)
+        self.has_symbols = any(set(own) & {"...", *NAMED_BATCHES} for own in self.case.axes.values())
+
+    @functools.cached_property
+    def result(self):
+        """What the oracle gives; that the plain call gives it is judged in ``test_equivalence.py``."""
+        return exactly(self.case)
+
+    @functools.cached_property
+    def jitted(self):
+        """A user's own jit of results and gradients, and of what forward mode gives along ones."""
+        return jax.jit(lambda arrays: (*with_gradients(self.call)(arrays), forward_slope(self.call, arrays)))
+
+    @functools.cached_property
+    def computed(self):
+        """(results, gradients, slope in forward mode) of one program."""
+        return jax.tree.map(np.asarray, self.jitted(self.arrays))
+
+
+def exactly(case):
+    """The oracle's results in float64."""
+    _, call = arguments_of(case, getattr(attnpool_ref, case.row.name))
+    return call({key: value for key, value in case.values.items() if value is not None})
+
+
+def with_gradients(call):
+    """From arrays to (results, gradients of the sum of their squares), which no function makes constant."""
+
+    def program(arrays):
+        objective, floats = differentiable(call, arrays)
+        (_, results), gradients = jax.value_and_grad(objective, has_aux=True)(floats)
+        return results, gradients
+
+    return program
+
+
+def forward_slope(call, arrays):
+    """The derivative of the same sum along ones, in forward mode."""
+    objective, floats = differentiable(call, arrays)
+    return jax.jvp(lambda floats: objective(floats)[0], (floats,), (jax.tree.map(jnp.ones_like, floats),))[1]
+
+
+def differentiable(call, arrays):
+    """(from the floating arrays to (the sum of the results' squares, the results), the floating arrays)."""
+    floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
+
+    def objective(floats):
+        results = call(arrays | floats)
+        return sum(jnp.square(out.astype(np.float32)).sum() for out in results), results
+
+    return objective, floats
+
+
+@pytest.fixture(scope="module", params=table.VARIANTS, ids=lambda row: row.name)
+def example(request):
+    """A row's example; the tests of one row follow each other and share what is computed once."""
+    return Example(request.param)
+
+
+def test_a_body_promotes_no_ranks(example):
+    """Arrays of different ranks meet through ``jnp.expand_dims`` or indexing with None, never by implicit promotion."""
+    with jax.numpy_rank_promotion("raise"):
+        jax.eval_shape(example.call, example.arrays)
+
+
+def test_forward_mode_is_there(example):
+    """Lowering refuses what has a rule of reverse mode alone. The numbers are judged below, gradients in ``test_equivalence.py``."""
+    jax.jit(lambda arrays: forward_slope(example.call, arrays)).lower(example.arrays)
+
+
+@pytest.mark.thorough
+def test_jit_gives_what_the_oracle_gives(example):
+    assert_agree(example.case, example.computed[0], example.result)
+
+
+@pytest.mark.thorough
+def test_scan_of_vmap_of_the_gradient_of_remat_gives_what_jit_gives(example):
+    one = (1,) if "B" in example.case.sizes else ()  # such a function takes no example without its axis
+    split = {k: v for k, v in example.arrays.items() if k in example.split or not example.has_batch}
+    shared = {k: v for k, v in example.arrays.items() if k not in split}
+    if example.has_batch:
+        pairs = {k: v.reshape(2, BATCH // 2, *one, *v.shape[1:]) for k, v in split.items()}
+        want, gradients, _ = example.computed
+    else:
+        turned = [{k: np.roll(v, i, 0) if v.ndim else v for k, v in split.items()} for i in range(BATCH)]
+        pairs = jax.tree.map(lambda *parts: np.reshape(parts, (2, BATCH // 2, *parts[0].shape)), *turned)
+        each = [example.jitted(arrays) for arrays in turned]
+        want, gradients, _ = jax.tree.map(lambda *parts: np.stack(parts), *each)
+    remat = with_gradients(jax.checkpoint(example.call))
+
+    @jax.jit
+    def program(pairs):
+        return jax.lax.scan(lambda carry, pair: (carry, jax.vmap(lambda own: remat(own | shared))(pair)), 0, pairs)[1]
+
+    results, found = jax.tree.map(np.asarray, program(pairs))
+    assert_agree(example.case, [out.reshape(w.shape) for out, w in zip(results, want, strict=True)], want)
+    chex.assert_equal(set(found), set(gradients))
+    for key, gradient in found.items():
+        total = gradient.sum((0, 1)) if key in shared else gradient.reshape(gradients[key].shape)
+        assert_gradients_agree(example.case, total, gradients[key])
+
+
+@pytest.mark.thorough
+def test_shard_map_over_the_batch_with_its_checks_on(example):
+    mesh = jax.make_mesh((2,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
+    specs = {k: PartitionSpec("batch") if k in example.split else PartitionSpec() for k in example.arrays}
+    whole = PartitionSpec("batch") if example.has_batch else PartitionSpec()  # without a batch every device has all
+    sharded = jax.shard_map(example.call, mesh=mesh, in_specs=(specs,), out_specs=whole)
+    results, gradients = jax.tree.map(np.asarray, jax.jit(with_gradients(sharded))(example.arrays))
+    assert_agree(example.case, results, example.result)
+    assert_gradients_agree(example.case, gradients, example.computed[1])
+
+
+@pytest.mark.thorough
+def test_forward_mode_agrees_with_reverse_mode(example):
+    _, gradients, forward = example.computed
+    assert gradients or example.row.family == "masks", "a row with numbers has derivatives"
+    terms = jax.tree.map(lambda g: np.asarray(g, np.float64), gradients)
+    size = sum(float(np.abs(g).sum()) for g in terms.values())
+    assert_sums_agree(example.case, float(forward), sum(float(g.sum()) for g in terms.values()), size)
+
+
+def export(example, call, arrays, lead="b"):
+    """The exported call, with symbols for the batch axes of these arrays; ``lead`` stands for "..."."""
+    symbols = NAMED_BATCHES | {"...": lead}
+    first = {key: symbols.get(own[0]) if own else None for key, own in example.case.axes.items()}
+    shapes = {key: f"{first[key]}, ..." if first[key] else "..." for key in arrays}
+    return jax.export.export(jax.jit(call))(jax.export.symbolic_args_specs(jax.tree.map(jnp.asarray, arrays), shapes))
+
+
+@pytest.mark.thorough
+def test_one_export_serves_every_batch(example):
+    if not example.has_symbols:
+        assert "..." not in example.row.shapes, "a row with batch axes has symbols for them"
+        return
+    fewer = example.case
+    present = {axis for own in example.case.axes.values() for axis in own}
+    for place, axis in enumerate(axis for axis in ("...", *NAMED_BATCHES) if axis in present):
+        fewer = cases.take(fewer, "fewer", axis, (BATCH - 1, 1, 0) if place == 0 else (1,))
+    arrays, call = arguments_of(fewer, getattr(attnpool_flax, example.row.name))
+    assert_agree(fewer, export(example, call, example.arrays).call(arrays), exactly(fewer))
+
+
+@pytest.mark.thorough
+def test_gradients_and_several_batch_axes_can_be_exported(example):
+    if not example.has_symbols:
+        return
+    export(example, with_gradients(example.call), example.arrays)
+    if "..." in example.row.shapes:
+        several = {k: v[None] if "..." in example.case.axes[k] else v for k, v in example.arrays.items()}
+        export(example, example.call, several, "a, b")
+
+
+WAYS = [(row, {"return_weights": True}) for row in table.VARIANTS if row.weights]
+WAYS += [
+    (row, {key: value})
+    for row in table.VARIANTS
+    for key, allowed in row.options.items()
+    if isinstance(allowed, tuple)
+    for value in allowed[1:]
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("row", "changed"), WAYS, ids=[f"{row.name}-{key}={value}" for row, way in WAYS for key, value in way.items()]
+)
+def test_weights_and_every_named_option_can_be_exported(row, changed):
+    """What it computes is judged where it is not exported."""
+    example = Example(row, **changed)
+    exported = export(example, example.call, example.arrays)
+    chex.assert_equal(len(exported.out_avals), len(example.result))
+    for described, out in zip(exported.out_avals, example.result, strict=True):
+        chex.assert_equal(len(described.shape), out.ndim)
+
+
+@pytest.mark.thorough
+def test_the_nan_checker_stays_silent_on_poison_and_empty_rows(example):
+    poisoned = hazards.poisoned(example.case, np.nan)
+    floats = example.case.given("data")
+    assert poisoned or not (floats and example.case.given("mask")), "a row with a mask has padding to poison"
+    arrays, _ = arguments_of(poisoned or example.case, getattr(attnpool_flax, example.row.name))
+    with jax.debug_nans(True):
+        example.jitted(arrays)
+
+
+def test_the_nan_checker_would_speak():
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        attnpool_flax.mean_pooling(jnp.full((2, 3), jnp.nan))
+
+
+def test_a_users_jit_traces_once_a_shape():
+    pool = jax.jit(chex.assert_max_traces(lambda x, scale: attnpool_flax.attention_pooling(x, scale=scale), n=1))
+    x = np.ones((2, 3, 4), np.float32)
+    for scale in (0.5, 1.5, 2.5):
+        chex.assert_shape(pool(x, scale), (2, 4))
+    with pytest.raises(AssertionError, match="traced > 1 times"):
+        pool(x[:1], 0.5)
+
+
+def test_numbers_are_differentiable():
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4)
+    slope = jax.grad(lambda scale: attnpool_flax.attention_pooling(x, scale=scale).sum())(1.0)
+    step = 2.0**-7
+    ahead, behind = (attnpool_flax.attention_pooling(x, scale=1 + s).sum() for s in (step, -step))
+    assert abs(slope - (ahead - behind) / (2 * step)) < step**2 + 24 * np.finfo(np.float32).eps / step

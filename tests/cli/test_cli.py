@@ -1,0 +1,449 @@
+"""The command line: what it shows, what it refuses, and what it leaves unimported."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import attnpool_ref
+from attnpool_ref import __main__, conformance, extras, table
+from attnpool_ref.cli import application, listing, progress, show, verdicts
+from attnpool_ref.conformance import Cell, Failure, Kept, Measure, Report, RowReport
+
+JOBS = next(option for option in application.check.params if option.name == "jobs")
+
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|9[0-7]|38;[\d;]+)m")
+
+SNIPPET = "x = [[..., 1]]\ncandidate(x)  # " + "a line that is longer than any terminal " * 6
+
+
+def run(*arguments, columns=200, env=None):
+    """Runs the command line inside this process."""
+    return CliRunner().invoke(application.application, arguments, env={"COLUMNS": str(columns)} | (env or {}))
+
+
+def python(*arguments):
+    """Runs another Python, which finds what this one does, and where nothing is imported yet."""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300, env=env)
+
+
+def failure(
+    row="max_pooling", check="padding amount", dtype="float16", size=3, message="got [..., 1]", snippet=SNIPPET
+):
+    return Failure(row, check, dtype, message, snippet, size)
+
+
+def report_of(*rows, candidate="some.module"):
+    return Report(candidate, "cpu (test)", {"numpy": "9.8.7"}, list(rows))
+
+
+PASSED = RowReport(
+    "mean_pooling",
+    "pass",
+    cells={"float32": Cell(Measure(0.42, 18.0, ""), Measure(3.25, 61.0, "")), "bfloat16": Cell()},
+    promises={"NaN in padding": Kept("", "held"), "permuting": Kept(""), "padding side": Kept("", "held")},
+)
+FAILED = RowReport(
+    "max_pooling",
+    "fail",
+    cells={"float32": Cell(Measure(float("inf"), 18.0, ""), None), "bfloat16": Cell()},
+    promises={
+        "NaN in padding": Kept(
+            "NaN in padding", "broken", failures=[failure(size=7, message="a larger one"), failure()]
+        ),
+        "inf in padding": Kept("inf in padding", "broken", follows_from="NaN in padding", failures=[failure(size=1)]),
+        "permuting": Kept("permuting", "held"),
+    },
+)
+MISSING = RowReport("dot_score", "missing")
+PARTIAL = RowReport("mean_pooling", "partial", partial=["its argument `keep` was never given"])
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Replaces the judging by a given report, in this process; returns a function that takes it, and returns what is asked."""
+    asked = {}
+    monkeypatch.setattr(JOBS, "default", 0)
+
+    def choose(report):
+        def judge(candidate, **options):
+            asked.update(options, candidate=candidate)
+            for done, label in enumerate(("mean_pooling float32", "mean_pooling float32", "max_pooling float32")):
+                options["progress"](done, 3, label)
+            return report
+
+        monkeypatch.setattr(conformance, "judge", judge)
+        return asked
+
+    return choose
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty current directory with one module in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    (tmp_path / "candidate_of_a_test.py").write_text(
+        "import numpy as np\n"
+        "class Inside:\n"
+        "    mean_pooling = None\n"
+        "def pool(x, mask=None):\n"
+        "    return np.mean(x, -2)\n"
+        "mean_pooling = pool\n"
+    )
+    (tmp_path / "broken_of_a_test.py").write_text("raise RuntimeError('first line\\nsecond line')\n")
+    for name in ("my-pool.py", "json.py"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "needy_of_a_test.py").write_text("import a_package_that_is_not_there\n")
+    yield tmp_path
+    sys.modules.pop("candidate_of_a_test", None)
+
+
+# What is imported, and what is not
+
+
+def test_importing_the_oracle_imports_no_extra():
+    code = "import attnpool_ref, attnpool_ref.plot, attnpool_ref.data, attnpool_ref.__main__, sys; print(*sys.modules)"
+    imported = {name.partition(".")[0] for name in python("-c", code).stdout.split()}
+    assert "attnpool_ref" in imported
+    assert not imported & {name for names in extras.EXTRAS.values() for name in names}
+
+
+@pytest.mark.parametrize("arguments", ["list", "find CLS", "show masked_softmax", "--help", "check --help"])
+def test_text_is_shown_without_importing_jax(arguments):
+    code = (
+        "import sys; from attnpool_ref.__main__ import main; sys.argv[1:] = sys.argv[1].split()\n"
+        "try: main()\n"
+        "finally: print('jax' in sys.modules, 'attnpool_flax' in sys.modules, 'rich' in sys.modules)"
+    )
+    result = python("-c", code, arguments)
+    assert result.returncode == 0
+    assert result.stdout.splitlines()[-1].startswith("False False")
+
+
+def test_the_module_is_the_command():
+    result = python("-m", "attnpool_ref", "--version")
+    assert result.stdout == f"attnpool, version {attnpool_ref.__version__}\n"
+
+
+def test_without_its_extra_the_command_says_in_one_line_what_to_install(monkeypatch, capsys):
+    for name, said in (("rich", "rich is"), ("click", "click and rich are")):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(SystemExit) as end:
+            __main__.main()
+        assert end.value.code == 2
+        assert capsys.readouterr().err == f"attnpool: {said} not installed; pip install 'attnpool[cli]'\n"
+
+
+def test_the_demonstration_without_its_extras_names_both(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = run("demo")
+    assert result.exit_code == 2
+    assert result.output == "Error: jax and matplotlib are not installed; pip install 'attnpool[flax,plot]'\n"
+
+
+# list and show
+
+
+def test_the_list_has_every_row_with_its_source():
+    output = run("list").output
+    for row in table.BY_NAME.values():
+        (line,) = (line for line in output.splitlines() if row.name in line.split()[:2])
+        assert row.source in line
+        assert row.equation[:20] in line
+        assert row.weights in output
+        assert row.module in output
+        assert table.SOURCES[row.source] in output
+    assert [
+        line.split()[0] for line in output.splitlines() if line.split()[:1] and line.split()[0] in FAMILIES
+    ] == FAMILIES
+
+
+FAMILIES = list(dict.fromkeys(row.family for row in table.BY_NAME.values()))
+
+
+def test_a_table_that_is_no_terminals_keeps_its_lines(tmp_path, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    with open(tmp_path / "out", "w") as file:
+        assert listing.console(file).width == listing.UNBOUNDED
+
+
+@pytest.mark.parametrize("row", table.BY_NAME.values(), ids=lambda row: row.name)
+def test_every_variant_is_shown_with_both_texts(row):
+    for package in ("attnpool_ref", "attnpool_flax"):
+        source = show.read_source(package, row)
+        assert source.place.startswith(f"{package}/{row.family}")
+        assert re.match(rf"@\w+(\(.*\))?\ndef {row.name}\(|{row.name} = each_segment\(", source.text)
+        assert source.signature.startswith(f"{row.name}(")
+        assert source.summary
+
+
+def test_one_variant_shows_its_whole_row():
+    row = table.get("cross_attention_pooling")
+    output = run("show", row.name).output
+    for text in (row.equation, row.shapes, row.weights, row.module, table.SOURCES[row.source], "x_mask=None"):
+        assert text in output
+
+
+def test_a_wide_terminal_shows_both_side_by_side_and_a_narrow_one_above_each_other():
+    def lines_of(columns):
+        lines = run("show", "mean_pooling", columns=columns).output.splitlines()
+        assert max(map(len, lines)) <= columns
+        return [next(i for i, line in enumerate(lines) if kind in line) for kind in ("definition,", "implementation,")]
+
+    oracle, twin = lines_of(show.SIDE_BY_SIDE)
+    assert oracle == twin
+    oracle, twin = lines_of(show.SIDE_BY_SIDE - 1)
+    assert oracle < twin
+
+
+def test_folding_code_keeps_its_words_and_its_block():
+    line = "    total = " + " + ".join(f"term_{index}" for index in range(30))
+    folded = show._fold(line, 50).splitlines()
+    assert len(folded) > 1
+    assert all(len(part) <= 50 for part in folded)
+    assert all(part.startswith(" " * 12) for part in folded[1:])
+    assert " ".join(folded).split() == line.split()
+
+
+def test_what_a_function_calls_in_its_file_stands_below_it_and_other_rows_do_not():
+    text = show.read_source("attnpool_ref", table.get("attention_pooling")).text
+    assert "mean_pooling(x, mask)" in text, "it calls another row"
+    assert re.findall(r"^def (\w+)", text, re.MULTILINE) == ["attention_pooling", "attention_scores"]
+
+
+def test_long_docstrings_are_cut_and_the_code_is_whole():
+    text = show.read_source("attnpool_ref", table.get("l2_normalize")).text
+    assert text.splitlines()[2:] == [
+        '    r"""Divides by the Euclidean norm; the zero vector stays 0."""',
+        "    scaled = x / power_of_two(np.max(np.abs(x), axis, keepdims=True, initial=0))  # squares of 1e-300 would underflow",
+        "    norm = np.sqrt(np.sum(scaled**2, axis, keepdims=True))",
+        "    return scaled / np.where(norm == 0, 1, norm)",
+    ]
+
+
+def test_code_is_coloured_and_no_color_is_respected():
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}
+    assert COLOUR.search(run("show", "mean_pooling", env=terminal).output)
+    assert not COLOUR.search(run("show", "mean_pooling", env=terminal | {"NO_COLOR": "1"}).output)
+    assert "\x1b" not in run("show", "mean_pooling").output
+
+
+def test_all_layouts_of_a_row_stand_in_one_table():
+    words = ("--only", "max_pooling", "--layouts", "--dtype", "float32", "--quick", "--jobs", "0")
+    shown = run("check", "attnpool_ref", *words).output
+    for name in ("max_pooling", "segment_max_pooling", "max_state"):
+        assert re.search(rf"^{name} .* pass", shown, re.MULTILINE), name
+    refused = run("check", "attnpool_ref", "--layouts")
+    assert refused.exit_code == 2
+    assert "--layouts needs --only" in refused.output
+
+
+@pytest.mark.parametrize("arguments", [["show", "mean_poling"], ["check", "--only", "mean_poling"]])
+def test_an_unknown_name_is_refused_in_one_line_with_the_nearest(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert re.fullmatch(r"Error: no variant is called 'mean_poling'; did you mean mean_pooling.*\n", result.output)
+
+
+# check
+
+
+def test_the_report_shows_errors_beside_what_is_allowed(judged):
+    judged(report_of(PASSED))
+    output = run("check").output
+    (line,) = (line for line in output.splitlines() if line.startswith("mean_pooling"))
+    assert [cell.strip() for cell in line.split("│")] == ["mean_pooling", "0.4/18  3.2/61", "n/a", "2/2", "pass"]
+    assert "cpu (test); numpy 9.8.7" in output
+
+
+def test_a_narrow_terminal_gets_a_line_for_each_dtype(judged):
+    judged(report_of(PASSED))
+    lines = run("check", columns=80).output.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("mean_pooling"))
+    first, second = ([cell.strip() for cell in line.split("│")] for line in lines[place : place + 2])
+    assert first == ["mean_pooling", "float32", "0.4/18  3.2/61", "2/2", "pass"]
+    assert second[:3] == ["", "bfloat16", "n/a"]
+
+
+def test_what_a_candidate_cannot_supply_is_never_a_pass(judged):
+    judged(report_of(RowReport("mean_pooling", "n/a", cells={"float32": Cell()})))
+    result = run("check", "attnpool_ref")
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith("mean_pooling "))
+    assert [cell.strip() for cell in line.split("│")] == ["mean_pooling", "n/a", "n/a", "n/a"]
+    assert "Nothing passed" in result.stdout
+    assert result.exit_code == 1
+
+
+def test_broken_promises_are_named_and_missing_rows_reported(judged):
+    judged(report_of(PASSED, FAILED, MISSING))
+    output = run("check").output
+    lines = output.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("max_pooling"))
+    assert [cell.strip() for cell in lines[place].split("│")] == ["max_pooling", "inf/18  n/a", "n/a", "1/3", "fail"]
+    assert "NaN in padding" in lines[place + 1]
+    assert (
+        "\nmax_pooling\n  broken: NaN in padding\n      float16: a larger one\n      what follows from it: inf in padding\n"
+        "  held: permuting\n"
+    ) in output
+    assert any(line.startswith("dot_score ") and line.rstrip().endswith("missing") for line in lines)
+    assert "3 rows: 1 passed, 1 failed, 1 missing." in output
+
+
+@pytest.mark.parametrize(
+    ("rows", "status"), [([PASSED], 0), ([PASSED, MISSING], 0), ([PASSED, FAILED], 1), ([PARTIAL], 3)]
+)
+def test_the_exit_status_says_the_verdict(judged, rows, status):
+    judged(report_of(*rows))
+    assert run("check").exit_code == status
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_the_smallest_failing_case_can_be_pasted(judged, columns):
+    judged(report_of(PASSED, FAILED))
+    output = run("check", columns=columns).output
+    assert f"\n\n{SNIPPET}\n" in output
+    assert "The smallest failing case is max_pooling in float16, padding amount: got [..., 1]\n" in output
+
+
+def test_what_is_beyond_its_limit_is_red():
+    assert verdicts._measure(Measure(2.0, 1.0, "")).style == "bold red"
+    assert verdicts._measure(Measure(float("nan"), 1.0, "")).style == "bold red"
+    assert verdicts._measure(Measure(1.0, 2.0, "")).style == "green"
+
+
+def test_colour_never_enters_the_pasted_code(judged):
+    judged(report_of(FAILED))
+    output = run("check", env={"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": ""}).output
+    assert COLOUR.search(output)
+    assert f"\n\n{SNIPPET}\n" in output
+
+
+def test_progress_without_a_terminal_is_plain_lines_beside_the_report(judged):
+    judged(report_of(PASSED))
+    result = run("check")
+    first, second = result.stderr.splitlines()
+    assert first == "[0/3] mean_pooling float32"
+    assert re.fullmatch(r"\[2/3\] max_pooling float32, about \d+ s left", second)
+    assert "[0/3]" not in result.stdout
+
+
+def test_progress_on_a_terminal_is_a_bar_that_goes_away(monkeypatch, capfd):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress.shown() as bar:
+        bar(1, 4, "mean_pooling [...]")
+    shown = capfd.readouterr().err
+    assert re.search(r"about \d+ s left", shown)
+    assert "mean_pooling [...]" in shown
+    assert "1/4" in shown
+    assert shown.rstrip().endswith("\x1b[2K"), "the last thing written erases the bar"
+
+
+def test_json_has_the_schema_version_and_no_number_that_json_lacks(judged, tmp_path):
+    judged(report_of(PASSED, FAILED))
+    file = tmp_path / "report.json"
+    run("check", "--json", str(file))
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    written = json.loads(file.read_text(), parse_constant=refuse)
+    assert written["schema_version"] == 2
+    assert written["passed"] is False
+    assert [row["status"] for row in written["rows"]] == ["pass", "fail"]
+    assert written["rows"][1]["cells"]["float32"]["forward"]["error"] == "inf"
+
+
+def test_the_judge_is_asked_what_the_options_say(judged, here):
+    asked = judged(report_of(PASSED))
+    run("check")
+    assert (asked["name"], asked["only"], asked["strict"]) == ("attnpool_flax", (), True)
+    assert asked["candidate"].target.__name__ == "attnpool_flax"
+    assert asked["dtypes"] == conformance.DTYPES
+    run("check", "attnpool_ref", "--only", "dot_score", "--only", "attend", "--dtype", "float16")
+    assert (asked["only"], asked["strict"], asked["dtypes"]) == (("dot_score", "attend"), False, ("float16",))
+    assert asked["jobs"] == 0
+    run("check", "candidate_of_a_test:pool", "--as", "max_pooling")
+    assert asked["only"] == ("max_pooling",)
+    assert asked["candidate"].target.__name__ == "pool"
+    run("check", "candidate_of_a_test:mean_pooling")
+    assert asked["only"] == ("mean_pooling",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no_module_at_all"], "there is no module 'no_module_at_all', here or among what is installed"),
+        (["no_module.at_all"], "there is no module 'no_module.at_all', here or among what is installed"),
+        (["needy_of_a_test"], "needy_of_a_test needs 'a_package_that_is_not_there', which is not installed"),
+        (["broken_of_a_test"], "broken_of_a_test cannot be imported (RuntimeError: first line)"),
+        (["candidate_of_a_test:nothing"], "candidate_of_a_test has no function 'nothing'"),
+        (["candidate_of_a_test:Inside.mean_pooling"], "candidate_of_a_test has no function 'Inside.mean_pooling'"),
+        (
+            ["candidate_of_a_test:pool"],
+            "'pool' is no row of the table; say which one it is: --as NAME (see attnpool list)",
+        ),
+        (["candidate_of_a_test", "--as", "attend"], "--as attend needs one function: candidate_of_a_test:function"),
+        (["--json", "nowhere/report.json"], "there is no folder for nowhere/report.json"),
+        (["--json", "-", "--html", "-"], "standard output holds one report, not those of --json and --html"),
+        (["./nothing.py:pool"], "there is no file ./nothing.py"),
+        (["./my-pool.py:pool"], "./my-pool.py has no name that Python can import; call it my_pool.py"),
+        (["./json.py:pool"], "./json.py has the name of a module that is imported already; call it otherwise"),
+    ],
+)
+def test_a_candidate_that_cannot_be_judged_is_refused_in_one_line(here, arguments, message):
+    result = run("check", *arguments, "--jobs", "0")
+    assert (result.exit_code, result.output) == (2, f"Error: {message}\n")
+
+
+def test_a_candidate_that_lacks_jax_says_which_extra():
+    code = "import sys; sys.modules['jax'] = None; from attnpool_ref.__main__ import main; sys.argv[1:] = ['check', '--jobs', '0']; main()"
+    result = python("-c", code)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "Error: jax is not installed; pip install 'attnpool[flax]'\n"
+
+
+def test_the_dtypes_of_the_command_line_are_those_of_the_judge():
+    assert application.DTYPES == conformance.DTYPES
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.42, "0.4"),
+        (9.96, "10"),
+        (18.4, "18"),
+        (9999.4, "9999"),
+        (123456.0, "1e5"),
+        (0.012, "1e-2"),
+        (float("inf"), "inf"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_numbers_take_few_characters(value, text):
+    assert verdicts._number(value) == text
+
+
+def test_a_wrong_function_of_ones_own_is_judged_for_real(here):
+    result = run("check", "candidate_of_a_test:pool", "--as", "mean_pooling", "--dtype", "float64", "--jobs", "0")
+    assert result.exit_code == 1
+    assert "\nmean_pooling\n  broken: " in result.stdout
+    code = result.stdout.partition("At a Python prompt:\n")[2]
+    pasted = python("-c", code)
+    assert pasted.returncode == 0, pasted.stderr
+    candidate, oracle = re.findall(r"(?:candidate|oracle): (.*)", pasted.stdout)
+    assert candidate != oracle
+
+
+def test_the_oracle_passes_its_own_judge():
+    result = run("check", "attnpool_ref", "--only", "mean_pooling", "--dtype", "float64", "--jobs", "0")
+    assert result.exit_code == 0, result.output
+    assert "1 row: 1 passed. On cpu (NumPy)" in result.stdout

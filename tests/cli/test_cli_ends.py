@@ -1,0 +1,137 @@
+"""How the command ends and what it leaves: statuses, reports on standard output, files in a module's place."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cli import report_of, run
+
+from attnpool_flax import demo
+from attnpool_ref import __main__, conformance
+from attnpool_ref.cli import application, candidate, exits, progress
+from attnpool_ref.conformance import Cell, Measure, RowReport
+
+POOL = "import attnpool_ref\ndef pool(x, mask=None):\n    return attnpool_ref.mean_pooling(x, mask) + 1\n"
+
+
+def test_the_command_alone_shows_what_there_is():
+    bare = run()
+    assert (bare.exit_code, bare.output) == (0, run("--help").output)
+    assert all(f"\n  {name} " in bare.output for name in ("list", "find", "show", "check", "demo"))
+
+
+def test_each_way_to_end_has_a_status_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert [__main__.MISUSED, __main__.INTERRUPTED] == [exits.MISUSED, exits.INTERRUPTED] == [2, 130]
+    assert run("check", "--nothing").exit_code == run("check", "nothing").exit_code == exits.MISUSED
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    for module, name in ((conformance, "judge"), (candidate, "find_candidate")):
+        monkeypatch.setattr(module, name, interrupted)
+        result = run("check", "attnpool_ref", "--quick", "--jobs", "0")
+        assert (result.exit_code, result.stderr) == (exits.INTERRUPTED, "Stopped by Ctrl-C.\n")
+
+
+def test_a_stopped_command_leaves_at_once():
+    code = (
+        "import atexit, sys, time\n"
+        "from attnpool_ref import __main__\n"
+        "from attnpool_ref.cli import application\n"
+        "atexit.register(print, 'what waits at the end')\n"
+        "def stopped(*words, **options): raise KeyboardInterrupt\n"
+        "application.application.commands['list'].callback = stopped\n"
+        "sys.argv[1:] = ['list']\n"
+        "__main__.main()\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "Stopped by Ctrl-C.\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize(
+    ("words", "ending", "status", "errors"),
+    [
+        (["list"], "> /dev/full", 2, "Error: the output cannot be written: No space left on device\n"),
+        (["--version"], "> /dev/full", 2, "Error: the output cannot be written: No space left on device\n"),
+        (["list"], "| true; exit ${PIPESTATUS[0]}", (1, 2), ""),
+    ],
+)
+def test_output_that_cannot_be_written_ends_the_command_without_a_traceback(words, ending, status, errors):
+    line = " ".join([shlex.quote(sys.executable), "-m", "attnpool_ref", *words, ending])
+    result = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=300)
+    assert result.stderr == errors
+    assert result.returncode in np.atleast_1d(status)
+
+
+def test_a_report_on_standard_output_stands_there_alone(monkeypatch):
+    measure = Measure(np.float32(0.5), np.float64(3), "")  # as a judge of JAX arrays measures
+    report = report_of(RowReport("mean_pooling", "pass", cells={"float32": Cell(measure)}))
+    monkeypatch.setattr(conformance, "judge", lambda *_, **__: report)
+    result = run("check", "attnpool_ref", "--json", "-", "--jobs", "0")
+    assert json.loads(result.stdout)["rows"][0]["cells"]["float32"]["forward"] == {
+        "error": 0.5,
+        "allowed": 3.0,
+        "case": "",
+        "passed": True,
+    }
+    assert "1 row: 1 passed." in result.stderr
+    assert run("check", "attnpool_ref", "--junit", "-", "--jobs", "0").stdout.startswith("<?xml")
+    assert run("check", "attnpool_ref", "--jobs", "0").stdout.endswith("numpy 9.8.7.\n")
+
+
+@pytest.mark.parametrize("place", [".", "beside"])
+def test_a_file_is_judged_and_its_smallest_case_finds_it_again(monkeypatch, tmp_path, place):
+    folder, name = tmp_path / place, f"pool_of_a_test_{place.count('b')}"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.py").write_text(POOL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    words = ["--as", "mean_pooling", "--quick", "--dtype", "float32"]
+    result = run("check", f"{place}/{name}.py:pool", *words)
+    assert result.exit_code == 1, result.output
+    code = result.stdout.partition("At a Python prompt:\n")[2]
+    pasted = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
+    assert pasted.returncode == 0, pasted.stderr
+    assert "candidate: [" in pasted.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere/picture.png", "there is no folder for nowhere/picture.png"),
+        ("picture.txt", "no picture can be written as picture.txt; the endings are "),
+    ],
+)
+def test_the_demonstration_refuses_a_picture_before_it_computes(monkeypatch, tmp_path, name, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "minilm_pairs", lambda: pytest.fail("it has begun"))
+    result = run("demo", "--out", name)
+    assert result.exit_code == exits.MISUSED
+    assert result.output.startswith(f"Error: {message}")
+
+
+def test_what_is_left_is_said_in_seconds_or_minutes(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    rest = progress._Rest()
+    assert rest(0, 10) == ""
+    now[0] = 108.0
+    assert (rest(4, 10), rest(1, 61), rest(10, 10)) == ("about 12 s left", "about 8 min left", "")
+
+
+def test_the_help_and_the_readme_say_the_same_time():
+    readme = (Path(__file__).resolve().parent.parent.parent / "README.md").read_text()
+    said = "on one core about 2 s a row in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s"
+    assert f"({said})" in " ".join(readme.split())
+    assert f"{said}." in " ".join(run("check", "--help").output.split())
+
+
+def test_the_table_and_its_options_are_those_of_the_variants():
+    assert run("list", "--family", "poolings").exit_code == exits.MISUSED
+    assert application.FAMILIES[:2] == ("masks", "normalizers")

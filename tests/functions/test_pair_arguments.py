@@ -1,0 +1,142 @@
+"""What the pairs, decompositions and relations take and refuse beyond what every row does."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from constants import compiling_anew
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_flax.call.compiled import FRAMES
+
+PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+
+TOKENS, TARGET, FIELDS, KERNEL = np.ones((2, 5, 3)), np.ones(4), np.ones((2, 5, 3)), np.ones((5, 7))
+CASES = [np.ones(shape, np.float32) for shape in ((2, 3), (2, 3), (3, 6), (3, 6), (6, 4), (6,))]
+
+REFUSED = {
+    "one batch axis a side": (
+        "cross_attention_pooling_all_pairs",
+        (TOKENS[0], TOKENS),
+        {},
+        "cross_attention_pooling_all_pairs: `x` has shape (5, 3), needs [B, L, d]",
+    ),
+    "no more than one": (
+        "cross_attention_pooling_all_pairs",
+        (TOKENS, TOKENS[None]),
+        {},
+        "cross_attention_pooling_all_pairs: `y` has shape (1, 2, 5, 3), needs [C, T, e]",
+    ),
+    "a mask of the other side": (
+        "cross_attention_pooling_all_pairs",
+        (TOKENS, np.ones((3, 4, 3)), np.ones((3, 4), bool)),
+        {},
+        "cross_attention_pooling_all_pairs: `x_mask` has shape (3, 4), needs a shape that broadcasts to [B, L] = (2, 5)",
+    ),
+    "a kernel for other fields": (
+        "field_attention_pooling",
+        (TARGET, FIELDS, KERNEL[1:], 0.0),
+        {},
+        "field_attention_pooling: `kernel` has shape (4, 7) but `fields` has (2, 5, 3): "
+        "`kernel` needs [J, d+e] or [d+e] with J = 5",
+    ),
+    "a kernel for fields alone": (
+        "field_attention_pooling",
+        (TARGET, FIELDS, KERNEL[:, :3], 0.0),
+        {},
+        "field_attention_pooling: `kernel` has shape (5, 3), needs [J, d+e] or [d+e] with d+e = 7",
+    ),
+    "a float adjacency": (
+        "graph_decomposition",
+        (np.ones((3, 4)), np.ones((3, 3))),
+        {},
+        "graph_decomposition: `adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; "
+        "did you mean `adjacency != 0`?",
+    ),
+    "a negative window": (
+        "semantic_match",
+        (TOKENS, TOKENS),
+        {"window": -1},
+        "semantic_match: `window` is -1, needs an integer of at least 0",
+    ),
+    "an unknown method": (
+        "semantic_match",
+        (TOKENS, TOKENS),
+        {"method": "nearest"},
+        "semantic_match: `method` is 'nearest', needs one of 'max', 'global', 'local'",
+    ),
+}
+
+
+@PACKAGES
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_is_refused_in_the_same_words(package, name):
+    function, args, kwargs, message = REFUSED[name]
+    with pytest.raises(ValueError) as refusal:
+        getattr(package, function)(*args, **kwargs)
+    assert str(refusal.value) == message
+
+
+@PACKAGES
+def test_the_margin_of_a_relation_triplet_is_required(package):
+    case = CASES[0]
+    with pytest.raises(TypeError, match="relation_triplet_loss: missing a required"):
+        package.relation_triplet_loss(case, case, *CASES[1:])
+
+
+@PACKAGES
+@pytest.mark.parametrize("bias", [2, 2.0, np.float64(2), np.array(2.0)])
+def test_a_bias_that_is_a_number_does_not_widen_the_result(package, bias):
+    narrow = [np.float32(a) for a in (TARGET, FIELDS, KERNEL)]
+    assert package.field_attention_pooling(*narrow, bias).dtype == np.float32
+
+
+@PACKAGES
+def test_infinity_equals_itself_and_nan_is_not_patched_away(package):
+    x = np.array([[np.inf, 1.0], [np.inf, 1], [np.nan, 1]])
+    reference = np.array([[np.inf, 1.0], [-np.inf, 1], [0, 1]])
+    similar, dissimilar = package.rigid_decomposition(x, reference)
+    assert np.array_equal(similar, [[np.inf, 1], [0, 0], [np.nan, np.nan]], equal_nan=True)
+    assert np.array_equal(dissimilar, [[0, 0], [np.inf, 1], [np.nan, np.nan]], equal_nan=True)
+
+
+@PACKAGES
+@pytest.mark.parametrize("method", ["max", "global", "local"])
+def test_a_real_nan_reaches_all_matches_of_its_example_and_no_other(package, method):
+    x, y = np.arange(24.0).reshape(2, 4, 3) + 1, np.arange(30.0).reshape(2, 5, 3) - 7
+    bad = y.copy()
+    bad[1, 2, 0] = np.nan
+    matched = np.asarray(package.semantic_match(x, bad, method=method))
+    assert np.all(np.isnan(matched[1]).any(-1))
+    assert np.array_equal(matched[0], np.asarray(package.semantic_match(x, y, method=method))[0])
+
+
+def test_another_number_is_no_other_program():
+    """Margins, tolerances, weights and scales are traced."""
+    x = np.float32(TOKENS[:, 0] * [[1, 2, 3], [3, 1, 2]])
+    calls = {
+        "attention_triplet_loss": lambda number: attnpool_flax.attention_triplet_loss(x, x[0], x[1], margin=number),
+        "rigid_decomposition": lambda number: attnpool_flax.rigid_decomposition(x, x[0], atol=number),
+        "differential_context": lambda number: attnpool_flax.differential_context(x, x[0], x[1], weight=number),
+        "mask_attention": lambda number: attnpool_flax.mask_attention(x, x, scale=number),
+        "field_attention_pooling": lambda number: attnpool_flax.field_attention_pooling(x[0], x, np.ones(6), number),
+    }
+    traces, on_device = [], jnp.float32(3.0)
+
+    def listen(name, *_, **__):
+        if "trace" in name:
+            traces.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        with compiling_anew(*(FRAMES[name] for name in calls)):
+            for call in calls.values():
+                call(0.5)
+            assert traces, "the listener hears nothing"
+            for name, call in calls.items():
+                traces.clear()
+                call(0.25), call(2), call(on_device)
+                assert not traces, name
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)

@@ -1,0 +1,337 @@
+"""Points where a formula divides by 0, takes a root of 0, is not differentiable, or has nothing to average."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rounding import rounded
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_flax.numerics.activations import OF_SCORES
+from attnpool_ref.conformance.tolerances import allowed_error
+
+PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
+KERNELS = ["gaussian", "boxcar", "triangular", "epanechnikov", "constant"]
+N, M, D, E, V, O, H, C, C2 = 2, 5, 3, 4, 6, 7, 2, 8, 9  # noqa: E741
+
+
+@pytest.fixture
+def rng(request):
+    return np.random.default_rng(list(request.node.name.encode()))
+
+
+def draw(rng, *shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def assert_near(actual, expected, terms=16, size=0):
+    """To rounding of float32; ``size`` is that of the terms, where they are larger than the result."""
+    expected = np.asarray(expected, np.float64)
+    chex.assert_shape(actual, expected.shape)
+    chex.assert_trees_all_close(np.asarray(actual), expected, atol=rounded([expected, size], terms), rtol=0)
+
+
+# Activations
+
+
+def test_the_slope_of_tanh_keeps_its_digits_where_tanh_is_near_1():
+    x = np.linspace(-40, 40, 801)
+    slope = jax.vmap(jax.grad(OF_SCORES["tanh"]))(jnp.asarray(x, jnp.float32))
+    expected = np.cosh(x) ** -2
+    moves = np.abs(2 * x * np.tanh(x) * expected)  # when x moves relatively
+    assert (np.abs(slope - expected) <= allowed_error(expected, moves, 2, "float32")).all()
+    chex.assert_trees_all_equal(jax.grad(OF_SCORES["tanh"])(jnp.inf), 0.0)
+
+
+# Sparse normalisers
+
+
+@PACKAGES
+@SPARSE
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([1e30, -1e30, 0], [1, 0, 0]),
+        ([-1e30, -1e30, -3e38], [0.5, 0.5, 0]),
+        ([-np.inf, 2.0, 2.0], [0, 0.5, 0.5]),
+        ([-np.inf, -np.inf, -np.inf], [0, 0, 0]),
+        ([], []),
+    ],
+)
+def test_sparse_weights_of_extreme_scores(package, name, scores, expected):
+    assert_near(getattr(package, name)(np.array(scores, np.float32)), expected)
+
+
+@PACKAGES
+@SPARSE
+def test_sparse_weights_of_plus_infinity_are_nan_in_that_row_alone(package, name):
+    scores = np.array([[1.0, np.inf, 0, 0], [np.nan, 1, -9, 0], [3.0, 1, 0, 0]])
+    weights = np.asarray(getattr(package, name)(scores, np.array([True, True, True, False])))
+    chex.assert_trees_all_equal(np.isnan(weights), np.array([[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 0]], bool))
+    assert_near(weights[2], [1, 0, 0, 0])
+
+
+@PACKAGES
+@SPARSE
+def test_sparse_weights_sum_to_one_whatever_is_added_and_skip_padding(package, name, rng):
+    scores, mask = draw(rng, 3, M, N), rng.random((3, M, N)) < 0.6
+    mask[0, :, 0], mask[1, 2] = False, True
+    normalize = getattr(package, name)
+    weights = np.asarray(normalize(scores, mask, axis=1))
+    assert_near(weights.sum(1), mask.any(1))
+    chex.assert_trees_all_equal(weights[~mask], np.zeros((~mask).sum(), np.float32))
+    shifted = normalize(scores + np.float32(1024), mask, axis=1)  # which rounds the scores to multiples of 2^-13
+    chex.assert_trees_all_close(np.asarray(shifted), weights, atol=rounded(1024 + M, M), rtol=0)
+    moved = np.moveaxis(np.asarray(normalize(np.moveaxis(scores, 1, -1), np.moveaxis(mask, 1, -1))), -1, 1)
+    chex.assert_trees_all_close(moved, weights, atol=rounded(1, M), rtol=0)
+
+
+@PACKAGES
+@SPARSE
+@pytest.mark.parametrize("others", [1, 2, 97])
+def test_scores_far_below_the_largest_have_weight_exactly_zero(package, name, others):
+    """2 below is where 1.5-entmax stops; what lies there or deeper must not take part by rounding."""
+    for depth in (2.0, 2.25, 40.0):
+        scores = np.append(np.full(others, 0.1 - depth), 0.1)
+        chex.assert_trees_all_equal(
+            np.asarray(getattr(package, name)(scores), np.float64), np.append(np.zeros(others), 1.0)
+        )
+
+
+@functools.cache
+def jacobian_of(name):
+    """One program for all scores of a length."""
+    return jax.jit(jax.jacobian(getattr(attnpool_flax, name)))
+
+
+def jacobian(name, scores):
+    return np.asarray(jacobian_of(name)(np.asarray(scores, np.float32)))
+
+
+def test_sparsemax_jacobian_is_that_of_a_mean_over_its_support():
+    """Martins and Astudillo 2016, section 2.5: Diag(s) - s s^T / |S|, s the indicator of the support S."""
+    indicator = np.array([1.0, 1, 0, 1])
+    expected = np.diag(indicator) - np.outer(indicator, indicator) / 3
+    assert_near(jacobian("sparsemax", [0.5, 0.25, -1.0, 0.375]), expected)
+
+
+def test_entmax15_jacobian_is_that_of_a_mean_under_the_roots_of_its_weights():
+    """Peters, Niculae and Martins 2019, proposition 2: Diag(g) - g g^T / sum(g), g the roots of the weights."""
+    scores = np.array([0.5, 0.25, -3.0, 0.375])
+    roots = np.sqrt(attnpool_ref.entmax15(scores))
+    assert_near(jacobian("entmax15", scores), np.diag(roots) - np.outer(roots, roots) / roots.sum())
+
+
+@SPARSE
+@pytest.mark.parametrize("scores", [[0.0, 0, 0], [1.0, 0, -1], [2.0, 0, -2], [0.0, -1, -1], [-np.inf, -np.inf, 0]])
+def test_sparse_gradients_are_finite_at_ties_and_at_the_threshold(name, scores):
+    """Weights sum to 1 whatever happens, so every column of the Jacobian sums to 0."""
+    slopes = jacobian(name, scores)
+    assert np.isfinite(slopes).all()
+    assert_near(slopes.sum(0), np.zeros(3), size=1)
+
+
+@pytest.mark.parametrize("name", ["masked_softmax", "sparsemax", "entmax15"])
+def test_scores_of_an_empty_row_have_gradient_zero(name):
+    def loss(scores, mask):
+        return jnp.sum(jnp.cos(getattr(attnpool_flax, name)(scores, mask)))
+
+    scores = jnp.array([[1.0, 9.0], [-np.inf, -np.inf]])
+    slopes = jax.jit(jax.grad(loss))(scores, jnp.array([[False, False], [True, True]]))
+    chex.assert_trees_all_equal(slopes, jnp.zeros((2, 2)))
+
+
+# Directions and distances
+
+
+@PACKAGES
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_cosine_knows_no_length_and_a_zero_vector_has_none(package, size):
+    query = np.array([[3.0, 4], [0, 0]], np.float32) * np.float32(size)
+    assert_near(package.cosine_score(query, np.array([[0.0, 2], [0, 0]], np.float32)), [[0.8, 0], [0, 0]])
+
+
+def test_cosine_has_gradient_zero_at_a_zero_vector():
+    key = jnp.array([[1.0, 2], [0, 0]])
+    with jax.debug_nans(True):
+        of_query, of_key = jax.grad(lambda *pair: attnpool_flax.cosine_score(*pair).sum(), (0, 1))(
+            jnp.zeros((1, 2)), key
+        )
+    chex.assert_trees_all_equal((of_query, of_key), (jnp.zeros((1, 2)), jnp.zeros((2, 2))))
+
+
+def regression_weights(kernel, query, keys, **options):
+    value = jnp.ones((len(keys), 1))
+    return attnpool_flax.kernel_regression(
+        jnp.asarray(query), jnp.asarray(keys), value, kernel=kernel, return_weights=True, **options
+    )[1]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_weights_at_distance_zero_have_a_finite_gradient(kernel):
+    """Two keys at the query and one beside it: every kernel has a flat top, the triangular one by decision."""
+    keys = np.array([[0.0, 0], [0, 0], [0.5, 0]], np.float32)
+    of_query = jax.jit(jax.jacobian(lambda query: regression_weights(kernel, query, keys)[0]))
+    slopes = np.asarray(of_query(np.zeros((1, 2), np.float32)))[:, 0]
+    rises = {"gaussian": 0.5 * np.exp(-1 / 8), "triangular": 1, "epanechnikov": 0.75, "boxcar": 0, "constant": 0}
+    heights = {"gaussian": np.exp(-1 / 8), "triangular": 0.5, "epanechnikov": 0.75 * 0.75, "boxcar": 1, "constant": 1}
+    tops = {"epanechnikov": 0.75}
+    top, height, rise = tops.get(kernel, 1), heights[kernel], rises[kernel]
+    total = 2 * top + height  # w = height / total; the tops do not move
+    assert_near(slopes, np.outer([-top * rise / total**2, -top * rise / total**2, 2 * top * rise / total**2], [1, 0]))
+
+
+@PACKAGES
+@pytest.mark.parametrize("bandwidth", [0.5, 1.0, 2.0])
+def test_boxcar_includes_the_distance_that_equals_the_bandwidth(package, bandwidth):
+    """Multiples of a 3-4-5 triangle are exact; one float32 step beyond is outside."""
+    edge = np.array([3.0, 4.0]) * bandwidth
+    beyond = edge * [1, 1 + 2.0**-20]
+    _, weights = package.kernel_regression(
+        np.zeros((1, 2)),
+        np.array([[0, 0], edge, beyond]),
+        np.ones((3, 1)),
+        kernel="boxcar",
+        bandwidth=5 * bandwidth,
+        return_weights=True,
+    )
+    assert_near(weights, [[0.5, 0.5, 0]])
+
+
+def test_boxcar_weights_have_no_gradient(rng):
+    query, keys = draw(rng, N, D), draw(rng, M, D)
+
+    def loss(*arrays):
+        return jnp.sum(jnp.sin(regression_weights("boxcar", *arrays, bandwidth=2.0)))
+
+    slopes = jax.jit(jax.grad(loss, (0, 1)))(query, keys)
+    chex.assert_trees_all_equal(slopes, (jnp.zeros((N, D)), jnp.zeros((M, D))))
+
+
+@pytest.mark.parametrize(("kernel", "inside"), [("triangular", 1.0), ("epanechnikov", 2.0)])
+def test_a_key_at_the_edge_has_half_of_the_gradient_inside(kernel, inside):
+    """Its height rises by ``inside`` of the top's when the query comes nearer by 1, and not at all when it leaves."""
+    keys = jnp.array([[0.0], [1.0]])
+    slope = jax.jit(jax.grad(lambda query: regression_weights(kernel, query, keys)[0, 1]))(jnp.zeros((1, 1)))
+    assert_near(slope, [[inside / 2]])
+
+
+@PACKAGES
+@pytest.mark.parametrize("kernel", ["boxcar", "triangular", "epanechnikov"])
+def test_nobody_in_range_is_an_empty_row(package, kernel):
+    pooled, weights = package.kernel_regression(
+        np.zeros((1, 1)), np.array([[3.0], [-4.0]]), np.ones((2, 1)), kernel=kernel, return_weights=True
+    )
+    chex.assert_trees_all_equal((np.asarray(pooled), np.asarray(weights)), (np.zeros((1, 1)), np.zeros((1, 2))))
+
+
+@pytest.mark.parametrize("kernel", ["boxcar", "triangular", "epanechnikov"])
+def test_nobody_in_range_has_gradient_zero(kernel):
+    def loss(query, key, value, bandwidth):
+        return jnp.sum(jnp.cos(attnpool_flax.kernel_regression(query, key, value, kernel=kernel, bandwidth=bandwidth)))
+
+    arrays = jnp.zeros((1, 1)), jnp.array([[3.0], [-4.0]]), jnp.ones((2, 1)), jnp.asarray(1.0)
+    slopes = jax.jit(jax.grad(loss, (0, 1, 2, 3)))(*arrays)
+    chex.assert_trees_all_equal(slopes, tuple(map(jnp.zeros_like, arrays)))
+
+
+@PACKAGES
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_real_nan_reaches_its_own_example_and_no_padding(package, kernel, rng):
+    """The boxcar's comparison must not swallow it; the constant kernel never reads a key."""
+    query, key, value = draw(rng, 2, N, D), draw(rng, 2, M, D), draw(rng, 2, M, V)
+    key[1, 2] = np.nan
+    mask = np.arange(M) < M - 1
+    pooled, weights = package.kernel_regression(
+        query, key, value, mask, kernel=kernel, bandwidth=9, return_weights=True
+    )
+    expected = np.broadcast_to(np.array([False, kernel != "constant"])[:, None, None] & mask, (2, N, M))
+    chex.assert_trees_all_equal(np.isnan(np.asarray(weights)), expected)
+    chex.assert_trees_all_equal(np.isnan(np.asarray(pooled)), np.broadcast_to(expected.any(-1)[..., None], (2, N, V)))
+
+
+# Output maps
+
+
+def head_parameters(rng):
+    return {
+        "query_kernel": draw(rng, D, H, C),
+        "key_kernel": draw(rng, D, H, C),
+        "value_kernel": draw(rng, D, H, C2),
+        "out_kernel": draw(rng, H, C2, O),
+        "query_bias": draw(rng, H, C),
+        "key_bias": draw(rng, H, C),
+        "value_bias": draw(rng, H, C2),
+        "out_bias": draw(rng, O),
+    }
+
+
+@PACKAGES
+@pytest.mark.parametrize("length", [0, M])
+def test_heads_of_an_empty_row_give_the_output_bias(package, length, rng):
+    """The value bias is averaged with the values: where nothing is averaged, it is not there."""
+    parameters, x, query = head_parameters(rng), draw(rng, 2, length, D), draw(rng, N, D)
+    expected = np.broadcast_to(parameters["out_bias"], (2, N, O))
+    empty = np.zeros((2, length), bool)
+    pooled, weights = package.multi_head_attention_pooling(x, empty, query=query, **parameters, return_weights=True)
+    attended = package.multi_head_attention(query, x, x, empty[:, None, :], **parameters)
+    chex.assert_trees_all_equal(np.asarray(pooled), expected)
+    chex.assert_trees_all_equal(np.asarray(attended), expected)
+    chex.assert_trees_all_equal(np.asarray(weights), np.zeros((2, H, N, length), np.float32))
+
+
+@pytest.mark.parametrize("pooling", [False, True])
+def test_only_the_output_bias_of_an_empty_row_has_a_gradient(pooling, rng):
+    """The output kernel meets a 0."""
+    parameters = head_parameters(rng) | {"query": draw(rng, N, D), "x": draw(rng, M, D)}
+
+    def loss(query, x, **kernels):
+        if pooling:
+            return jnp.sum(attnpool_flax.multi_head_attention_pooling(x, np.zeros(M, bool), query=query, **kernels))
+        return jnp.sum(attnpool_flax.multi_head_attention(query, x, x, np.zeros((N, M), bool), **kernels))
+
+    slopes = jax.jit(jax.grad(lambda given: loss(**given)))(parameters)
+    expected = {key: np.zeros_like(value) for key, value in parameters.items()}
+    chex.assert_trees_all_equal(slopes, expected | {"out_bias": np.full(O, N, np.float32)})
+
+
+@PACKAGES
+def test_location_attention_without_a_real_slot_maps_the_query(package, rng):
+    query, out_kernel, out_bias = draw(rng, N, D), draw(rng, D + V, O), draw(rng, O)
+    state, value = np.full((N, E), np.nan, np.float32), np.full((M, V), np.inf, np.float32)
+    kernel, bias = draw(rng, D + E, M), draw(rng, M)
+    result, weights = package.location_attention(
+        query, state, value, kernel, bias, out_kernel, out_bias, np.zeros(M, bool), return_weights=True
+    )
+    assert_near(result, query @ out_kernel[:D] + out_bias)
+    chex.assert_trees_all_equal(np.asarray(weights), np.zeros((N, M), np.float32))
+
+
+def test_key_bias_of_learned_queries_changes_no_bit_and_has_gradient_zero(rng):
+    parameters, x, query = head_parameters(rng), draw(rng, M, D), draw(rng, N, D)
+
+    def pool(key_bias):
+        return attnpool_flax.multi_head_attention_pooling(x, query=query, **parameters | {"key_bias": key_bias})
+
+    chex.assert_trees_all_equal(pool(100 * parameters["key_bias"]), pool(None))
+    slope = jax.jit(jax.grad(lambda bias: jnp.sum(jnp.sin(pool(bias)))))(parameters["key_bias"])
+    chex.assert_trees_all_equal(slope, np.zeros((H, C), np.float32))
+
+
+def test_learned_queries_project_no_token(rng):
+    """Neither keys nor values [L, H, c] of a long sequence: what is held grows by weights and tokens alone."""
+    parameters, length = head_parameters(rng), 2**14
+    wide = {key: np.zeros((*value.shape[:-1], 64), np.float32) for key, value in parameters.items() if "out" not in key}
+    kernels = wide | {"out_kernel": np.zeros((H, 64, O), np.float32), "out_bias": parameters["out_bias"]}
+
+    def pool(x):
+        return attnpool_flax.multi_head_attention_pooling(x, query=draw(rng, 1, D), **kernels)
+
+    lowered = jax.jit(pool).lower(jax.ShapeDtypeStruct((length, D), jnp.float32))
+    held = lowered.compile().memory_analysis().temp_size_in_bytes
+    assert held < length * H * 64 * np.dtype(np.float32).itemsize / 2

@@ -1,0 +1,287 @@
+"""Packed sequences: the dense numbers, padding by numbers out of range, sums that do not drift, programs that hold no copy."""
+
+import functools
+
+import chex
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agreement import assert_agree, assert_gradients_agree
+from constants import replaced
+from flax import nnx
+from programs import compiled
+from rounding import rounded
+from walks import PACKED, Call, size, small_tiles
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_flax.reductions import packed_kernels
+from attnpool_ref import data
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.hazards import DRIFT
+
+PACKAGES = (attnpool_ref, attnpool_flax)
+every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+
+# --------------------------------------------------------------------------------------------------------------
+# The dense numbers
+
+
+@pytest.fixture(scope="module")
+def embeddings():
+    """(x, mask) of the real token embeddings, and the same tokens packed in order and shuffled."""
+    pairs = data.minilm_pairs()
+    x, mask = pairs["tail"], pairs["tail_mask"].astype(bool)
+    packed, numbers, count = attnpool_ref.pack([tokens[real] for tokens, real in zip(x, mask, strict=True)])
+    return x, mask, packed, numbers, count
+
+
+@every_package
+@pytest.mark.parametrize("name", ["mean", "max", "first", "last", "attention"])
+def test_real_embeddings_pool_to_the_same_numbers_dense_packed_and_shuffled(package, name, embeddings):
+    x, mask, packed, numbers, count = embeddings
+    dense = np.asarray(getattr(package, f"{name}_pooling")(x, mask))
+    pool = getattr(package, f"segment_{name}_pooling")
+    order = np.random.default_rng(0).permutation(len(packed))
+    if name in ("first", "last"):
+        order = np.argsort(np.random.default_rng(0).random(count)[numbers], kind="stable")  # each in its own order
+    for found in (pool(packed, numbers, count, indices_are_sorted=True), pool(packed[order], numbers[order], count)):
+        if name in ("max", "first", "last"):
+            chex.assert_trees_all_equal(np.asarray(found), dense)
+        else:
+            chex.assert_trees_all_close(np.asarray(found), dense, atol=rounded(dense, x.shape[1]), rtol=0)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("row", PACKED, ids=lambda row: row.name)
+def test_tiles_and_whole_sums_have_the_same_results_and_gradients(row):
+    title = "query as [num_segments, q]" if row.name == "segment_attention_pooling" else "fullest"
+    title = title if title in [own for own, *_ in cases.configurations(row)] else "smallest"
+    sizes = {"N": 301, "M": 170, "d": 8, "q": 8, "e": 9}
+    with small_tiles(WHOLE=0), replaced(packed_kernels, TOKENS=64, FEWEST=1):
+        found = Call(row, title, "tiles", sizes=sizes)
+        got = found.computed()
+    want = Call(row, title, "einsum", sizes=sizes).computed()
+    assert_agree(found.case, got[0], want[0])
+    assert_gradients_agree(found.case, got[1], want[1])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Numbers out of range
+
+
+@pytest.mark.parametrize("implementation", ["tiles", "einsum"])
+def test_numbers_of_a_device_that_are_out_of_range_are_padding_to_the_last_bit(implementation):
+    rng = np.random.default_rng(1)
+    x, numbers, query = (
+        rng.standard_normal((90, 4), np.float32),
+        rng.integers(0, 5, 90, np.int32),
+        np.ones(4, np.float32),
+    )
+    out = np.arange(90) % 4 == 1
+    numbers[out] = np.resize(np.array([-1, 5, 2**31 - 1, -(2**31)], np.int32), out.sum())
+
+    @jax.jit
+    def step(x, query):
+        def loss(x, query):
+            pooled, weights = attnpool_flax.segment_attention_pooling(
+                x, jnp.asarray(numbers), 5, query=query, return_weights=True, implementation=implementation
+            )
+            return jnp.sum(pooled**2), (pooled, weights)
+
+        return jax.value_and_grad(loss, (0, 1), has_aux=True)(x, query)
+
+    with small_tiles(WHOLE=0), replaced(packed_kernels, TOKENS=16, FEWEST=1):
+        clean, *others = (step(np.where(out[:, None], poison, x), query) for poison in (0, np.nan, np.inf, 1e30))
+    for other in others:
+        chex.assert_trees_all_equal(other, clean)
+    (_, (pooled, weights)), (of_x, _) = clean
+    chex.assert_trees_all_equal(np.asarray(weights)[out], np.zeros(out.sum(), np.float32))
+    assert not np.any(np.asarray(of_x)[out])
+    kept = attnpool_ref.segment_attention_pooling(x[~out], numbers[~out], 5, query=query)
+    chex.assert_trees_all_close(np.asarray(pooled), kept, atol=rounded(kept, 90), rtol=0)
+
+
+@every_package
+def test_bad_numbers_are_refused_where_they_can_be_read(package):
+    x = np.ones((3, 2))
+    for numbers, mask in ((np.array([0, 2, 1]), None), (np.array([0, -1, 1]), np.array([True, False, True]))):
+        with pytest.raises(ValueError, match=r"`segment_ids` has the value (2|-1), needs 0 to `num_segments` - 1 = 1"):
+            package.segment_mean_pooling(x, numbers, 2, mask)
+    for numbers in (np.array([True, False, True]), np.array([0.0, 1.0, 1.0])):
+        with pytest.raises(ValueError, match=r"`segment_ids` has dtype (bool|float64), needs integers"):
+            package.segment_mean_pooling(x, numbers, 2)
+    with pytest.raises(ValueError, match=r"`segment_ids` has shape \(3, 1\), needs \[N\]"):
+        package.segment_mean_pooling(x, np.zeros((3, 1), int), 2)
+    with pytest.raises(ValueError, match=r"`segment_ids` has shape \(1,\) but `x` has \(3, 2\)"):
+        package.segment_mean_pooling(x, np.zeros(1, int), 2)
+    for count in (-1, True, 2.0):
+        with pytest.raises(ValueError, match=r"`num_segments` is"):
+            package.segment_mean_pooling(x, np.zeros(3, int), count)
+    with pytest.raises(ValueError, match=r"`query` has shape \(4, 2\) but `num_segments` is 2"):
+        package.segment_attention_pooling(x, np.zeros(3, int), 2, query=np.ones((4, 2)))
+    with pytest.raises(ValueError, match="the largest score needs every pair of tokens"):
+        package.segment_cross_attention_pooling(x, np.zeros(3, int), x, np.zeros(3, int), 1, reduction="max")
+
+
+def test_a_traced_number_of_segments_is_refused_by_name():
+    with pytest.raises(ValueError, match="`num_segments` is traced"):
+        jax.jit(attnpool_flax.segment_mean_pooling)(jnp.ones((3, 2)), jnp.zeros(3, int), 2)
+
+
+@every_package
+def test_no_segments_and_no_tokens_keep_their_axes(package):
+    none = np.zeros(0, np.int32)
+    for name in ("mean", "max", "first", "attention"):
+        pool = getattr(package, f"segment_{name}_pooling")
+        assert pool(np.ones((0, 2)), none, 0).shape == (0, 2)
+        chex.assert_trees_all_equal(np.asarray(pool(np.ones((0, 2)), none, np.array(3))) == 0, np.ones((3, 2), bool))
+
+
+def test_numbers_of_any_integer_dtype_are_the_same():
+    x, numbers = jnp.arange(8.0)[:, None], np.array([3, 0, 1, 3, 2, 2, 0, 1])
+    want = np.asarray(attnpool_flax.segment_mean_pooling(x, numbers, 4))
+    for dtype in ("int8", "uint8", "uint32", "int64"):
+        chex.assert_trees_all_equal(np.asarray(attnpool_flax.segment_mean_pooling(x, numbers.astype(dtype), 4)), want)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Programs
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("implementation", ["tiles", "einsum"])
+def test_a_million_equal_tokens_of_one_segment_do_not_drift(implementation, ordered):
+    x, numbers = np.full((10**6, 1), 0.1, np.float32), np.zeros(10**6, np.int32)
+    query = np.ones(1, np.float32)
+    pool = functools.partial(attnpool_flax.segment_attention_pooling, indices_are_sorted=ordered)
+    pooled = pool(x, numbers, 2, query=query, implementation=implementation)
+    chex.assert_trees_all_close(np.asarray(pooled)[0], x[0], rtol=DRIFT)
+    weights = pool(x, numbers, 2, query=query, implementation=implementation, return_weights=True)[1]
+    chex.assert_trees_all_close(np.asarray(weights)[:1], np.full(1, 1e-6, np.float32), rtol=DRIFT)
+
+
+LARGE = {"N": 16384, "M": 16384, "d": 256, "e": 256, "q": 256}
+"""Sixteen megabytes of x, beside which a tile is small."""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("row", PACKED, ids=lambda row: row.name)
+def test_programs_hold_no_copy_of_the_tokens_and_no_matrix_of_segments(row):
+    call = Call(row, "smallest", "tiles", sizes=LARGE)
+    tokens = sum(map(size, call.tokens.values()))
+    held = [compiled(f, call.arrays).memory_analysis().temp_size_in_bytes for f in (call.forward, call.step)]
+    sizes = call.case.sizes
+    hidden = (
+        3 * 4 * sizes["N"] * sizes["h"] if "h" in sizes else 0
+    )  # a layer of each token's, its slope, and what both come from
+    assert max(held) < 0.35 * tokens + hidden, [each / tokens for each in held]
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Lists of sequences, and modules
+
+
+@every_package
+def test_lists_go_into_one_array_and_come_back(package):
+    sequences = [np.ones((2, 3), np.float32), np.zeros((0, 3), np.float32), np.full((1, 3), 2, np.float32)]
+    x, numbers, count = package.pack(sequences)
+    assert (x.dtype, numbers.tolist(), count) == (np.float32, [0, 0, 2], 3)
+    for found, want in zip(package.unpack(x, numbers, count), sequences, strict=True):
+        chex.assert_trees_all_equal(np.asarray(found), want)
+    for side, places in (("right", [[1, 1, 0], [0, 0, 0], [1, 0, 0]]), ("left", [[0, 1, 1], [0, 0, 0], [0, 0, 1]])):
+        x, mask = package.pad(sequences, length=3, side=side)
+        chex.assert_trees_all_equal(np.asarray(mask), np.array(places, bool))
+        for padded, real, want in zip(np.asarray(x), np.asarray(mask), sequences, strict=True):
+            chex.assert_trees_all_equal(padded[real], want)
+            assert not np.any(padded[~real])
+
+
+def test_packed_tokens_fill_up_to_the_shapes_of_a_jitted_program():
+    sequences = [np.full((2, 3), 2.0, np.float32), np.ones((0, 3), np.float32), np.full((1, 3), 5.0, np.float32)]
+
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def pooled(x, segment_ids):
+        return attnpool_flax.segment_mean_pooling(x, segment_ids, 4, indices_are_sorted=True)
+
+    for package in (attnpool_ref, attnpool_flax):
+        for count in (1, 3):
+            x, segment_ids, num_segments = package.pack(sequences[:count], length=5, num_segments=4)
+            assert (x.shape, x.dtype, num_segments) == ((5, 3), np.float32, 4)
+            assert np.asarray(segment_ids).tolist() == ([0, 0, 4, 4, 4] if count == 1 else [0, 0, 2, 4, 4])
+            want = [2.0, 0.0, 0.0 if count == 1 else 5.0, 0.0]
+            chex.assert_trees_all_equal(np.asarray(pooled(x, segment_ids.astype(np.int32)))[:, 0].tolist(), want)
+        with pytest.raises(ValueError, match="pack: `length` is 2, but the sequences have 3 tokens together"):
+            package.pack(sequences, length=2)
+        with pytest.raises(ValueError, match="pack: `num_segments` is 2, but there are 3 sequences"):
+            package.pack(sequences, num_segments=2)
+
+
+@every_package
+def test_the_dtypes_of_sequences_are_those_of_arguments_of_one_call(package):
+    half, brain = np.ones((1, 2), np.float16), np.asarray(jnp.ones((1, 2), jnp.bfloat16))
+    for function in (package.pack, package.pad):
+        assert function([half, brain])[0].dtype == np.float32
+        assert function([half, np.ones((1, 2), int)])[0].dtype == np.float16
+        default = np.float64 if package is attnpool_ref else jnp.result_type(float)
+        assert function([np.ones((1, 2), int)])[0].dtype == default
+
+
+@every_package
+def test_lists_that_fit_no_array_are_refused_by_name(package):
+    for name in ("pack", "pad"):
+        function = getattr(package, name)
+        with pytest.raises(ValueError, match=f"{name}: `sequences` is empty"):
+            function([])
+        with pytest.raises(ValueError, match=rf"{name}: `sequences\[1\]` has shape \(1, 3\) but `sequences\[0\]` has"):
+            function([np.ones((2, 2)), np.ones((1, 3))])
+        with pytest.raises(ValueError, match=rf"{name}: `sequences\[0\]` has shape \(2,\), needs \[L, d\]"):
+            function([np.ones(2)])
+        with pytest.raises(TypeError, match=rf"{name}: `sequences\[1\]` is None"):
+            function([np.ones((2, 2)), None])
+        with pytest.raises(TypeError, match=f"{name}: `sequences` is a"):
+            function(3)
+    with pytest.raises(ValueError, match=r"pad: `sequences\[0\]` has 2 tokens, needs at most `length` = 1"):
+        package.pad([np.ones((2, 2))], length=1)
+    with pytest.raises(ValueError, match="pad: `side` is 'top'"):
+        package.pad([np.ones((2, 2))], side="top")
+    with pytest.raises(ValueError, match="unpack: `segment_ids` has the value 2"):
+        package.unpack(np.ones((2, 2)), np.array([0, 2]), 2)
+
+
+def test_unpack_reads_numbers_of_a_device_and_refuses_traced_ones():
+    with pytest.raises(ValueError, match="unpack: `segment_ids` has the value 2"):
+        attnpool_flax.unpack(jnp.ones((2, 2)), jnp.array([0, 2]), 2)
+    with pytest.raises(ValueError, match="unpack: `segment_ids` is traced"):
+        jax.jit(lambda x, numbers: attnpool_flax.unpack(x, numbers, 2))(jnp.ones((2, 2)), jnp.array([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("made", "arguments", "function"),
+    [("AttentionPool", (8,), "attention_pooling"), ("MultiHeadAttentionPool", (2, 8), "multi_head_attention_pooling")],
+)
+def test_modules_pool_packed_tokens_as_their_function_does(made, arguments, function, embeddings):
+    x, numbers = jnp.asarray(embeddings[2][:40, :8]), jnp.asarray(embeddings[3][:40])
+    module = getattr(attnpool_flax, made)(*arguments, rngs=nnx.Rngs(0))
+    parameters = {k: v[...] for k, v in nnx.to_pure_dict(nnx.state(module, nnx.Param)).items()}
+    want = getattr(attnpool_flax, f"segment_{function}")(x, numbers, 40, **parameters)
+    chex.assert_trees_all_equal(module(x, segment_ids=numbers, num_segments=40), want)
+    linen = getattr(attnpool_flax.linen, made)(*arguments[:-1])
+    assert isinstance(linen, nn.Module)
+    chex.assert_trees_all_equal(linen.apply({"params": parameters}, x, segment_ids=numbers, num_segments=40), want)
+    for given in ({"segment_ids": numbers}, {"num_segments": 40}):
+        with pytest.raises(ValueError, match=f"{made}: `.*` is given without `"):
+            module(x, **given)
+
+
+def test_pairs_of_packed_tokens_go_through_their_module(embeddings):
+    x, numbers = jnp.asarray(embeddings[2][:40, :8]), jnp.asarray(embeddings[3][:40])
+    given = {"x_segment_ids": numbers, "y_segment_ids": numbers, "num_segments": 40}
+    want = attnpool_flax.segment_cross_attention_pooling(x, numbers, x, numbers, 40)
+    chex.assert_trees_all_equal(attnpool_flax.CrossAttentionPool()(x, x, **given), want)
+    chex.assert_trees_all_equal(attnpool_flax.linen.CrossAttentionPool().apply({}, x, x, **given), want)
+    with pytest.raises(ValueError, match="CrossAttentionPool: `x_segment_ids` is given without `y_segment_ids`"):
+        attnpool_flax.CrossAttentionPool()(x, x, x_segment_ids=numbers, num_segments=40)

@@ -1,0 +1,300 @@
+"""Sequences split over a mesh (``axis_name=``): what the whole gives, on every device, with few collectives."""
+
+import functools
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agreement import arguments_of, assert_agree, assert_gradients_agree
+from flax import nnx
+from jax import lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from splits import NAMES, Split, gradients_inside, with_gradients
+from walks import small_tiles
+
+import attnpool_flax
+from attnpool_flax import linen
+from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.reductions import collectives as merging
+from attnpool_ref import table
+from attnpool_ref.conformance import cases
+
+COLLECTIVES = {
+    ("mean_pooling", "smallest"): (1, 1),
+    ("max_pooling", "smallest"): (2, 2),
+    ("first_pooling", "smallest"): (2, 2),
+    ("last_pooling", "smallest"): (2, 2),
+    ("weighted_pooling", "fullest"): (1, 1),
+    ("sum_pooling", "smallest"): (1, 1),
+    ("min_pooling", "smallest"): (2, 2),
+    ("noisy_or_pooling", "smallest"): (1, 1),
+    ("power_mean_pooling", "smallest"): (2, 3),
+    ("logsumexp_pooling", "mean=False"): (2, 3),
+    ("softmax_pooling", "smallest"): (2, 3),
+    ("weighted_pooling", "weights as [..., L, d]"): (1, 1),
+    ("attention_pooling", "smallest"): (3, 4),
+    ("attention_pooling", "fullest"): (2, 3),
+    ("attention_pooling", "normalizer=sigmoid"): (1, 2),
+    ("multi_head_attention_pooling", "fullest"): (2, 3),
+    ("statistics_pooling", "fullest"): (3, 3),
+    ("attentive_statistics_pooling", "fullest"): (4, 5),
+    ("attentive_statistics_pooling", "global_context=True"): (7, 8),
+    ("additive_attention_pooling", "fullest"): (2, 3),
+    ("cross_attention_pooling", "smallest"): (3, 4),
+    ("latent_attention_pooling", "smallest"): (1, 2),
+    ("set2set_pooling", "smallest"): (4, 6),  # of two steps
+    ("vlad_pooling", "fullest"): (2, 3),
+}
+"""How many a program has, and one with gradients, whatever the length."""
+
+KINDS = re.compile(r"\b(?:all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(?:-start)?\(")
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return jax.make_mesh((2, 4), NAMES, axis_types=(AxisType.Auto,) * 2)
+
+
+def walks(name):
+    return FRAMES[name].has_rules
+
+
+PLAIN = ("attention_pooling", "smallest"), ("cross_attention_pooling", "reduction=mean")
+CALLS = [(*key, "tiles" if walks(key[0]) else None) for key in COLLECTIVES if key not in PLAIN]
+CALLS += [(*key, "einsum") for key in PLAIN]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("name", "title", "implementation"), CALLS)
+def test_a_split_sequence_gives_what_the_whole_gives(name, title, implementation, mesh):
+    """Results, weights, gradients inside and outside of the shard_map; what stands in padding changes no bit of them."""
+    call = Split(name, title, implementation)
+    whole = call.changed(implementation="einsum").forward if walks(name) else call.forward
+
+    @jax.jit
+    def program(arrays):
+        return (
+            with_gradients(call.over(mesh))(arrays),
+            gradients_inside(call, mesh)(arrays),
+            with_gradients(whole)(arrays),
+        )
+
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=5, PREFIXES=(2,), LEAST=1):
+        (results, outside), inside, (want, gradients) = found = jax.tree.map(np.asarray, program(call.values))
+    assert_agree(call.case, results, want, "return_weights" in call.options)
+    assert_gradients_agree(call.case, outside, gradients)
+    assert_gradients_agree(call.case, inside, gradients)
+    poisoned = {key: value.copy() for key, value in call.values.items()}
+    for key, mask in (("x", "x_mask" if "x_mask" in poisoned else "mask"), ("y", "y_mask")):
+        if key in poisoned:
+            poisoned[key][~poisoned[mask]] = np.nan
+    chex.assert_trees_all_equal(jax.tree.map(np.asarray, program(poisoned)), found)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("name", "title"), COLLECTIVES)
+def test_collectives_are_few_and_the_same_for_any_length(name, title, mesh):
+    call = Split(name, title).without_weights()
+    step = with_gradients(call.over(mesh))
+    programs = [jax.jit(function).lower(call.values).compile().as_text() for function in (call.over(mesh), step)]
+    assert tuple(len(KINDS.findall(text)) for text in programs) == COLLECTIVES[name, title]
+
+
+SPLIT, WHOLE = PartitionSpec(None, NAMES), PartitionSpec()
+
+
+def over(mesh, function, specs=SPLIT, result=WHOLE):
+    return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=result)
+
+
+X = np.arange(40, dtype=np.float32).reshape(1, 8, 5) - 17
+
+
+def test_the_same_call_over_another_mesh_is_another_program(mesh):
+    """Twice the tokens a device, other names, no names, and one of two axes: nothing is taken from another's program."""
+    small = jax.make_mesh((2,), ("slow",), axis_types=(AxisType.Auto,))
+    mean = attnpool_flax.mean_pooling
+    split = over(mesh, lambda x: mean(x, axis_name=NAMES))(X)
+    chex.assert_trees_all_equal(
+        split, over(small, lambda x: mean(x, axis_name="slow"), PartitionSpec(None, "slow"))(X), mean(X)
+    )
+    parts = over(mesh, lambda x: mean(x, axis_name="fast"), result=PartitionSpec("slow"))(X)
+    chex.assert_trees_all_equal(np.asarray(parts), X.reshape(2, 4, 5).mean(1))
+    with pytest.raises(ValueError, match="mean_pooling: `axis_name` has 'slow', which is not bound here"):
+        mean(X, axis_name="slow")
+
+
+@pytest.mark.parametrize("name", [(), ("slow", "slow"), ["slow"], 3, ("slow", None)], ids=str)
+def test_what_is_no_name_of_an_axis_is_refused(name):
+    words = "`axis_name` is .*, needs None, a name or a tuple of different names of mesh axes"
+    calls = {
+        "max_pooling": lambda: attnpool_flax.max_pooling(X, axis_name=name),
+        "AttentionPool": lambda: attnpool_flax.AttentionPool(5, axis_name=name, rngs=nnx.Rngs(0)),
+        "CrossAttentionPool": lambda: linen.CrossAttentionPool(axis_name=name),
+    }
+    for who, call in calls.items():
+        with pytest.raises(ValueError, match=f"{who}: {words}"):
+            call()
+
+
+def test_what_cannot_be_split_is_refused_by_name(mesh):
+    def cross(x, **options):
+        return attnpool_flax.cross_attention_pooling(x, x, axis_name=NAMES, **options)
+
+    with pytest.raises(
+        ValueError, match="cross_attention_pooling: `reduction` is 'max', needs 'sum' or 'mean' with `axis_name`"
+    ):
+        over(mesh, lambda x: cross(x, reduction="max"))(X)
+    with pytest.raises(ValueError, match="cross_attention_pooling: `x` is the same on all devices along 'slow'"):
+        over(mesh, cross, PartitionSpec(None, "fast"))(X)
+    with pytest.raises(ValueError, match=r"mean_pooling: `x` is the same .* with `check_vma=True`"):
+        unchecked = {
+            "mesh": mesh,
+            "in_specs": PartitionSpec(None, NAMES),
+            "out_specs": PartitionSpec(),
+            "check_vma": False,
+        }
+        jax.shard_map(lambda x: attnpool_flax.mean_pooling(x, axis_name=NAMES), **unchecked)(X)
+
+
+def test_lengths_and_segment_numbers_are_refused(mesh):
+    """The lengths of the whole sequence do not say what is real in a part of it; packed tokens are not split."""
+    words = "{} and `axis_name` are both given, needs `{}`, of which each device has its own part"
+
+    def refused(call, message):
+        with pytest.raises(ValueError, match=message):
+            over(mesh, call)(X)
+
+    def both(x):
+        return attnpool_flax.cross_attention_pooling(x, x, y_lengths=np.array([3]), axis_name=NAMES)
+
+    lengths = np.array([3])
+    mean = functools.partial(attnpool_flax.mean_pooling, lengths=lengths, axis_name=NAMES)
+    pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
+    refused(mean, "mean_pooling: " + words.format("`lengths`", "mask"))
+    refused(both, "cross_attention_pooling: " + words.format("`y_lengths`", "y_mask"))
+    refused(lambda x: pool(x, lengths=lengths), "attention_pooling: " + words.format("`lengths`", "mask"))
+    ids, cross = np.zeros(8, np.int32), linen.CrossAttentionPool(axis_name=NAMES)
+    words = "`axis_name` and `{}` are both given, needs at most one"
+    with pytest.raises(ValueError, match="AttentionPool: " + words.format("segment_ids")):
+        pool(X[0], segment_ids=ids, num_segments=1)
+    with pytest.raises(ValueError, match="CrossAttentionPool: " + words.format("x_segment_ids")):
+        cross.apply({}, X[0], X[0], x_segment_ids=ids, y_segment_ids=ids, num_segments=1)
+
+
+def test_modules_split_what_their_functions_split(mesh):
+    """With the parameters of a module that was made outside; Linen's `init` needs no mesh."""
+    pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
+    both = attnpool_flax.CrossAttentionPool(axis_name=NAMES)
+    heads = linen.MultiHeadAttentionPool(5, num_queries=2, axis_name=NAMES)
+    variables = heads.init(jax.random.key(0), X)
+
+    def modules(x):
+        return pool(x), both(x, x), heads.apply(variables, x)
+
+    def functions(x):
+        names, pooling = {"axis_name": NAMES}, attnpool_flax.multi_head_attention_pooling
+        one = attnpool_flax.attention_pooling(x, query=pool.query[...], **names)
+        return one, attnpool_flax.cross_attention_pooling(x, x, **names), pooling(x, **variables["params"], **names)
+
+    both_ways = jax.jit(over(mesh, lambda x: (modules(x), functions(x))))
+    chex.assert_trees_all_equal(*both_ways(X / 8))
+
+
+EXPLICIT = (
+    "first_pooling",
+    "last_pooling",
+    "attention_pooling",
+    "cross_attention_pooling",
+    "multi_head_attention",
+    "semantic_match",
+)
+
+
+def test_over_explicit_axes_functions_give_what_one_device_gives():
+    """Split over batch and length; results lie as the arguments do, and so does a state."""
+    mesh = jax.make_mesh((2, 2), ("examples", "tokens"), axis_types=(AxisType.Explicit,) * 2)
+    for name in EXPLICIT:
+        row = table.get(name)
+        names, options = {own: rest for own, *rest in cases.configurations(row)}["smallest"]
+        sizes = {"L": 8, "T": 6, "m": 8, "n": 2}
+        case = cases.draw(row, "explicit", names, options, (4,), sizes)
+        arrays, call = arguments_of(case, getattr(attnpool_flax, name))
+        found = call({key: explicit(value, case.axes[key], mesh) for key, value in arrays.items()})
+        assert_agree(case, [np.asarray(out) for out in found], [np.asarray(out) for out in call(arrays)])
+        assert jax.typeof(found[0]).sharding.spec[0] == "examples", name
+    state = attnpool_flax.mean_state(explicit(np.ones((4, 8, 5), np.float32), ("B", "L", "d"), mesh))
+    assert {jax.typeof(leaf).sharding.spec[0] for leaf in jax.tree.leaves(state)} == {"examples"}
+
+
+def explicit(array, axes, mesh):
+    """The array with its batch on "examples" and its tokens on "tokens"."""
+    places = {"...": "examples", "B": "examples", "L": "tokens", "T": "tokens", "m": "tokens"}
+    own = [places.get(axis) for axis in axes] if len(axes) == array.ndim else [None] * array.ndim
+    return jax.device_put(array, NamedSharding(mesh, PartitionSpec(*own))) if array.ndim else array
+
+
+MISTAKES = {
+    "a psum without the pmax": ("attention_pooling", "_collective", lambda right: lambda operation, arrays, *rest: (
+        list(arrays) if operation is lax.pmax else right(operation, arrays, *rest)
+    )),
+    "ties counted once per device": ("max_pooling", "_addends", lambda right: lambda state, top: (
+        (jnp.minimum(right(state, top)[0], 1),)
+    )),
+    "a gradient counted once per device": ("mean_pooling", "_collective", lambda right: lambda operation, arrays, *rest: (
+        [_eight_times(own) for own in right(operation, arrays, *rest)]
+    )),
+}  # fmt: skip
+
+
+def _eight_times(array):
+    """The array, with eight times its gradient."""
+    return array if array is None else 8 * array - 7 * lax.stop_gradient(array)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_merging_is_seen(mistake, mesh, monkeypatch):
+    name, place, wrong = MISTAKES[mistake]
+    monkeypatch.setattr(merging, place, wrong(getattr(merging, place)))
+    monkeypatch.setattr(FRAMES[name], "plans", {})
+    monkeypatch.setattr(FRAMES[name], "programs", {})
+    with pytest.raises(AssertionError):
+        test_a_split_sequence_gives_what_the_whole_gives(name, "smallest", "einsum", mesh)
+
+
+ALONE = Path(__file__).with_name("sharded.py")
+
+
+def one_of_two(address, index):
+    path = os.pathsep.join([str(ALONE.parent.parent), str(ALONE.parent)])
+    environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+    command = [sys.executable, str(ALONE), address, "2", str(index)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finished(process):
+    try:
+        out, err = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    assert not process.returncode, err
+    return out.split()[-1]
+
+
+@pytest.mark.thorough
+def test_two_processes_with_two_devices_each_give_what_one_device_gives():
+    """As a cluster starts them, on the loopback; gradients as well."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    processes = [one_of_two(address, index) for index in range(2)]
+    assert [finished(process) for process in processes] == ["4", "4"]

@@ -1,0 +1,239 @@
+"""Tiles give what whole products give, in every mode that they have; and say so where they have none."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from agreement import assert_agree, assert_gradients_agree
+from rounding import rounded
+from walks import WALKERS, Call, small_tiles
+
+import attnpool_flax
+from attnpool_flax.reductions import listening, tiling
+from attnpool_ref import conformance, table
+from attnpool_ref.conformance import cases, hazards
+from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.subject import Subject
+
+pytestmark = pytest.mark.thorough
+
+ALIKE = ("with ", "without numbers", "without masks", "everything but masks")
+"""How the titles begin of ways to call that walk as the fullest one does, or are judged without masks by the kit."""
+
+WAYS = [(row, title) for row in WALKERS for title, *_ in cases.configurations(row) if not title.startswith(ALIKE)]
+
+TOKENS = {"WHOLE": 0, "ROW": 0, "TOKENS": 3}
+"""The kit's sequences, of 7 and 6 tokens, in tiles of 3: of the first the last tile overlaps the one before it."""
+
+
+SHAPES = ("length 0",)
+"""The kit's other shapes that say something of tiles; each is compiled anew. Nothing has no tiling, along either axis."""
+
+
+def rows_of(dtype):
+    """The kit's batch of 5, two examples a tile: the last tile overlaps the one before it."""
+    return {"WHOLE": 2 * 7 * 9 * jnp.dtype(dtype).itemsize, "ROW": 2**20}
+
+
+ONE_OF_EACH = ("mean_pooling", "max_pooling", "attention_pooling", "cross_attention_pooling")
+"""Of rows with the same reduction one shows that several examples share a tile."""
+
+KINDS = [("tokens", "float32"), ("rows", "bfloat16")]
+
+
+@pytest.fixture(params=KINDS, ids="-".join, scope="module")
+def small(request):
+    """(kind of the tiles, dtype) under small tiles."""
+    kind, dtype = request.param
+    with small_tiles(**(TOKENS if kind == "tokens" else rows_of(dtype))):
+        yield kind, dtype
+
+
+@pytest.mark.parametrize(
+    ("small", "row"),
+    [(kind, row) for kind in KINDS for row in WALKERS if kind[0] == "tokens" or row.name in ONE_OF_EACH],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else value.name,
+    indirect=["small"],
+)
+def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
+    """Every option; weights, gradients, dropout, empty rows, poison bit for bit, NaN in its own example."""
+    kind, dtype = small
+    plans, plan_of = [], tiling.tiling
+
+    def noted(*args):
+        plans.append(plan_of(*args))
+        return plans[-1]
+
+    monkeypatch.setattr(tiling, "tiling", noted)
+    candidate = functools.partial(getattr(attnpool_flax, row.name), implementation="tiles")
+    shapes = SHAPES if small == KINDS[0] else ()
+    long = dtype == "float32"
+    conformance.check(
+        candidate, row.name, dtypes=(dtype,), shapes=shapes, laws=False, partial=False, long=long, contract=True
+    )
+    names, options = next(way[1:] for way in cases.configurations(row) if way[0] == "smallest")
+    subject = Subject(row, candidate, JaxArrays(), dtype)
+    found = hazards.not_finite_stays_in_its_example(subject, cases.draw(row, "smallest", names, options, cases.BATCH))
+    assert found is not None and not found.message
+    plans = [plan for plan in plans if plan]
+    if kind == "tokens":
+        assert any(plan.parts > 1 and plan.length % plan.size for plan in plans)
+    else:
+        assert any(1 < plan.rows < plan.batch and plan.batch % plan.rows for plan in plans)
+
+
+@pytest.mark.parametrize(("row", "title"), WAYS, ids=[f"{row.name}-{title}" for row, title in WAYS])
+def test_a_prime_length_gives_what_whole_products_give(row, title):
+    sizes = {"L": 131, "T": 67}
+    call = Call(row, title, "tiles", batch=5, sizes=sizes)
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=8):
+        got = call.computed()
+    want = call.changed(implementation="einsum").computed()
+    assert_agree(call.case, got[0], want[0])
+    assert_gradients_agree(call.case, got[1], want[1])
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Modes of differentiation
+
+
+class Derived:
+    """The sum of the sines of a walker's results, and of several of its derivatives, as functions of x."""
+
+    def __init__(self, row, implementation):
+        sizes = {"L": 5, "T": 4, "d": 3, "e": 2, "q": 3}
+        self.call = Call(row, "smallest", implementation, batch=3, sizes=sizes)  # a prefix, an empty one, a full one
+        self.x = jnp.asarray(self.call.values["x"])
+        self.several = jnp.stack([self.x, self.x[::-1]])
+
+    def results(self, x):
+        return self.call.forward(self.call.values | {"x": x})
+
+    def loss(self, x):
+        return sum(jnp.sum(jnp.sin(part)) for part in self.results(x))
+
+
+def scanned(derived, function):
+    return jax.lax.scan(lambda carry, x: (carry, function(x)), 0, derived.several)[1]
+
+
+WORKING = {
+    "vmap of grad": lambda f: jax.vmap(jax.grad(f.loss))(f.several),
+    "grad of scan": lambda f: jax.grad(lambda x: jnp.sum(scanned(f, lambda y: f.loss(x * y))))(f.x),
+    "grad of checkpoint": lambda f: jax.grad(jax.checkpoint(f.loss))(f.x),
+    "grad of grad": lambda f: jax.grad(lambda x: jnp.sum(jnp.square(jax.grad(f.loss)(x))))(f.x),
+    "hessian, vmap of jvp of grad": lambda f: jax.hessian(f.loss)(f.x),
+}
+"""What differentiates backward first."""
+
+FORWARD = {
+    "jvp": lambda f: jax.jvp(f.loss, (f.x,), (f.x,)),
+    "jvp of vmap": lambda f: jax.jvp(jax.vmap(f.loss), (f.several,), (f.several,)),
+    "jit of jvp": lambda f: jax.jit(lambda x: jax.jvp(f.loss, (x,), (x,)))(f.x),
+    "jacfwd": lambda f: jax.jacfwd(f.results)(f.x),
+}
+"""Forward mode that a call sees: without an implementation it takes whole products."""
+
+HIDDEN = {
+    "jvp of jit": lambda f: jax.jvp(jax.jit(f.loss), (f.x,), (f.x,)),
+    "jvp of scan": lambda f: jax.jvp(lambda x: scanned(f, lambda y: f.loss(x * y)), (f.x,), (f.x,)),
+    "jvp of checkpoint": lambda f: jax.jvp(jax.checkpoint(f.loss), (f.x,), (f.x,)),
+    "linearize": lambda f: jax.linearize(f.loss, f.x)[1](f.x),
+}
+"""Forward mode that no call sees."""
+
+REFUSED = FORWARD | HIDDEN
+NAMED = 'tiles have no forward mode .*; pass implementation="einsum"'
+
+ONE_OF_EACH = ("mean_pooling", "max_pooling", "attention_pooling")
+"""A walker for each reduction; the others take the same."""
+
+each_reduction = pytest.mark.parametrize("row", [table.get(name) for name in ONE_OF_EACH], ids=ONE_OF_EACH)
+
+
+@pytest.fixture
+def tiny():
+    """Tiles of two tokens, so that the last of three overlaps."""
+    with small_tiles(WHOLE=0, ROW=0, TOKENS=2):
+        yield
+
+
+@pytest.fixture
+def one_device(monkeypatch):
+    """What None takes where the process has one CPU device."""
+    monkeypatch.setattr(jax, "device_count", lambda: 1)
+
+
+def assert_close(row, got, want):
+    case = Derived(row, None).call.case
+    assert_gradients_agree(case, *jax.tree.map(np.asarray, (got, want)))
+
+
+@pytest.mark.parametrize("mode", WORKING)
+@each_reduction
+def test_what_differentiates_backward_first_has_tiles(row, mode, tiny):
+    differentiated = WORKING[mode]
+    both = jax.jit(lambda: [differentiated(Derived(row, own)) for own in ("tiles", "einsum")])
+    assert_close(row, *both())
+
+
+@pytest.mark.parametrize("mode", FORWARD)
+@each_reduction
+def test_forward_mode_that_is_seen_takes_whole_products(row, mode, tiny, one_device):
+    """By what is recorded: what whole products give is judged elsewhere."""
+    with listening() as heard:
+        jax.eval_shape(lambda: FORWARD[mode](Derived(row, None)))
+    assert set(heard) == {"einsum"}
+
+
+@pytest.mark.parametrize("mode", REFUSED)
+@each_reduction
+def test_forward_mode_of_tiles_is_refused_by_the_name_of_what_has_it(row, mode, tiny):
+    with pytest.raises(TypeError, match=NAMED):
+        REFUSED[mode](Derived(row, "tiles"))
+
+
+@pytest.mark.parametrize("mode", HIDDEN)
+def test_forward_mode_that_is_not_seen_is_refused_and_has_whole_products_by_name(mode, tiny, one_device):
+    with pytest.raises(TypeError, match=NAMED):
+        HIDDEN[mode](Derived(WALKERS[0], None))
+    chex.assert_tree_all_finite(HIDDEN[mode](Derived(WALKERS[0], "einsum")))
+
+
+PREFIXES = {
+    "mean_pooling": (),
+    "max_pooling": (),
+    "weighted_pooling": ("weights",),
+    "attention_pooling": ("query", "dropout_multiplier"),
+}
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_the_real_tokens_may_end_anywhere_in_a_tile(name):
+    """A tile is read as far as its real tokens reach: at both sides of each prefix, and where nothing is real."""
+    rng, length = np.random.default_rng(0), 640
+    ends = [0, 1, 127, 128, 129, 256, 257, 512, 639, 640]
+    mask = np.arange(length) < np.array(ends)[:, None]
+    mask[-2] = np.roll(mask[3], 200)  # padding on both sides
+    shapes = {"weights": (length,), "query": (64,), "dropout_multiplier": mask.shape}
+    x = rng.normal(size=(*mask.shape, 64)).astype(np.float32)
+    more = {key: rng.uniform(0.5, 1, shapes[key]).astype(np.float32) for key in PREFIXES[name]}
+    options = {"return_weights": True} if name == "attention_pooling" else {}
+    clean = np.where(mask[..., None], x, 0)
+
+    def both(x, more, implementation):
+        def loss(x, more):
+            found = getattr(attnpool_flax, name)(x, mask=mask, **more, **options, implementation=implementation)
+            return sum(jnp.sum(jnp.sin(part)) for part in jax.tree.leaves(found)), found
+
+        return jax.value_and_grad(loss, (0, 1), has_aux=True)(x, more)
+
+    with small_tiles(WHOLE=2**20, ROW=2**14, TOKENS=512):
+        assert tiling.tiling(*x.shape, 4).size == 512
+        (_, found), slopes = jax.jit(both, static_argnums=2)(np.where(mask[..., None], x, np.nan), more, "tiles")
+    (_, expected), expected_slopes = jax.jit(both, static_argnums=2)(clean, more, "einsum")
+    for got, want in zip(jax.tree.leaves((found, slopes)), jax.tree.leaves((expected, expected_slopes)), strict=True):
+        chex.assert_trees_all_close(got, want, atol=rounded(np.asarray(want), length), rtol=0)

@@ -1,0 +1,61 @@
+"""What ``.ci/run`` says and returns at its end, with stand-ins for make and for the Pythons."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).resolve().parent.parent.parent / ".ci" / "run"
+FULL = "PASSED IN FULL: Python 3.11 and 3.13"
+
+
+def ci(folder, pythons, make="true", **environment):
+    """Runs it where nothing but these Pythons is found; ``make`` writes down what it is asked for."""
+    for tool in ("bash", "dirname", "grep", "sort"):
+        (folder / tool).symlink_to(shutil.which(tool))
+    log = folder / "log"
+    stand_ins = {f"python{version}": 'if [ -n "$2" ]; then echo "$0"; fi' for version in pythons}
+    for name, body in (stand_ins | {"make": f'echo "$*" >> "{log}"; {make}'}).items():
+        (folder / name).write_text(f"#!{folder / 'bash'}\n{body}\n")
+        (folder / name).chmod(0o755)
+    done = subprocess.run([RUN], env={"PATH": str(folder)} | environment, capture_output=True, text=True, check=False)
+    return done, log.read_text().splitlines() if log.exists() else []
+
+
+def last_steps(venv):
+    """The steps that run once, at the end."""
+    return [f"examples VENV={venv}"]
+
+
+@pytest.mark.parametrize("environment", [{}, {"CI": "true"}], ids=["by hand", "in CI"])
+def test_both_pythons_are_run_in_full_and_the_last_line_says_so(tmp_path, environment):
+    done, asked = ci(tmp_path, ["3.11", "3.13"], **environment)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == FULL
+    assert done.stderr == ""
+    steps = [line.split(" PYTHON")[0] for line in asked[:4]]
+    assert steps == ["lint", "test", "peers bench ARGS=--quick", "test"]  # lints before other libraries are there
+    assert asked[4:] == last_steps(".venv-ci-3.11")
+
+
+@pytest.mark.parametrize(("found", "missing"), [("3.11", "3.13"), ("3.13", "3.11")])
+@pytest.mark.parametrize(("environment", "status"), [({}, 0), ({"CI": "true"}, 1)], ids=["by hand", "in CI"])
+def test_a_missing_python_is_the_last_word_and_fails_in_ci(tmp_path, found, missing, environment, status):
+    done, asked = ci(tmp_path, [found], **environment)
+    assert done.returncode == status
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"INCOMPLETE: Python {missing} was not found")
+    assert FULL not in done.stdout
+    assert asked[-1:] == last_steps(f".venv-ci-{found}")
+
+
+def test_no_python_and_a_failing_step_fail_anywhere(tmp_path):
+    (tmp_path / "none").mkdir()
+    done, asked = ci(tmp_path / "none", [])
+    assert (done.returncode, asked) == (1, [])
+    (tmp_path / "failing").mkdir()
+    done, asked = ci(tmp_path / "failing", ["3.11", "3.13"], make="exit 2")
+    assert done.returncode == 2
+    assert len(asked) == 1
+    assert FULL not in done.stdout

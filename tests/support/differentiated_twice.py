@@ -1,0 +1,45 @@
+"""The judge's checks of second derivatives, of one function by itself: in float64, on the fullest call of its row."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from attnpool_ref import conformance, table
+from attnpool_ref.conformance import cases, checks, second
+from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.calling import NotAsked
+from attnpool_ref.conformance.subject import Subject
+
+CHECKS = second.REVERSE, second.FORWARD
+
+
+def fullest(candidate, name, adapter=None, **options):
+    """(subject, case, situation) of the fullest call; ``options`` are given to the function by name."""
+    row = table.get(name)
+    found: Any = conformance.Candidate(candidate if hasattr(candidate, name) else {name: candidate}).for_row(row)
+    found = replace(found, target=partial(found.target, **options)) if options else found
+    subject = Subject(row, found, adapter or JaxArrays(), "float64")
+    restrict = subject.calling.restrict
+    most = cases.fullest_way(row, restrict)
+    main = (case for case, kind in cases.cases_of(subject.row, restrict, ()) if kind == "main" and case.title == most)
+    case = subject.fit(next(main))
+    return subject, case, checks.situation_of(subject, case, "main", True, True, True, None)
+
+
+def judged(candidate, name, check, **more):
+    """The messages of what does not hold; the reason in a NotAsked where nothing is judged."""
+    subject, case, situation = fullest(candidate, name, **more)
+    assert checks.CHECKS[check].applies(situation)
+    found = checks.CHECKS[check].run(subject, case, situation)
+    found = found if isinstance(found, list) else [found]
+    assert None not in found
+    return [finding.message for finding in found if finding.message]
+
+
+def why_not(candidate, name, check, **more):
+    """Why nothing is judged."""
+    try:
+        judged(candidate, name, check, **more)
+    except NotAsked as reason:
+        return str(reason)
+    return ""

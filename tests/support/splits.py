@@ -1,0 +1,86 @@
+"""Calls whose sequences are split over a mesh."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from walks import Call
+
+from attnpool_ref import table
+from attnpool_ref.conformance.meshes import place_of
+from attnpool_ref.table.language import present
+
+NAMES = "slow", "fast"
+SIZES = {"L": 24, "T": 16, "d": 5, "e": 7, "q": 5, "n": 2}
+
+
+class Split(Call):
+    """A call whose sequences are split over the axes "slow" and "fast" of a mesh.
+
+    In the first example one device has padding alone, in the second all have, the third has ties.
+    """
+
+    def __init__(self, name, title, implementation=None):
+        super().__init__(table.get(name), title, implementation, batch=3, sizes=SIZES)
+        if self.case.row.weights:
+            self.options["return_weights"] = True
+        for key in set(self.values) & {"mask", "x_mask", "y_mask"}:
+            mask = np.ones((3, self.case.sizes["T" if key == "y_mask" else "L"]), bool)
+            part = mask.shape[-1] // 8
+            mask[0, part : 2 * part + 1] = mask[0, -1] = mask[2, : part + 1] = mask[1] = False
+            self.values[key] = mask
+        self.values["x"][2] = np.round(self.values["x"][2])
+        self.specs = {key: place_of(self.case.axes[key], value.ndim, NAMES) for key, value in self.values.items()}
+
+    @property
+    def result_specs(self):
+        """Where the results lie, and the weights if they are asked for."""
+        weights = self.case.row.weight_results if self.options.get("return_weights") else ()
+        both = present((*self.case.row.results, *weights), self.case.sizes)
+        return [place_of(own, len(own), NAMES) for own in both]
+
+    def without_weights(self):
+        """The same call for its results alone."""
+        return self.changed(return_weights=False) if self.case.row.weights else self
+
+    def over(self, mesh):
+        """The same call, of which each device of the mesh computes its part."""
+        split = self.changed(axis_name=NAMES)
+        return jax.shard_map(split.forward, mesh=mesh, in_specs=(self.specs,), out_specs=self.result_specs)
+
+
+def objective(results):
+    """What no function makes constant."""
+    return sum(jnp.sum(jnp.square(out)) for out in results)
+
+
+def floats_of(arrays):
+    return {key: array for key, array in arrays.items() if jnp.issubdtype(array.dtype, jnp.floating)}
+
+
+def with_gradients(forward):
+    """From arrays to (results, gradients)."""
+
+    def program(arrays):
+        def loss(floats):
+            results = forward(arrays | floats)
+            return objective(results), results
+
+        gradients, results = jax.grad(loss, has_aux=True)(floats_of(arrays))
+        return results, gradients
+
+    return program
+
+
+def gradients_inside(call, mesh):
+    """From arrays to gradients that each device takes itself: its own of its tokens, the same as all of the parameters."""
+
+    def gradients(arrays):
+        def loss(floats):
+            results = call.changed(axis_name=NAMES).forward(arrays | floats)
+            count = len(call.case.row.results)
+            return objective(results[:count]) + jax.lax.psum(objective(results[count:]), NAMES)
+
+        return jax.grad(loss)(floats_of(arrays))
+
+    specs = {key: call.specs[key] for key in floats_of(call.values)}
+    return jax.shard_map(gradients, mesh=mesh, in_specs=(call.specs,), out_specs=specs)

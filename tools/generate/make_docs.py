@@ -1,0 +1,355 @@
+"""Writes ``docs/variants.md`` from the table and the docstrings; ``bugs``, ``traps``, ``which`` and ``heads.md`` from others."""
+
+import importlib
+import inspect
+import re
+import textwrap
+from itertools import groupby
+from pathlib import Path
+
+import bugs
+import traps
+from bugs.table import ERROR, NOTE, WRONG
+
+import attnpool_flax
+import attnpool_ref
+from attnpool_ref import formats, plot, table
+from attnpool_ref.cli.heads import given, load_of
+from attnpool_ref.table import names
+from attnpool_ref.table.language import OrFunction
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+PATH, BUGS_PATH, WHICH_PATH = DOCS / "variants.md", DOCS / "bugs.md", DOCS / "which.md"
+TRAPS_PATH, HEADS_PATH = DOCS / "traps.md", DOCS / "heads.md"
+STATES = (attnpool_ref.merge_states, attnpool_ref.finalize_state)
+"""Functions without a row of their own."""
+
+UNLISTED = (
+    (
+        "Lists of sequences",
+        "Arrays from lists of sequences that differ in length, and back. The same names are in both packages.",
+        (attnpool_ref.pad, attnpool_ref.pack, attnpool_ref.unpack),
+    ),
+    (
+        "Pictures",
+        "Heat maps of attention weights. `import attnpool_ref.plot` needs matplotlib: `pip install 'attnpool[plot]'`.",
+        (plot.show_weights, plot.show_heatmaps),
+    ),
+)
+"""Sections of other functions without a row: title, introduction, functions."""
+
+SECTIONS = ("Args", "Returns", "Raises", "Source")
+INTRODUCTION = """
+<!-- Written by tools/generate/make_docs.py from the table and the docstrings (`make docs`), not by hand. -->
+
+# Variants
+
+Every function stands in both packages under the same name: `attnpool_ref` is the definition in NumPy,
+`attnpool_flax` the implementation in JAX, which adds `axis_name=` where a sequence may be split over devices,
+`implementation=` where it walks over tokens and `precision=` where it multiplies; `help(attnpool_flax.NAME)` says what else it does differently.
+[conventions.md](conventions.md) says what all of them promise about masks, dtypes and batch axes.
+""".strip()
+
+BUGS_INTRODUCTION = """
+<!-- Written by tools/generate/make_docs.py from tools/studies/bugs/ (`make docs`), not by hand. -->
+
+# Mistakes in the notebooks
+
+What the [five notebooks](notebooks/README.md) that attnpool began with, and the public code behind them, get wrong: the
+smallest input, their number, and the right one with the call that gives it, in `attnpool_ref` and `attnpool_flax` alike. Every row is run by the
+tests: {number} wrong numbers and {error} errors, and {note} notes, where there is nothing to run. A letter after an id tells
+several demonstrations of one mistake apart. Results are written flat, `np` is NumPy, and what stands in padding is
+arbitrary. [variants.md](variants.md) says what each function computes.
+""".strip()
+
+TRAPS_INTRODUCTION = """
+<!-- Written by tools/generate/make_docs.py from tools/studies/traps/ (`make docs`), not by hand. -->
+
+# Traps in public code
+
+What libraries and authors' repositories of poolings get wrong: where, the smallest input, their number, and the right one
+with the call that gives it, in `attnpool_ref` and `attnpool_flax` alike. Every row is run by the tests from a formula
+that says what the source does: {number} wrong numbers and {error} errors, and {note} note, where there is nothing to run. Where
+the library can be installed beside attnpool, `make peers` has its number from the library itself ([peers.md](peers.md)).
+Results are written flat, `np` is NumPy, and what stands in padding is arbitrary. [bugs.md](bugs.md) has the mistakes of
+the notebooks that attnpool began with, [verdicts.md](verdicts.md) what other libraries promise and keep.
+""".strip()
+
+WHICH_INTRODUCTION = """
+<!-- Written by tools/generate/make_docs.py from attnpool_ref/table/names/ (`make docs`), not by hand. -->
+
+# You know it as
+
+From the name that you know to the call, its source, and what differs from the code that you know. `attnpool find WORD`
+searches the same table: `attnpool find ABMIL`, `attnpool find global attention`.
+
+The calls are those of `attnpool_ref` and `attnpool_flax` alike; `x` [..., L, d] are tokens, and `mask` [..., L] says which
+are real. `q` is a query, `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` vectors, `f` and `g` functions of yours, and
+`**maps` the kernels and biases of a multi-head pool. `where`, `concatenate` and the like are NumPy's or JAX's. A module named
+below a call is `attnpool_flax`'s and owns its parameters. [variants.md](variants.md) says what each function computes.
+""".strip()
+
+HEADS_INTRODUCTION = """
+<!-- Written by tools/generate/make_docs.py from attnpool_ref/formats/table/ (`make docs`), not by hand. -->
+
+# Trained heads
+
+A head that was trained elsewhere runs here unchanged, takes a mask where it took none, and is faster. `load` makes an NNX
+module of it, `attnpool_flax.linen.load` a Linen module and its variables; `save` writes it as the other library has it, bit
+for bit.
+
+```python
+import numpy as np
+import attnpool_flax
+from flax import nnx
+
+layer = nnx.MultiHeadAttention(2, 8, rngs=nnx.Rngs(0), decode=False)
+attention = attnpool_flax.load(layer, "flax_mha")
+x = np.random.default_rng(0).normal(size=(3, 5, 8)).astype(np.float32)
+print(np.abs(attention(x, x, x) - layer(x)).max() < 1e-6)  # True
+
+tensors = {}
+attnpool_flax.save(attention, tensors, "torch_mha", prefix="self_attn.")
+print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
+```
+
+* **From where.** A `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`, a mapping from
+  names to arrays of NumPy, JAX or PyTorch, or a module's tree. Of a file only the head's own tensors are read. Nothing is
+  downloaded or unpickled: of a `.pt` give what `torch.load(file, weights_only=True)` returns.
+* **Where in it.** `prefix=None` finds the head among other keys; where there are several it lists them. Given, it ends with its
+  separator, `"head."`. `attnpool inspect FILE` says which formats fit a file, and under which prefix.
+* **What no file says**: the number of heads, the epsilon and the gelu. They are the argument, else the configuration, else
+  what the source has: heads that a `config.json` leaves away are those of its `model_type`, if that has a number of its own.
+  Where that does not settle it, `load` asks. Nor does `save` write them: where they are not what the other library takes by
+  default, say them there too.
+* **What `save` says of a file**: a `.safetensors` file of PyTorch's tensors has `{"format": "pt"}` in its metadata, which
+  transformers' loader asks for; what the metadata of a file said that was loaded is not kept, as it is the whole model's.
+* **A model of sentence-transformers** is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")` writes
+  `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, for `SentenceTransformer("models/mine")`. In the folder
+  of an encoder or of a model, it writes only the parts after the encoder.
+* **Saving is atomic**: after a crash the old file or the new one is there, complete.
+* **What it becomes.** The module of the row, each parameter in the dtype of the file (`param_dtype=` converts). What no module
+  owns, such as the counter of a batch normalisation, is kept aside and written again.
+* **Empty rows** attend to 0; the maps after it see that as any other vector, so that all empty rows have one result, without a
+  gradient to x. NaN in padding changes no bit.
+* `attnpool_ref.formats.read` and `write` are the same in NumPy, without JAX.
+
+The differences below are of random weights in float64, relative to the largest output; `python tools/studies/golden_differences.py`
+prints them again from the files that the originals wrote. `python examples/siglip_head.py` puts a SigLIP head of real size
+beside Flax's own layers.
+""".strip()
+
+
+def page():
+    """The text of the page."""
+    parts = [INTRODUCTION]
+    for family, rows in groupby(table.BY_NAME.values(), key=lambda row: row.family):
+        module = importlib.import_module(f"attnpool_ref.{family}")
+        parts += [f"## {family}", inspect.getdoc(module), *map(_variant, rows)]
+        parts += [_of_states(function) for function in STATES if function.__module__ == module.__name__]
+    for title, introduction, functions in UNLISTED:
+        parts += [f"## {title}", introduction, *map(_unlisted, functions)]
+    sources = "\n".join(f"* `{key}`: {text}" for key, text in table.SOURCES.items())
+    return "\n\n".join([*parts, f"## Sources\n\n{sources}"]) + "\n"
+
+
+def bugs_page():
+    """The text of the page of mistakes."""
+    return _page_of_bugs(BUGS_INTRODUCTION, bugs.SECTIONS, ())
+
+
+def traps_page():
+    """The text of the page of traps."""
+    return _page_of_bugs(TRAPS_INTRODUCTION, traps.SECTIONS, ("where",))
+
+
+def _page_of_bugs(introduction, sections, more):
+    kinds = [bug.kind for section in sections for bug in section.rows]
+    counts = {"number": kinds.count(WRONG), "error": kinds.count(ERROR), "note": kinds.count(NOTE)}
+    parts = [introduction.format(**counts)]
+    columns = ("id", *more, "what goes wrong", "smallest input", "theirs", "right", "with attnpool")
+    for section in sections:
+        shown = [_bug(bug) for bug in section.rows if bug.kind != NOTE]
+        notes = [
+            f"* {': '.join(filter(None, (bug.name, bug.place)))}: {bug.what} {bug.reason}"
+            for bug in section.rows
+            if bug.kind == NOTE
+        ]
+        lines = [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *shown]
+        parts += [f"## {section.title}", section.origin, "\n".join(lines)]
+        if notes:
+            parts += ["Notes, with nothing to run:", "\n".join(notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def which_page():
+    """The text of the page of names."""
+    parts = [WHICH_INTRODUCTION]
+    for group in names.GROUPS:
+        lines = ["| you know | call | source | what differs |", "|" + " --- |" * 4, *map(_known, group.shown)]
+        if group.shown:
+            parts += [f"## {group.title}", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def heads_page():
+    """The text of the page of trained heads."""
+    parts = [HEADS_INTRODUCTION]
+    for row in formats.FORMATS.values():
+        facts = [
+            f"* Give: {given(row).replace(', by default', '. Default:')}.",
+            *([f"* Usual prefix: `{row.usual}`"] if row.usual else []),
+            f"* Becomes: `{row.module}`",
+            f"* Differs from the original by: {row.verified}.",
+            *([f"* {row.notes}"] if row.notes else []),
+            f"* Source: {row.source}",
+        ]
+        parts += [
+            f"## {row.name}\n\n{row.title[0].upper()}{row.title[1:]}.",
+            f"```text\n{load_of(row)}\n```",
+            "\n".join(facts),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _known(entry):
+    first, *others = entry.names
+    calls = [f"`{line}`" for line in entry.call.splitlines()]
+    owner = [f"module `{entry.owner}`"] if entry.owner else []
+    known = f"**{first}**" + "".join(f", {other}" for other in others)
+    cells = known, "<br>".join([*calls, *owner]) or "-", entry.source, entry.differs
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _bug(bug):
+    given = "<br>".join(f"`{statement}`" for statement in bug.given)
+    was = bug.was if bug.kind == ERROR else _flat(bug.was)
+    now = "refused" if bug.refuses else _flat(bug.now)
+    place = [bug.place] if bug.place else []
+    cells = [bug.name, *place, bug.what, given, was, now, f"`{bug.call}`"]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _flat(printed):
+    """Printed numbers as a vector, and one number as it is."""
+    numbers = printed.split()
+    return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
+
+
+def _variant(row):
+    sections = _parts(inspect.getdoc(getattr(attnpool_ref, row.name)))[1]
+    facts = [f"* shapes: `{_plain(row.shapes)}`" + (", when it is finalized" if row.state else "")]
+    if row.weights:
+        facts.append(f"* `return_weights=True` adds: `{row.weights}`")
+    facts += [f"* `{key}`: {_choices(names)}" for key, names in _named_options(row)]
+    facts.append(_in_jax(row.name))
+    if row.module:
+        facts.append(f"* Flax module: `{row.module}`")
+    facts.append(f"* source: {_inline(sections['Source'])} `{row.source}`")
+    return _section(row.name, facts)
+
+
+def _of_states(function):
+    """The section of what takes states on, and has no row."""
+    name, sections = function.__name__, _parts(inspect.getdoc(function))[1]
+    return _section(name, [_in_jax(name), f"* source: {_inline(sections['Source'])}"])
+
+
+def _unlisted(function):
+    """The section of a function that has no row."""
+    body, sections, example = _parts(inspect.getdoc(function))
+    package, _, module = function.__module__.partition(".")
+    name = function.__name__ if function.__name__ in attnpool_ref.__all__ else f"{package}.{module}.{function.__name__}"
+    facts = [f"* source: {_inline(sections['Source'])}"] if "Source" in sections else []
+    return "\n\n".join(
+        [
+            f"### {function.__name__}",
+            _blocks(body),
+            f"```python\n{name}{inspect.signature(function)}\n```",
+            *facts,
+            "Arguments:\n\n" + _arguments(sections["Args"]),
+            f"Returns {_inline(sections['Returns'])}",
+            f"Raises {_inline(sections['Raises'])}",
+            *([f"```pycon\n{example}\n```"] if example else []),
+        ]
+    )
+
+
+def _in_jax(name):
+    """What the implementation's signature has beyond the definition's."""
+    signature = inspect.signature(getattr(attnpool_ref, name))
+    in_jax = inspect.signature(getattr(attnpool_flax, name)).parameters.items()
+    added = [f"`{parameter}`" for key, parameter in in_jax if key not in signature.parameters]
+    return f"* in JAX also: {', '.join(added)}" if added else "* in JAX: the same signature"
+
+
+def _section(name, facts):
+    function = getattr(attnpool_ref, name)
+    body, sections, example = _parts(inspect.getdoc(function))
+    return "\n\n".join(
+        [
+            f"### {name}",
+            _blocks(body),
+            f"```python\n{name}{inspect.signature(function)}\n```",
+            "\n".join(facts),
+            "Arguments:\n\n" + _arguments(sections["Args"]),
+            f"Returns {_inline(sections['Returns'])}",
+            f"Raises {_inline(sections['Raises'])}",
+            f"```pycon\n{example}\n```",
+        ]
+    )
+
+
+def _choices(names):
+    or_function = ["a function"] if isinstance(names, OrFunction) else []
+    return ", ".join([f"`{name!r}`" for name in names] + or_function)
+
+
+def _named_options(row):
+    return [(key, allowed) for key, allowed in row.options.items() if isinstance(allowed, tuple)]
+
+
+def _parts(docstring):
+    """What stands before the sections, the sections by name, and the example."""
+    head, _, rest = docstring.partition("\nArgs:\n")
+    rest, _, example = ("Args:\n" + rest).partition("\n>>> ")
+    pieces = re.split(rf"^({'|'.join(SECTIONS)}):\n", rest, flags=re.MULTILINE)[1:]
+    sections = {name: textwrap.dedent(text).strip() for name, text in zip(pieces[::2], pieces[1::2], strict=True)}
+    return head.strip(), sections, ">>> " + example.strip() if example else ""
+
+
+def _blocks(body):
+    """The docstring's head in Markdown: displayed mathematics, then inline roles."""
+    return re.sub(
+        r"^\.\. math:: (.*(?:\n[ \t]+.*)*)",
+        lambda match: "```math\n" + re.sub(r"\s*\n\s*", "\n", match[1]) + "\n```",
+        _roles(body),
+        flags=re.MULTILINE,
+    )
+
+
+def _roles(text):
+    text = re.sub(r":math:`([^`]*)`", r"$\1$", text)
+    return re.sub(r":(?:func|mod|data|class):`([^`]*)`", r"`\1`", text).replace("``", "`")
+
+
+def _inline(text):
+    return _roles(re.sub(r"\s*\n\s*", " ", text))
+
+
+def _arguments(text):
+    entries = re.split(r"\n(?=\w+: )", text)
+    return "\n".join(f"* `{name}`: {_inline(rest)}" for name, _, rest in (entry.partition(": ") for entry in entries))
+
+
+def _plain(shapes):
+    """The shapes without the marks that only the checks read."""
+    return re.sub(r":\w+", "", shapes.replace("?~", "?"))
+
+
+if __name__ == "__main__":
+    PATH.write_text(page())
+    BUGS_PATH.write_text(bugs_page())
+    TRAPS_PATH.write_text(traps_page())
+    WHICH_PATH.write_text(which_page())
+    HEADS_PATH.write_text(heads_page())

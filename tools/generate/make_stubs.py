@@ -1,0 +1,206 @@
+"""Writes the type stubs ``attnpool_ref/__init__.pyi`` and ``attnpool_flax/__init__.pyi``.
+
+A function's types follow from its row: what kind an argument is, which names an option takes, whether
+``return_weights`` changes the result. ``docs/decisions/0005-types-in-generated-stubs.md`` says why they stand apart.
+"""
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from attnpool_flax.modules import formats
+from attnpool_ref import table
+from attnpool_ref.formats import FORMATS
+from attnpool_ref.table.language import OrFunction
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FIRST_LINE = "# Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand."
+STATIC = {"flag": "bool", "axis": "int", "size": "int", "count": "int", "positive": "int"}
+OF_JAX = {
+    "axis_name": "str | tuple[str, ...] | None",
+    "implementation": 'Literal["einsum", "tiles"] | None',
+    "precision": "PrecisionLike",
+}
+"""Arguments that no definition has."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """How one package spells its arrays."""
+
+    header: str
+    result: str
+    mask_result: str
+
+
+LANGUAGES = {
+    "attnpool_ref": Language(
+        header="from collections.abc import Callable, Iterable\nfrom typing import Any, Final, Literal, TypeVar, overload\n\n"
+        "import numpy as np\nfrom numpy.typing import ArrayLike, NDArray",
+        result="NDArray[Any]",
+        mask_result="NDArray[np.bool_]",
+    ),
+    "attnpool_flax": Language(
+        header="from collections.abc import Callable, Iterable\nfrom typing import Any, Final, Literal, Protocol, TypeVar, overload\n\n"
+        "import jax.typing\nfrom flax.typing import Dtype\nfrom jax import Array\nfrom jax.lax import PrecisionLike\n"
+        "from attnpool_flax.modules.sentences import SentencePool",
+        result="Array",
+        mask_result="Array",
+    ),
+}
+HOLDERS = """class HoldsArray(Protocol):  # what a module's parameter is
+    def __jax_array__(self) -> Array: ...
+
+ArrayLike = jax.typing.ArrayLike | HoldsArray"""
+
+
+LISTS = """def pad(sequences: Iterable[{one}], *, length: int | None = None, side: Literal["right", "left"] = "right") -> tuple[{array}, {mask}]: ...
+
+def pack(
+    sequences: Iterable[{one}], *, length: int | None = None, num_segments: int | None = None
+) -> tuple[{array}, {array}, int]: ...
+
+def unpack(x: {one}, segment_ids: {one}, num_segments: int) -> list[{array}]: ..."""
+"""What goes from and to lists, which no row describes."""
+
+
+def stub(package):
+    """The text of a package's stub."""
+    namespace, language = importlib.import_module(package), LANGUAGES[package]
+    parts = [FIRST_LINE, language.header, "\n".join(_reexports(namespace))]
+    parts.append(_states(package))
+    if package == "attnpool_flax":
+        parts.append(HOLDERS)
+    parts.append(f"__version__: Final[str]\n__all__ = {namespace.__all__!r}")
+    parts += [
+        _function(row, inspect.signature(getattr(namespace, row.name)), language) for row in table.BY_NAME.values()
+    ]
+    parts += [_merge(namespace.merge_states), _finalize(namespace.finalize_state, language)]
+    parts.append(LISTS.format(array=language.result, mask=language.mask_result, one="ArrayLike"))
+    if package == "attnpool_flax":
+        parts.append("def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...")
+        parts.append(_load())
+    return _formatted("\n\n".join(parts) + "\n")
+
+
+def _reexports(namespace):
+    """Imports of what the namespace offers besides rows: classes, submodules, functions with types of their own."""
+    for name in namespace.__all__:
+        value = getattr(namespace, name)
+        if inspect.isclass(value):
+            yield f"from {value.__module__} import {name} as {name}"
+        elif inspect.ismodule(value):
+            yield f"from {namespace.__name__} import {name} as {name}"
+        elif name != "load" and value is vars(formats).get(name):  # has its types with it
+            yield f"from {formats.__name__} import {name} as {name}"
+
+
+def _load():
+    """``load``, whose result is the class that the row of a format names."""
+    by_module = {}
+    for row in FORMATS.values():
+        by_module.setdefault(row.module, []).append(row.name)
+    keywords = "prefix: str | None = None, num_heads: int | None = None, epsilon: float | None = None, "
+    keywords += "activation: str | None = None, param_dtype: Dtype | None = None"
+    assert re.findall(r"(\w+): ", keywords) == list(inspect.signature(formats.load).parameters)[2:]
+    results = {f"Literal[{', '.join(map(repr, names))}]": module for module, names in by_module.items()}
+    return "\n".join(
+        f"@overload\ndef load(source: Any, format: {names}, *, {keywords}) -> {result}: ..."
+        for names, result in (results | {"str": "Any"}).items()
+    )
+
+
+def _states(package):
+    """The kinds of states, and what stands for any one of them."""
+    kinds = [_kind(row) for row in table.STATES]
+    names = ", ".join(kinds)
+    places = {kind.__name__: kind.__module__ for kind in importlib.import_module(f"{package}.states").kinds()}
+    listed = "\n".join(f"from {places[kind]} import {kind} as {kind}" for kind in kinds)
+    return f'{listed}\n\n_State = TypeVar("_State", {names})'
+
+
+def _kind(row):
+    """The class of the states that a function gives."""
+    return "".join(word.capitalize() for word in row.name.split("_"))
+
+
+def _merge(function):
+    (a, b) = inspect.signature(function).parameters
+    return f"def {function.__name__}({a}: _State, {b}: _State) -> _State: ..."
+
+
+def _finalize(function, language):
+    state, *rest = inspect.signature(function).parameters
+    kernels = [f"{name}: {OF_JAX.get(name, 'ArrayLike | None')} = None" for name in rest]
+    kinds = " | ".join(map(_kind, table.STATES))
+    return f"def {function.__name__}({state}: {kinds}, *, {', '.join(kernels)}) -> {language.result}: ..."
+
+
+def _function(row, signature, language):
+    if row.state:
+        return _definition(row, signature, _kind(row))
+    pooled = _result(row.results, language.mask_result if row.name.endswith("_to_mask") else language.result)
+    if not row.weights:
+        return _definition(row, signature, pooled)
+    both = f"tuple[{pooled}, {_result(row.weight_results, language.result)}]"
+    return "\n".join(
+        "@overload\n" + _definition(row, signature, result, annotation)
+        for annotation, result in (("Literal[False]", pooled), ("Literal[True]", both), ("bool", f"{pooled} | {both}"))
+    )
+
+
+def _definition(row, signature, result, weights_annotation="bool"):
+    parameters, keyword_only = [], False
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            parameters.append("*")
+            keyword_only = True
+        text = f"{parameter.name}: {_annotation(row, parameter, weights_annotation)}"
+        # An overload that answers to True or to any bool has no default: without the argument it is not meant.
+        if parameter.default is not parameter.empty and not (
+            parameter.name == "return_weights" and weights_annotation != "Literal[False]"
+        ):
+            text += f" = {parameter.default!r}"
+        parameters.append(text)
+    return f"def {row.name}({', '.join(parameters)}) -> {result}: ..."
+
+
+def _annotation(row, parameter, weights_annotation):
+    if parameter.name == "return_weights":
+        return weights_annotation
+    if parameter.name in OF_JAX:
+        return OF_JAX[parameter.name]
+    if parameter.name in row.options:
+        allowed = row.options[parameter.name]
+        if isinstance(allowed, str):
+            return STATIC[allowed]
+        or_function = " | Callable[[Any, Any], Any]" if isinstance(allowed, OrFunction) else ""
+        return f"Literal[{', '.join(map(repr, allowed))}]{or_function}"
+    argument = row.arguments[parameter.name]
+    return "ArrayLike | None" if argument.optional or parameter.default is None else "ArrayLike"
+
+
+def _result(results, array):
+    """One array is itself, several are a tuple."""
+    return array if len(results) == 1 else f"tuple[{', '.join([array] * len(results))}]"
+
+
+def _formatted(text):
+    for command in (["check", "--select", "I", "--fix"], ["format"]):
+        whole = [sys.executable, "-m", "ruff", *command, "--quiet", "--stdin-filename", "__init__.pyi", "-"]
+        text = subprocess.run(whole, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return text
+
+
+def path_of(package):
+    """Where a package's stub stands."""
+    return ROOT / package / "__init__.pyi"
+
+
+if __name__ == "__main__":
+    for each in LANGUAGES:
+        path_of(each).write_text(stub(each))

@@ -1,0 +1,39 @@
+"""Prints, for each golden file of the formats, how far the oracle is from the original: a table in Markdown.
+
+Both compute in float64; the difference is relative to the original's largest output. WeSpeaker with its context is compared
+with its own deviation in the oracle's formula; as the oracle has it, stands behind.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent / "tests"))
+
+from formats.goldens import GOLDENS, computed, difference
+
+
+def rows():
+    """(format, file, source, whole, masked, how masked), and the differences of the plain oracle where they are others."""
+    for golden in GOLDENS:
+        head = golden.head(np.float64)
+        found = [f"{difference(golden, mask, output):.1e}" for mask, output in golden.pairs()]
+        plain = [
+            f"{np.max(np.abs(computed(head, golden.wide(), mask) - output)) / np.max(np.abs(output)):.1e}"
+            for mask, output in golden.pairs()
+        ]
+        shown = [one if one == other else f"{one} ({other})" for one, other in zip(found, plain, strict=True)]
+        masked = shown[1:] or ["-"]
+        yield golden.format.name, golden.name, golden.about["source"], shown[0], *masked, golden.about["masked"] or "-"
+
+
+def main():
+    """Prints the table."""
+    print("| format | file | original | whole | masked | masked by |", "|---|---|---|---|---|---|", sep="\n")
+    for row in rows():
+        print(f"| {' | '.join(row)} |")
+
+
+if __name__ == "__main__":
+    main()

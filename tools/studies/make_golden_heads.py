@@ -1,0 +1,40 @@
+"""Writes ``tests/formats/golden``: random weights in the originals of the formats, and what these make of them.
+
+Once: the tests read the files, and need none of the originals. It takes torch, transformers, timm, open_clip_torch,
+speechbrain, flax, keras, equinox and dm-haiku, and a folder with checkouts of the repositories that are no packages: CLIP,
+CONCH, CLAM, AttentionDeepMIL, big_vision, jepa, vjepa2, ml-aim, wespeaker. What needs more to be imported is not imported:
+its class is read out of its file.
+
+``--only WORD`` makes the files whose names contain it.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import golden_heads
+from golden_heads.originals import Checkouts
+
+FOLDER = Path(__file__).resolve().parent.parent.parent / "tests" / "formats" / "golden"
+LARGEST = 50_000
+
+
+def main():
+    """Makes the files, and says how large they are."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("checkouts", metavar="FOLDER", help="with the checkouts, each under its repository's name")
+    parser.add_argument("--only", default="", metavar="WORD", help="make what has this in its name")
+    arguments = parser.parse_args()
+    checkouts = Checkouts(arguments.checkouts)
+    goldens = [golden for golden in golden_heads.GOLDENS if arguments.only in golden.name]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for golden in goldens:
+        content = golden.stored(checkouts, golden.made(checkouts)).getvalue()
+        if len(content) > LARGEST:
+            sys.exit(f"{golden.name} has {len(content)} bytes")
+        (FOLDER / f"{golden.name}.npz").write_bytes(content)
+        print(f"{len(content):6} {golden.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Judges the implementations of ``tools/studies/verdicts`` and writes ``docs/verdicts.md``.
+
+``--only WORD`` judges the entries whose names contain it, and prints their sections.
+"""
+
+import argparse
+import datetime
+import multiprocessing
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import verdicts
+from verdicts import judging, page
+
+PATH = Path(__file__).resolve().parent.parent.parent / "docs" / "verdicts.md"
+PROCESSES = 2
+
+
+def judge(name):
+    """The verdict on the entry of this name; in a process of its own, as frameworks do not always mix."""
+    return judging.judged(verdicts.BY_NAME[name])
+
+
+def main():
+    """Judges, and prints or writes what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", metavar="WORD", help="judge what has this in its name, and print it")
+    word = parser.parse_args().only
+    entries = [entry for entry in verdicts.ENTRIES if word in entry.name]
+    if not entries:
+        sys.exit(f"no implementation has {word!r} in its name: {', '.join(verdicts.BY_NAME)}")
+    pairs = []
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(PROCESSES, mp_context=context) as pool:
+        for entry, verdict in zip(entries, pool.map(judge, [entry.name for entry in entries]), strict=True):
+            print(f"{verdict.seconds:6.1f} s  {entry.name}", file=sys.stderr)
+            stale = judging.needless(entry, verdict)
+            if stale:
+                sys.exit(f"{entry.name} keeps what its entry calls another definition: {', '.join(stale)}")
+            pairs.append((entry, verdict))
+    if word:
+        print(page.table(pairs), *(page.section(entry, verdict) for entry, verdict in pairs), sep="\n\n")
+        return
+    PATH.write_text(page.page(pairs, datetime.date.today().isoformat()))
+
+
+if __name__ == "__main__":
+    main()
