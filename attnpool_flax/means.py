@@ -59,7 +59,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     if not length:
         return jnp.sum(x, -2)
     last = jnp.maximum(_number(tokens)[..., None] - 1, 0)
-    heights, place = tokens.kept(x, jnp.inf), last * q
+    heights, place = tokens.fill_padding(x, jnp.inf), last * q
     ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last) for end in (jnp.floor, jnp.ceil))
     low, high = (jnp.squeeze(ranked(heights, end.astype(jnp.int32)), -2) for end in ends)
     between = jnp.squeeze(place - jnp.floor(lax.stop_gradient(place)), -2)
@@ -89,10 +89,10 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
         return jnp.sum(x, -2)
     k = smaller(k, length)
     taken = jnp.minimum(k, jnp.maximum(_number(tokens)[..., None], 1))
-    heights = tokens.kept(x, -jnp.inf)
+    heights = tokens.fill_padding(x, -jnp.inf)
     ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), k)[0], -1, -2)
     least = jnp.expand_dims(_at(ordered, taken.astype(jnp.int32) - 1), -2)
-    above, tied = (tokens.kept(found, False) for found in (heights > least, heights == least))
+    above, tied = (tokens.fill_padding(found, False) for found in (heights > least, heights == least))
     share = 1 - jnp.sum(above, -2).astype(x.dtype) / jnp.squeeze(taken, -2)
     return _known(
         tokens, summed(jnp.where(above, x / taken, 0), -2) + share * largest(jnp.where(tied, x, -jnp.inf), tied, -2)
@@ -109,7 +109,7 @@ def _at(ordered, index):
 
 def _known(tokens, result):
     """Returns the result; NaN if a real value is NaN, which no comparison finds; 0 for a fully masked row."""
-    lost = jnp.any(tokens.kept(jnp.isnan(tokens.x), False), -2)
+    lost = jnp.any(tokens.fill_padding(jnp.isnan(tokens.x), False), -2)
     return jnp.where(_number(tokens) == 0, 0, jnp.where(lost, jnp.nan, result))
 
 
@@ -173,17 +173,17 @@ def power_mean_sums(tokens, p, epsilon):
     Tokens of exactly 0 add nothing but a gradient, that of the mean where p is 1, which their logarithms lose.
     """
     of_example, p = tokens.across(p)
-    values = clamped(tokens.kept(tokens.x, 1), epsilon)
-    (most,) = tokens.largest(tokens.kept(turned(values, p), -jnp.inf))
+    values = clamped(tokens.fill_padding(tokens.x, 1), epsilon)
+    (most,) = tokens.largest(tokens.fill_padding(turned(values, p), -jnp.inf))
     extreme = turned(most, of_example)
     extreme = jnp.where(extreme == -jnp.inf, 0, extreme)  # nothing is real
-    here, zero = tokens.each(extreme), values == 0
+    here, zero = tokens.expand_to_tokens(extreme), values == 0
     logarithms = jnp.where(zero, -jnp.inf, jnp.log(jnp.where(zero, 1, values)))
     measured = turned(logarithms, p)
     # the same number's logarithm may be rounded otherwise in an array of another shape
     top = jnp.where(values == here, lax.stop_gradient(measured), turned(jnp.log(here), p))
-    zeros = tokens.kept(jnp.where(zero & (p == 1), values, 0))
-    sums, (zeros,) = exponents_of(tokens, tokens.kept(depths(measured, top, p)), turned(p, p), zeros)
+    zeros = tokens.fill_padding(jnp.where(zero & (p == 1), values, 0))
+    sums, (zeros,) = exponents_of(tokens, tokens.fill_padding(depths(measured, top, p)), turned(p, p), zeros)
     return extreme, sums, zeros
 
 
@@ -244,7 +244,7 @@ def softmax(tokens, scale):
     extreme, total, excess, shares = softmax_sums(tokens, scale)
     whole = jnp.where(total == 0, 1, total)
     pooled = finished_softmax(extreme, total, excess, tokens.across(scale)[0])
-    return pooled, tokens.kept(shares / tokens.each(whole))
+    return pooled, tokens.fill_padding(shares / tokens.expand_to_tokens(whole))
 
 
 def softmax_sums(tokens, scale):
@@ -256,8 +256,8 @@ def softmax_sums(tokens, scale):
     of_example, scale = tokens.across(scale)
     top, below = tops(tokens, scale)
     exponent, infinite = scaled(below, doubled(scale)), jnp.isinf(below)
-    shares, parts = tokens.kept(jnp.exp(exponent)), below / tokens.part
-    excess = tokens.kept(exponential_times(exponent, jnp.where(infinite, 0, parts)))
+    shares, parts = tokens.fill_padding(jnp.exp(exponent)), below / tokens.part
+    excess = tokens.fill_padding(exponential_times(exponent, jnp.where(infinite, 0, parts)))
     excess = jnp.where(infinite & (scale == 0), parts, excess)  # elsewhere its share is 0
     total, excess = tokens.total(shares, excess)
     return turned(top, of_example), total, excess * (tokens.part / part_of(total)), shares
@@ -273,8 +273,8 @@ def finished_softmax(extreme, total, excess, scale):
 def tops(tokens, scale):
     """Returns the maximum of values with the scale's sign, and half of each token's distance from it; 0 at padding."""
     measured = turned(tokens.x, scale)
-    (top,) = tokens.largest(tokens.kept(measured, -jnp.inf))
-    return top, tokens.kept(depths(measured / 2, tokens.each(half(top)), scale))
+    (top,) = tokens.largest(tokens.fill_padding(measured, -jnp.inf))
+    return top, tokens.fill_padding(depths(measured / 2, tokens.expand_to_tokens(half(top)), scale))
 
 
 def doubled(scale):

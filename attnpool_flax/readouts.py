@@ -226,11 +226,11 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias):
     if assign_bias is not None:
         scores = scores + jnp.reshape(assign_bias, (1,) * (scores.ndim - 1) + assign_bias.shape)
     logs = jnp.swapaxes(jax.nn.log_softmax(scores)[..., : centers.shape[0]], -1, -2)
-    weights = tokens.kept(jnp.exp(logs))
+    weights = tokens.fill_padding(jnp.exp(logs))
     shares, top = tokens.heights(logs)
 
     def of_cluster(center, shares):
-        return tokens.less(center).total(shares)
+        return tokens.minus(center).total(shares)
 
     parts = centers, jnp.moveaxis(shares, -2, 0)
     residuals = jnp.moveaxis(over_first(of_cluster, parts, math.prod(tokens.x.shape)), 0, -2)

@@ -30,7 +30,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
 def statistics(channels, weights, ddof, epsilon):
     """Returns (mean, deviation) [..., d] of tokens in any layout under given weights; None is 1."""
-    weights = None if weights is None else channels.kept(channels.beside(weights))
+    weights = None if weights is None else channels.fill_padding(channels.beside(weights))
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
 
@@ -83,8 +83,8 @@ def attentive_statistics(channels, network, context, epsilon, precision):
     beside = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
     unnormalized, _ = exponentials(channels, scores_of(channels, network, beside, precision))
     found = moments(channels, unnormalized)
-    total = channels.each(jnp.where(found.total == 0, 1, found.total) * found.unit)
-    weights = channels.kept(unnormalized / total)
+    total = channels.expand_to_tokens(jnp.where(found.total == 0, 1, found.total) * found.unit)
+    weights = channels.fill_padding(unnormalized / total)
     pooled = jnp.concatenate(mean_and_deviation(found, 0, epsilon), -1)
     return pooled, weights if network[-1].ndim == 2 else weights[..., 0]
 
@@ -95,7 +95,9 @@ def scores_of(channels, network, beside, precision):
     width = channels.x.shape[-1]
     hidden = jnp.einsum("...d,dh->...h", channels.x, kernel[:width], precision=precision)
     if beside is not None:
-        hidden = hidden + channels.each(jnp.einsum("...d,dh->...h", beside, kernel[width:], precision=precision))
+        hidden = hidden + channels.expand_to_tokens(
+            jnp.einsum("...d,dh->...h", beside, kernel[width:], precision=precision)
+        )
     if bias is not None:
         hidden = hidden + _lifted(bias, hidden)
     if norm_scale is not None:

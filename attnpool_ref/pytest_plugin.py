@@ -7,8 +7,8 @@ import unittest
 import pytest
 
 from attnpool_ref import extras
-from attnpool_ref.conformance.claims import NONE, claims_of, each_promise
-from attnpool_ref.conformance.judge import judge
+from attnpool_ref.conformance.running.claims import NONE, claims_of, each_promise
+from attnpool_ref.conformance.running.judge import judge
 
 
 def tests_of(session, lines):

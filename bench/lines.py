@@ -13,7 +13,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.calling import arrange
+from attnpool_ref.conformance.candidates.calling import arrange
 from bench.programs import FLOOR, FORWARD, OURS, PLAIN, Arrays, Way, as_numpy, program
 from bench.verification import agree
 

@@ -61,7 +61,7 @@ def attend_with_query(
         def weigh(scores, mask):  # the caller's function sees no axis of queries
             return normalize(scores[..., 0, :], None if mask is None else mask[..., 0, :], normalizer)[..., None, :]
 
-        pooled, weights, _ = tokens.weighed(query[..., None, :], weigh, None, bias, multiplier)
+        pooled, weights, _ = tokens.weighted_sums(query[..., None, :], weigh, None, bias, multiplier)
     else:
         pooled, weights = tokens.softmax(query[..., None, :], multiplier, bias=bias)
     return pooled[..., 0, :], weights[..., 0, :]

@@ -103,7 +103,7 @@ def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_b
         pooled, weights, shares = tokens.softmax_with_shares(queries, multiplier, bias)
     else:
         weigh = functools.partial(normalize, normalizer=normalizer)
-        pooled, weights, shares = tokens.weighed(queries, weigh, offsets, bias, multiplier)
+        pooled, weights, shares = tokens.weighted_sums(queries, weigh, offsets, bias, multiplier)
     each = heads, count
     pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *each, a.shape[-1])) for a in (pooled, weights))
     found = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=tokens.precision)

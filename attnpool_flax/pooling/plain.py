@@ -59,7 +59,7 @@ def _at_end(x, mask, axis_name, last):
         position = mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1)
     else:
         position = jnp.argmax(mask, -1)
-    return Dense(x, mask, None, axis_name=axis_name).at_end(position, last)
+    return Dense(x, mask, None, axis_name=axis_name).end_token(position, last)
 
 
 @compiled(as_they_come=("x",))
@@ -74,7 +74,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
         return channel_average(DenseChannels(x, mask, axis_name), weights)
     tokens = Dense(x, mask, implementation, precision, axis_name)
     if axis_name is not None and weights is not None:
-        return tokens.average(tokens.kept(weights))
+        return tokens.average(tokens.fill_padding(weights))
     return weighted_average(tokens, weights)
 
 
@@ -82,20 +82,22 @@ def weighted_average(tokens, weights):
     """Averages under given weights, of tokens in any layout; uniform if None."""
     if weights is None:
         return tokens.mean()
-    weights = tokens.kept(weights)
-    weights = weights / tokens.each(power_of_two(tokens.most_of(jnp.abs(weights))))  # the sum may overflow
-    total = tokens.each(tokens.sum_of(weights))
+    weights = tokens.fill_padding(weights)
+    weights = weights / tokens.expand_to_tokens(
+        power_of_two(tokens.max_over_tokens(jnp.abs(weights)))
+    )  # the sum may overflow
+    total = tokens.expand_to_tokens(tokens.sum_over_tokens(weights))
     return tokens.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
 
 
 def channel_average(channels, weights):
     """Averages under given weights of each channel, of tokens in any layout."""
-    weights = channels.kept(weights)
+    weights = channels.fill_padding(weights)
     if channels.axis_name is not None:  # no device knows the largest weight of all: products with x must not overflow
         total, pooled = channels.total(weights, weights * channels.x)
         return jnp.where(total == 0, 0, pooled / jnp.where(total == 0, 1, total))
     (largest,) = channels.largest(jnp.abs(weights))
-    weights = weights / channels.each(power_of_two(jnp.maximum(largest, 0)))  # the sum may overflow
+    weights = weights / channels.expand_to_tokens(power_of_two(jnp.maximum(largest, 0)))  # the sum may overflow
     (total,) = channels.total(weights)
-    total = channels.each(total)
+    total = channels.expand_to_tokens(total)
     return channels.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * channels.x)[0]

@@ -26,9 +26,9 @@ class DenseChannels:
 
     def __init__(self, x, mask, axis_name=None):
         self.real = None if mask is None else mask[..., None]
-        self.x, self.axis_name = self.kept(x.astype(computing(x.dtype))), axis_name
+        self.x, self.axis_name = self.fill_padding(x.astype(computing(x.dtype))), axis_name
 
-    def kept(self, values, padding: float = 0):
+    def fill_padding(self, values, padding: float = 0):
         """Replaces the values of padding."""
         return values if self.real is None else jnp.where(self.real, values, padding)
 
@@ -47,7 +47,7 @@ class DenseChannels:
         shards = 1 if self.axis_name is None else lax.axis_size(names_of(self.axis_name))
         return power_above(self.x.shape[-2] * shards, self.x.dtype)
 
-    def each(self, values):
+    def expand_to_tokens(self, values):
         """Expands the values of each example to its tokens."""
         return values[..., None, :]
 
@@ -95,9 +95,9 @@ class PackedChannels:
         x, segment_ids, mask = alike(x, segment_ids, mask)
         self.number, self.segments = num_segments, segments_of(segment_ids, mask, num_segments, ordered)
         self.real = self.segments.real[:, None]
-        self.x = self.kept(x.astype(computing(x.dtype)))
+        self.x = self.fill_padding(x.astype(computing(x.dtype)))
 
-    def kept(self, values, padding: float = 0):
+    def fill_padding(self, values, padding: float = 0):
         """Replaces the values of padding."""
         return jnp.where(self.real, values, padding)
 
@@ -115,9 +115,9 @@ class PackedChannels:
         """A power of two above the number of tokens: a sum of numbers over it does not overflow."""
         return power_above(self.x.shape[0], self.x.dtype)
 
-    def each(self, values):
+    def expand_to_tokens(self, values):
         """Expands the values of each segment to its tokens."""
-        return self.segments.each(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
+        return self.segments.expand_to_tokens(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
 
     def total(self, *arrays):
         """Sums arrays over tokens, which are 0 in padding (None: counts tokens)."""
@@ -189,6 +189,6 @@ def _folded_parts(values, both):
 
 def exponentials(channels, scores):
     """Returns (exp(score - max) of each token, 0 in padding; the max of each example): the softmax before division."""
-    scores = channels.kept(scores, -jnp.inf)
+    scores = channels.fill_padding(scores, -jnp.inf)
     (top,) = channels.largest(scores)
-    return channels.kept(exponential(scores, channels.each(top))), top
+    return channels.fill_padding(exponential(scores, channels.expand_to_tokens(top))), top

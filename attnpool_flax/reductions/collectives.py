@@ -144,4 +144,4 @@ def softmax_together(*calls):
     walked = [own.scored(queries, scored=scored) for own, queries, scored in calls]
     states = over_mesh([state for _, state, _ in walked], tokens[0].axis_name)
     found = zip(tokens, walked, states, strict=True)
-    return [own.averages(scores, state, batch)[:2] for own, (scores, _, batch), state in found]
+    return [own.softmax_averages(scores, state, batch)[:2] for own, (scores, _, batch), state in found]

@@ -85,7 +85,7 @@ class Dense:
         x = self.x.astype(self.dtype)
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
 
-    def less(self, origin):
+    def minus(self, origin):
         """Returns the tokens minus an origin [d], in the computing dtype; padding holds anything."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - jnp.reshape(origin, (1,) * (self.x.ndim - 1) + origin.shape)
@@ -96,7 +96,7 @@ class Dense:
         if self.mask is not None:
             logs = jnp.where(self.mask[..., None, :], logs, -jnp.inf)
         top = lax.stop_gradient(jnp.max(logs, -1, initial=-jnp.inf))
-        return self.kept(softmax.exponential(logs, top[..., None])), top
+        return self.fill_padding(softmax.exponential(logs, top[..., None])), top
 
     def of_all(self, top, sums):
         """Returns (top [..., h], sums [..., h, d] of what has these tops) of this device as those of all."""
@@ -120,18 +120,18 @@ class Dense:
         """
         scores, state, batch = self.scored(queries, multiplier, scored, bias)
         (state,) = over_mesh([state], self.axis_name)
-        return self.averages(scores, state, batch)[:2]
+        return self.softmax_averages(scores, state, batch)[:2]
 
     def softmax_with_shares(self, queries, multiplier=None, bias=None):
         """Computes :meth:`softmax`, and the sums [..., h] of the applied weights."""
         scores, state, batch = self.scored(queries, multiplier, None, bias)
         (state,) = over_mesh([state], self.axis_name)
-        pooled, weights, shares = self.averages(scores, state, batch)
+        pooled, weights, shares = self.softmax_averages(scores, state, batch)
         if shares is None:
-            shares = self.sum_of(weights if multiplier is None else weights * self.kept(multiplier))
+            shares = self.sum_over_tokens(weights if multiplier is None else weights * self.fill_padding(multiplier))
         return pooled, weights, shares
 
-    def weighed(self, queries, normalize, offsets=None, bias=None, multiplier=None):
+    def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
         """Computes sums under other weights than a softmax's, by whole products.
 
         Args:
@@ -147,15 +147,18 @@ class Dense:
         record("einsum")
         x, mask = self.clean(), None if self.mask is None else self.mask[..., None, :]
         scores = jnp.einsum("...ld,...hd->...hl", x, queries, precision=self.precision)
-        for more in (None if offsets is None else offsets[..., None], None if bias is None else self.kept(bias)):
+        for more in (
+            None if offsets is None else offsets[..., None],
+            None if bias is None else self.fill_padding(bias),
+        ):
             scores = scores if more is None else scores + more
         weights = normalize(scores, mask)
-        taken = weights if multiplier is None else weights * self.kept(multiplier)
+        taken = weights if multiplier is None else weights * self.fill_padding(multiplier)
         local = SumState(sums.weighted(taken, x, self.precision), jnp.sum(taken, -1))
         (state,) = over_mesh([local], self.axis_name)
         return state.sum, weights, state.weight
 
-    def averages(self, scores, state, batch):
+    def softmax_averages(self, scores, state, batch):
         """Returns (pooled, weights, shares) over all devices from :meth:`scored`; shares only over a mesh axis."""
         weights = self._spread(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
         pooled = self._spread(softmax.finalize(state), batch)
@@ -214,7 +217,7 @@ class Dense:
         """Computes :meth:`softmax` of given scores [..., h, L]."""
         scores, state, batch = self._under(scores)
         (state,) = over_mesh([state], self.axis_name)
-        return self.averages(scores, state, batch)[:2]
+        return self.softmax_averages(scores, state, batch)[:2]
 
     def weighed_of(self, scores, normalize):
         """Returns (sums [..., h, d], weights [..., h, L]) under given scores; ``normalize`` as in :meth:`weighed`."""
@@ -315,7 +318,7 @@ class Dense:
         some = self.real()
         return token if some is None else jnp.where(some[..., None], token, 0)
 
-    def at_end(self, position, last):
+    def end_token(self, position, last):
         """Returns [..., d]: the first real token of all, or the last; this device's is at ``position`` [...]."""
         token = self.at(position)
         if self.axis_name is None:
@@ -325,22 +328,22 @@ class Dense:
         rank = rank if some is None else jnp.where(some, rank, -1)
         return over_mesh([PositionState(rank, token)], self.axis_name)[0].token
 
-    def kept(self, weights):
+    def fill_padding(self, weights):
         """Zeroes the weights [..., L] or [..., h, L] of padding."""
         if self.mask is None:
             return weights
         mask = self.mask if weights.ndim == self.mask.ndim else self.mask[..., None, :]
         return jnp.where(mask, weights, 0)
 
-    def sum_of(self, weights):
+    def sum_over_tokens(self, weights):
         """Sums weights over tokens: [...], or [..., h]."""
         return jnp.sum(weights, -1)
 
-    def most_of(self, weights):
+    def max_over_tokens(self, weights):
         """Computes the max over tokens of [..., L], at least 0: [...]."""
         return jnp.max(weights, -1, initial=0)
 
-    def each(self, values):
+    def expand_to_tokens(self, values):
         """Expands values of examples [...] to broadcast against values of tokens: [..., 1]."""
         return values[..., None]
 

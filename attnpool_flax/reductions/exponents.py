@@ -62,7 +62,10 @@ def lowered(top, half):
 
 def exponents_of(channels, below, scale, *others):
     """Computes the :class:`Exponents` of tokens' depths, and sums of other arrays in a list, which are 0 at padding."""
-    shares, slack = channels.kept(jnp.exp(scaled(below, scale))), channels.kept(slackened(below, scale) / channels.part)
+    shares, slack = (
+        channels.fill_padding(jnp.exp(scaled(below, scale))),
+        channels.fill_padding(slackened(below, scale) / channels.part),
+    )
     total, slack, count, *others = channels.total(shares, slack, None, *others)
     return Exponents(total, slack * (channels.part / part_of(count)), count), others
 

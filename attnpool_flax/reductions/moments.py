@@ -43,8 +43,8 @@ def moments(channels, weights=None):
     """
     x, still = channels.x, lax.stop_gradient(channels.x)
     if weights is None:
-        sizes, weighted, weighted_still = None, channels.kept, channels.kept
-        origin, most = channels.largest(channels.kept(still, -jnp.inf), jnp.abs(still))
+        sizes, weighted, weighted_still = None, channels.fill_padding, channels.fill_padding
+        origin, most = channels.largest(channels.fill_padding(still, -jnp.inf), jnp.abs(still))
         unit = jnp.ones_like(most[..., :1])
     else:
         sizes = jnp.abs(lax.stop_gradient(weights))
@@ -52,17 +52,17 @@ def moments(channels, weights=None):
         used, spread = jnp.where(sizes == 0, -jnp.inf, still), jnp.where(idle, 0, jnp.abs(still))
         origin, most, heaviest = channels.largest(used, spread, sizes)
         unit = _unit(heaviest)
-        weights, sizes = (array / channels.each(unit) for array in (weights, sizes))
+        weights, sizes = (array / channels.expand_to_tokens(unit) for array in (weights, sizes))
         weighted, weighted_still = partial(jnp.multiply, weights), partial(jnp.multiply, sizes)
     scale = _unit(most)
-    x, still = (array / channels.each(scale) for array in (x, still))
+    x, still = (array / channels.expand_to_tokens(scale) for array in (x, still))
     if weights is not None:  # the square of one without weight overflows, and 0 times infinity is NaN
         x, still = (jnp.where(idle, jnp.clip(array, -_reach(still), _reach(still)), array) for array in (x, still))
     origin = jnp.where(jnp.isfinite(origin), origin, 0) / scale
-    shifted = weighted_still(still - channels.each(origin))
+    shifted = weighted_still(still - channels.expand_to_tokens(origin))
     mass, shifted = channels.total(sizes, shifted)
     center = origin + shifted / jnp.where(mass == 0, 1, mass)
-    away = x - channels.each(center)
+    away = x - channels.expand_to_tokens(center)
     near = weighted(away)
     if weights is None:
         return Moments(unit, scale, center, mass, mass, mass, *channels.total(near, near * away))

@@ -39,15 +39,15 @@ class Packed:
 
     def mean(self):
         """Returns [S, d]: the means of the real tokens; the terms of their sums are small enough not to overflow."""
-        count = jnp.maximum(self.sum_of(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
+        count = jnp.maximum(self.sum_over_tokens(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
         part = 2 * power_of_two(count)
-        return self._sums(self.each(1 / part), False) / (count / part)[:, None]
+        return self._sums(self.expand_to_tokens(1 / part), False) / (count / part)[:, None]
 
     def clean(self):
         """Returns the tokens in the computing dtype, padding as 0."""
         return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
 
-    def less(self, origin):
+    def minus(self, origin):
         """Returns the tokens minus an origin [d], in the computing dtype; padding holds anything."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - origin[None]
@@ -57,7 +57,7 @@ class Packed:
         """Returns (exp(log - top), 0 at padding, of logs [h, N]; top [S, h], the largest real one, a constant)."""
         logs = jnp.where(self.segments.real, logs, -jnp.inf).T
         top = lax.stop_gradient(self.segments.largest(logs))
-        return self.kept(walks.exponential(logs, self.segments.each(top)).T), top[: self.number]
+        return self.fill_padding(walks.exponential(logs, self.segments.expand_to_tokens(top)).T), top[: self.number]
 
     def of_all(self, top, sums):
         """Returns its arguments unchanged: packed tokens are never sharded."""
@@ -81,12 +81,12 @@ class Packed:
         x, scored, queries, multiplier, bias = alike(self.x, scored, queries, multiplier, bias)
         walk: Any = walks.tiled_softmax if self._tiles() else walks.plain_softmax
         scores, state = walk(x, self.segments, scored, queries, multiplier, bias, self.precision)
-        return self._averages(scores, state)
+        return self._softmax_averages(scores, state)
 
-    def _averages(self, scores, state):
+    def _softmax_averages(self, scores, state):
         """Returns (pooled [S, h, d], weights [h, N]) of scores [N, h] and their state."""
-        total = self.segments.each(jnp.where(state.total == 0, 1, state.total))
-        weights = walks.exponential(scores, self.segments.each(state.top)) / total
+        total = self.segments.expand_to_tokens(jnp.where(state.total == 0, 1, state.total))
+        weights = walks.exponential(scores, self.segments.expand_to_tokens(state.top)) / total
         weights = jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
         return finalize(state)[: self.number], weights.T
 
@@ -104,14 +104,20 @@ class Packed:
     def softmax_of(self, scores):
         """Computes :meth:`softmax` of given scores [h, N]."""
         scores, top, heights, _ = walks.heights_of(scores.T, self.segments, None, None)
-        return self._averages(scores, SoftmaxState(top, self.segments.total(heights), self._totals(heights, True)))
+        return self._softmax_averages(
+            scores, SoftmaxState(top, self.segments.total(heights), self._totals(heights, True))
+        )
 
     def softmax_with_shares(self, queries, multiplier=None, bias=None):
         """Computes :meth:`softmax`, and the sums [S, h] of the applied weights."""
         pooled, weights = self.softmax(queries, multiplier, bias=bias)
-        return pooled, weights, self.sum_of(weights if multiplier is None else weights * self.kept(multiplier))
+        return (
+            pooled,
+            weights,
+            self.sum_over_tokens(weights if multiplier is None else weights * self.fill_padding(multiplier)),
+        )
 
-    def weighed(self, queries, normalize, offsets=None, bias=None, multiplier=None):
+    def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
         """Computes weighted sums as dense tokens do: queries [h, d] or [S, h, d], offsets [h] or [S, h], others [h, N].
 
         ``normalize`` looks at each score by itself.
@@ -120,14 +126,14 @@ class Packed:
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
         scores = walks.plain_scores(self.x, self.segments, queries, self.precision).T
         if offsets is not None:
-            each = self.segments.each(self._known(offsets)).T if offsets.ndim == 2 else offsets[:, None]
+            each = self.segments.expand_to_tokens(self._known(offsets)).T if offsets.ndim == 2 else offsets[:, None]
             scores = scores + jnp.broadcast_to(each, scores.shape)
         if bias is not None:
-            scores = scores + self.kept(bias)
+            scores = scores + self.fill_padding(bias)
         weights = normalize(scores, self.segments.real[None])
-        taken = weights if multiplier is None else weights * self.kept(multiplier)
+        taken = weights if multiplier is None else weights * self.fill_padding(multiplier)
         pooled = walks.plain_sums(self.x, self.segments, taken.T)[: self.number]
-        return pooled, weights, self.sum_of(taken)
+        return pooled, weights, self.sum_over_tokens(taken)
 
     def beside(self, other, scale, mean):
         """Returns None: no loop takes two packed sequences at once."""
@@ -165,23 +171,23 @@ class Packed:
 
     def real(self):
         """Returns bool [S]: whether a segment has a real token."""
-        return self.sum_of(self.segments.real.astype(jnp.int32)) > 0
+        return self.sum_over_tokens(self.segments.real.astype(jnp.int32)) > 0
 
-    def kept(self, weights):
+    def fill_padding(self, weights):
         """Zeroes the weights [N] or [h, N] of padding."""
         return jnp.where(self.segments.real, weights, 0)
 
-    def sum_of(self, weights):
+    def sum_over_tokens(self, weights):
         """Sums weights [N] or [h, N] over the tokens of each segment: [S], or [S, h]."""
         return self.segments.total(weights.T)[: self.number]
 
-    def most_of(self, weights):
+    def max_over_tokens(self, weights):
         """Computes the max over the tokens of each segment of [N], at least 0: [S]."""
-        return jnp.maximum(self.segments.largest(self.kept(weights)), 0)[: self.number]
+        return jnp.maximum(self.segments.largest(self.fill_padding(weights)), 0)[: self.number]
 
-    def each(self, values):
+    def expand_to_tokens(self, values):
         """Expands values of segments [S] to their tokens [N]."""
-        return self.segments.each(self._known(values))
+        return self.segments.expand_to_tokens(self._known(values))
 
     def _known(self, values):
         """Returns the values of each segment; zeros for one segment if there is none."""

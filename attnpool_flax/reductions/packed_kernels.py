@@ -140,7 +140,7 @@ def tiled_sums(x, segments, weights, learned):
 def _reached_plain(x, segments, rows):
     """Returns [N, h]: the product of each token with the rows [count, h, d] of its segment; 0 at padding."""
     x = jnp.where(segments.real[:, None], x.astype(rows.dtype), 0)
-    return jnp.stack([jnp.sum(x * segments.each(rows[:, i]), 1) for i in range(rows.shape[1])], 1)
+    return jnp.stack([jnp.sum(x * segments.expand_to_tokens(rows[:, i]), 1) for i in range(rows.shape[1])], 1)
 
 
 def _reached_by_tiles(x, segments, rows, *, plan):
@@ -216,10 +216,10 @@ def plain_scores(x, segments, queries, precision):
 def heights_of(scores, segments, scored, multiplier):
     """Returns (scores, largest of each segment, exp(score - largest), the same times the multiplier)."""
     if scored is not None:
-        scores = jnp.where(segments.each(scored)[:, None], scores, 0)
+        scores = jnp.where(segments.expand_to_tokens(scored)[:, None], scores, 0)
     scores = jnp.where(segments.real[:, None], scores, -jnp.inf)
     top = segments.largest(lax.stop_gradient(scores))
-    heights = exponential(scores, segments.each(top))
+    heights = exponential(scores, segments.expand_to_tokens(top))
     return scores, top, heights, _taken(heights, segments, multiplier)
 
 
@@ -286,7 +286,7 @@ def _keep_softmax(x, segments, scored, queries, multiplier, bias, precision):
 def _slopes_of_softmax(precision, kept, cotangents):
     x, segments, scored, queries, multiplier, bias, scores, top = kept
     in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
-    heights = exponential(scores, segments.each(top))
+    heights = exponential(scores, segments.expand_to_tokens(top))
     arrays = x, segments, scored, queries, multiplier, heights, in_scores, in_total, in_sum
     by_tiles, whole = (functools.partial(f, precision=precision) for f in (_slopes_by_tiles, _slopes_plain))
     slope, of_queries, of_multiplier = tiling.walk(by_tiles, whole, strip_for(x, queries.shape[1]), *arrays)
@@ -297,8 +297,8 @@ def _slopes_of_softmax(precision, kept, cotangents):
 def _slope(reached, segments, scored, multiplier, heights, in_scores, in_total):
     """Returns (gradient of the scores, that of the multiplier or None), both [N, h]."""
     taken = _taken(reached, segments, multiplier)
-    keep = segments.real if scored is None else segments.real & segments.each(scored)
-    slope = jnp.where(keep[:, None], heights * (taken + segments.each(in_total)) + in_scores, 0)
+    keep = segments.real if scored is None else segments.real & segments.expand_to_tokens(scored)
+    slope = jnp.where(keep[:, None], heights * (taken + segments.expand_to_tokens(in_total)) + in_scores, 0)
     return slope, None if multiplier is None else heights * reached
 
 
@@ -316,7 +316,7 @@ def _slopes_by_tiles(
 ):
     """Returns gradients of the scores, the queries and the multiplier; x is read once."""
     own = queries.shape[0] != 1
-    in_total = segments.each(in_total)
+    in_total = segments.expand_to_tokens(in_total)
 
     def part(of_queries, trip):
         tokens, ids = plan.clean(x, segments, trip).astype(queries.dtype), plan.cut(segments.ids, trip)
@@ -358,7 +358,7 @@ def plain_largest(x, segments, least):
 def _plain_largest_jvp(least, primals, tangents):
     x, segments = primals
     top = plain_largest(x, segments, least)
-    reaches = (signed(x, least) == segments.each(top)) & segments.real[:, None]
+    reaches = (signed(x, least) == segments.expand_to_tokens(top)) & segments.real[:, None]
     count = jnp.maximum(segments.total(reaches.astype(jnp.int32)), 1).astype(computing(x.dtype))
     moved = jnp.where(reaches, signed(tangents[0].astype(count.dtype), least), 0)
     return top, (segments.total(moved) / count).astype(top.dtype)
@@ -389,13 +389,13 @@ def _slopes_of_largest(least, kept, of_top):
     top = signed(top, least)  # what stands in x
     count = tiling.walk(_count_by_tiles, _count_plain, strip_for(x), x, segments, top)
     share = of_top.astype(computing(x.dtype)) / jnp.maximum(count, 1).astype(computing(x.dtype))
-    reaches = (x == segments.each(top)) & segments.real[:, None]
-    return jnp.where(reaches, segments.each(signed(share, least)), 0).astype(x.dtype), None
+    reaches = (x == segments.expand_to_tokens(top)) & segments.real[:, None]
+    return jnp.where(reaches, segments.expand_to_tokens(signed(share, least)), 0).astype(x.dtype), None
 
 
 def _count_plain(x, segments, top):
     """Counts the real tokens that reach the largest value: [count, d]."""
-    return segments.total(((x == segments.each(top)) & segments.real[:, None]).astype(jnp.int32))
+    return segments.total(((x == segments.expand_to_tokens(top)) & segments.real[:, None]).astype(jnp.int32))
 
 
 def _count_by_tiles(x, segments, top, *, plan):

@@ -36,7 +36,7 @@ class Segments:
     sizes: tuple[int, ...] = dataclasses.field(metadata={"static": True})
     ordered: bool = dataclasses.field(metadata={"static": True})
 
-    def each(self, values):
+    def expand_to_tokens(self, values):
         """Expands the values of segments [count, ...] to their tokens [N, ...]."""
         return at(values, self.ids)
 

@@ -95,13 +95,13 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
     """
     if weights is not None and weights.ndim == x.ndim:
         channels = DenseChannels(x, mask)
-        size, mass, weights = _in_units(channels.kept(weights), -2)
+        size, mass, weights = _in_units(channels.fill_padding(weights), -2)
         total, pooled = channels.total(weights, weights * channels.x)
         return ChannelState(size, mass, *_with_rest(total), *_with_rest(pooled))
     tokens = Dense(x, mask, implementation, precision, recompute=True)
     if weights is None:
         weights = jnp.ones(x.shape[:-1], tokens.dtype)
-    size, mass, weights = _in_units(tokens.kept(weights), -1)
+    size, mass, weights = _in_units(tokens.fill_padding(weights), -1)
     return WeightedState(size, mass, *_with_rest(jnp.sum(weights, -1)), *_with_rest(tokens.total(weights)))
 
 

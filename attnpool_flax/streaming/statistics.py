@@ -238,7 +238,7 @@ def _given(x, mask, weights):
 
     def found(x, mask, weights):
         channels = DenseChannels(x, mask)
-        return moments(channels, None if weights is None else channels.kept(channels.beside(weights)))
+        return moments(channels, None if weights is None else channels.fill_padding(channels.beside(weights)))
 
     found = recomputed(found)(x, mask, weights)
     return found.unit, *_fields(found)

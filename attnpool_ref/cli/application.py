@@ -306,7 +306,7 @@ def _waivers(pairs):
     Raises:
       UsageError: there is no reason, or no such promise.
     """
-    from attnpool_ref.conformance import waivers
+    from attnpool_ref.conformance.report import waivers
 
     for pair in pairs:
         if not all(pair.partition("=")):

@@ -13,9 +13,8 @@ from typing import Any
 
 from attnpool_ref import extras, table
 from attnpool_ref.cli.exits import Refused
-from attnpool_ref.conformance import naming
-from attnpool_ref.conformance.candidates import Candidate
-from attnpool_ref.conformance.watch import said
+from attnpool_ref.conformance.candidates import Candidate, naming
+from attnpool_ref.conformance.candidates.watch import said
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from attnpool_ref import conformance
 from attnpool_ref.cli import progress
 from attnpool_ref.cli.candidate import Named
 from attnpool_ref.cli.exits import INTERRUPTED, Refused, need_folder
-from attnpool_ref.conformance.processes import Elsewhere
 from attnpool_ref.conformance.report import EXIT
-from attnpool_ref.conformance.worker import Sent
+from attnpool_ref.conformance.running.processes import Elsewhere
+from attnpool_ref.conformance.running.worker import Sent
 
 STANDARD_OUTPUT = "-"
 

@@ -5,9 +5,9 @@ import math
 from rich.table import Table
 from rich.text import Text
 
-from attnpool_ref.conformance.formats import words
-from attnpool_ref.conformance.promises import REFUSALS
+from attnpool_ref.conformance.printing import words
 from attnpool_ref.conformance.report import HELD, NOT_APPLICABLE
+from attnpool_ref.conformance.report.promises import REFUSALS
 
 STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "missing": "yellow", "n/a": "dim"}
 

@@ -13,12 +13,12 @@ JUnit XML and HTML. Both take any :class:`Candidate`, and how it is called:
 >>> conformance.check(keep_the_padding_apart, "mean_pooling", padding_true=True)
 """
 
-from attnpool_ref.conformance.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates import Calls, Candidate
-from attnpool_ref.conformance.claims import Claim, each_promise
-from attnpool_ref.conformance.judge import DTYPES, QUICK, check, judge
-from attnpool_ref.conformance.promises import PROMISES, Promise
+from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.report import Cell, Compared, Failure, Kept, Measure, Report, RowReport, Unasked
+from attnpool_ref.conformance.report.promises import PROMISES, Promise
+from attnpool_ref.conformance.running.claims import Claim, each_promise
+from attnpool_ref.conformance.running.judge import DTYPES, QUICK, check, judge
 
 __all__ = [
     "DTYPES",

@@ -18,11 +18,12 @@ import attnpool_ref
 from attnpool_flax.call.compiled import FRAMES
 from attnpool_flax.modules import head_functions
 from attnpool_ref import contract, table
-from attnpool_ref.conformance import cases, gradients, hazards
-from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
-from attnpool_ref.conformance.agreement import agreement
-from attnpool_ref.conformance.calling import arrange
-from attnpool_ref.conformance.subject import Subject
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.candidates.calling import arrange
+from attnpool_ref.conformance.checks import gradients, hazards
+from attnpool_ref.conformance.checks.agreement import agreement
+from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.table import language
 
 PLATFORMS = ("cpu", "cuda", "tpu")

@@ -13,7 +13,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
-from attnpool_ref.conformance.calling import arrange
+from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.conformance.cases.layout import full_mask
 
 ROWS = [row for row in table.VARIANTS if any(a.kind == "lengths" for a in row.arguments.values())]

@@ -13,7 +13,8 @@ from jax.sharding import PartitionSpec
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import table
-from attnpool_ref.conformance import cases, hazards
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.checks import hazards
 
 BATCH = 4  # divides among the devices of tests/conftest.py
 NAMED_BATCHES = {"B": "b", "C": "c"}  # axes of examples that are not written "...", as a symbolic shape names them

@@ -6,11 +6,13 @@ import pytest
 import attnpool_flax
 import attnpool_ref as ref
 from attnpool_ref import conformance, table
-from attnpool_ref.conformance import Candidate, bad_input, refusals
-from attnpool_ref.conformance.adapters import NumpyArrays, family
-from attnpool_ref.conformance.promises import REFUSALS
+from attnpool_ref.conformance import Candidate
+from attnpool_ref.conformance.candidates.adapters import NumpyArrays, family
+from attnpool_ref.conformance.checks import bad_input
+from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import RowReport
-from attnpool_ref.conformance.subject import Subject
+from attnpool_ref.conformance.report.promises import REFUSALS
+from attnpool_ref.conformance.running import refusals
 
 FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from attnpool_ref import table
-from attnpool_ref.conformance import cases, tolerances
-from attnpool_ref.conformance.adapters import NumpyArrays
-from attnpool_ref.conformance.agreement import compare
-from attnpool_ref.conformance.subject import Subject
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.candidates.adapters import NumpyArrays
+from attnpool_ref.conformance.checks import tolerances
+from attnpool_ref.conformance.checks.agreement import compare
+from attnpool_ref.conformance.checks.subject import Subject
 
 WITH_MASKS = [row.name for row in table.VARIANTS if any(a.kind == "mask" for a in row.arguments.values())]
 

@@ -11,11 +11,14 @@ from conformance.mutants import MUTANTS
 
 import attnpool_ref as ref
 from attnpool_ref import conformance, table
-from attnpool_ref.conformance import causes, formats, mistakes, promises, shrinking
-from attnpool_ref.conformance.adapters import NumpyArrays
-from attnpool_ref.conformance.asked import Asked
+from attnpool_ref.conformance import causes, formats
+from attnpool_ref.conformance.candidates.adapters import NumpyArrays
+from attnpool_ref.conformance.causes import mistakes
+from attnpool_ref.conformance.causes.asked import Asked
 from attnpool_ref.conformance.checks import CHECKS
-from attnpool_ref.conformance.subject import Subject
+from attnpool_ref.conformance.checks.subject import Subject
+from attnpool_ref.conformance.report import promises
+from attnpool_ref.conformance.running import shrinking
 
 FEW = {"shapes": ("no batch",), "long": False, "contract": True}
 

@@ -10,9 +10,11 @@ from click.testing import CliRunner
 import attnpool_ref as ref
 from attnpool_ref import conformance, table
 from attnpool_ref.cli.application import application
-from attnpool_ref.conformance import cases, excuses, promises
-from attnpool_ref.conformance.agreement import compare
-from attnpool_ref.conformance.subject import Subject
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.checks import excuses
+from attnpool_ref.conformance.checks.agreement import compare
+from attnpool_ref.conformance.checks.subject import Subject
+from attnpool_ref.conformance.report import promises
 
 PAGE = Path(__file__).parents[2] / "docs/judging.md"
 FEW = {"dtypes": ("float32", "float64"), "shapes": ("no batch", "length 0", "broadcasting", "shared"), "long": False}

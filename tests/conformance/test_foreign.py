@@ -12,8 +12,8 @@ from conformance.foreign.right import RIGHT
 
 import attnpool_ref
 from attnpool_ref import conformance
-from attnpool_ref.conformance import shrinking
 from attnpool_ref.conformance.report import EXIT
+from attnpool_ref.conformance.running import shrinking
 
 FEW = 1
 """Rows on which each kind is judged here; all of them by ``python -m tests.conformance.foreign``."""

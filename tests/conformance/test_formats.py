@@ -14,7 +14,7 @@ import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
-from attnpool_ref.conformance.formats import heat, words
+from attnpool_ref.conformance.printing import heat, words
 from attnpool_ref.conformance.report import Compared, Report, RowReport
 
 FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}

@@ -9,7 +9,7 @@ import pytest
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
-from attnpool_ref.conformance import adapters
+from attnpool_ref.conformance.candidates import adapters
 
 FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "long": False}
 

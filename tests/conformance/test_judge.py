@@ -12,7 +12,9 @@ import pytest
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import conformance, contract, table
-from attnpool_ref.conformance import cases, shrinking, tolerances
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.checks import tolerances
+from attnpool_ref.conformance.running import shrinking
 
 FEW = {"shapes": ("no batch",)}
 FEWEST = {"shapes": (), "laws": False, "partial": False, "dtypes": ("float32",)}

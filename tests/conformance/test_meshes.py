@@ -6,8 +6,8 @@ from jax import lax
 
 import attnpool_flax
 from attnpool_ref import conformance
-from attnpool_ref.conformance import shrinking
-from attnpool_ref.conformance.promises import SPLIT
+from attnpool_ref.conformance.report.promises import SPLIT
+from attnpool_ref.conformance.running import shrinking
 
 ALONE = {"shapes": (), "partial": False, "dtypes": ("float32",), "long": False, "refusals": False}
 

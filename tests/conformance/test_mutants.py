@@ -12,9 +12,9 @@ from conformance.mutants.streaming import states
 import attnpool_ref
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
-from attnpool_ref.conformance.adapters import NumpyArrays
-from attnpool_ref.conformance.agreement import agreement
-from attnpool_ref.conformance.subject import Subject
+from attnpool_ref.conformance.candidates.adapters import NumpyArrays
+from attnpool_ref.conformance.checks.agreement import agreement
+from attnpool_ref.conformance.checks.subject import Subject
 
 ALL = [(row, mistake) for row, mistakes in MUTANTS.items() for mistake in mistakes]
 

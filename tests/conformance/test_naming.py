@@ -9,7 +9,7 @@ import pytest
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
-from attnpool_ref.conformance import naming
+from attnpool_ref.conformance.candidates import naming
 
 FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
 

@@ -14,9 +14,10 @@ from click.testing import CliRunner
 from attnpool_ref import conformance
 from attnpool_ref.cli import check
 from attnpool_ref.cli.application import application
-from attnpool_ref.conformance import Candidate, formats, processes, worker
-from attnpool_ref.conformance.processes import About
-from attnpool_ref.conformance.threads import ROW_THREAD
+from attnpool_ref.conformance import Candidate, formats
+from attnpool_ref.conformance.running import processes, worker
+from attnpool_ref.conformance.running.processes import About
+from attnpool_ref.conformance.running.threads import ROW_THREAD
 
 FEW = {"dtypes": ("float32", "bfloat16"), "shapes": (), "laws": False, "partial": False, "long": False}
 

@@ -10,7 +10,7 @@ import pytest
 import attnpool_ref as ref
 from attnpool_ref import conformance
 from attnpool_ref.cli import check  # noqa: F401, imported once and not by each run
-from attnpool_ref.conformance.claims import WHOLE
+from attnpool_ref.conformance.running.claims import WHOLE
 
 WORDS = "--quick --dtype float32 --jobs 0"
 

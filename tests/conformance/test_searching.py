@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import attnpool_ref as ref
 from attnpool_ref import conformance, extras
 from attnpool_ref.cli.application import application
-from attnpool_ref.conformance import examples
+from attnpool_ref.conformance.running import examples
 
 FEW = {"only": ("mean_pooling",), "dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
 

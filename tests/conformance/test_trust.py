@@ -14,7 +14,8 @@ import pytest
 
 import attnpool_ref as ref
 from attnpool_ref import conformance
-from attnpool_ref.conformance import hazards, threads
+from attnpool_ref.conformance.checks import hazards
+from attnpool_ref.conformance.running import threads
 
 NARROW = ("bfloat16", "float16")
 FEW = {"only": ("mean_pooling",), "dtypes": ("float32",), "shapes": ("no batch",), "long": False}

@@ -9,9 +9,9 @@ import pytest
 from differentiated_twice import CHECKS, judged, why_not
 
 import attnpool_ref
-from attnpool_ref.conformance.adapters import NumpyArrays
-from attnpool_ref.conformance.second import FORWARD, REVERSE
-from attnpool_ref.conformance.tolerances import FINER, STEP, derivative_of_arrays
+from attnpool_ref.conformance.candidates.adapters import NumpyArrays
+from attnpool_ref.conformance.checks.second import FORWARD, REVERSE
+from attnpool_ref.conformance.checks.tolerances import FINER, STEP, derivative_of_arrays
 
 
 def mean(x, mask=None):

@@ -12,7 +12,7 @@ from verdicts.table import Entry
 import attnpool_ref as ref
 from attnpool_ref import table
 from attnpool_ref.conformance import Candidate
-from attnpool_ref.conformance.promises import INTEGERS, PROMISES, REFUSALS, SPLIT
+from attnpool_ref.conformance.report.promises import INTEGERS, PROMISES, REFUSALS, SPLIT
 
 TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "verdicts.md").read_text()
 NOTEBOOKS = pytest.mark.parametrize("entry", of_notebooks.ENTRIES, ids=lambda entry: entry.name)

@@ -12,7 +12,7 @@ import numpy as np
 
 import attnpool_ref
 from attnpool_ref import formats
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance.checks import tolerances
 
 FOLDER = Path(__file__).parent / "golden"
 

@@ -14,7 +14,7 @@ import attnpool_ref
 from attnpool_flax import linen
 from attnpool_flax.linen.sentences import SentencePool
 from attnpool_ref import formats
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance.checks import tolerances
 
 FOLDERS = sorted((Path(__file__).parent / "golden" / "sentence_transformers").iterdir())
 ACTIVATIONS = {

@@ -5,9 +5,10 @@ import pytest
 import attnpool_flax
 from attnpool_flax.call.compiled import FRAMES
 from attnpool_ref import conformance, table
-from attnpool_ref.conformance import cases, checks, rows
+from attnpool_ref.conformance import cases, checks
 from attnpool_ref.conformance.cases import table as case_table
-from attnpool_ref.conformance.gradients import gradient
+from attnpool_ref.conformance.checks.gradients import gradient
+from attnpool_ref.conformance.running import rows
 
 every_row = pytest.mark.parametrize("row", [row.name for row in table.VARIANTS])
 

@@ -12,7 +12,7 @@ from rounding import rounded
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.numerics.activations import OF_SCORES
-from attnpool_ref.conformance.tolerances import allowed_error
+from attnpool_ref.conformance.checks.tolerances import allowed_error
 
 PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])

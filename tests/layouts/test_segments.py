@@ -20,7 +20,7 @@ import attnpool_ref
 from attnpool_flax.reductions import packed_kernels
 from attnpool_ref import data
 from attnpool_ref.conformance import cases
-from attnpool_ref.conformance.hazards import DRIFT
+from attnpool_ref.conformance.checks.hazards import DRIFT
 
 PACKAGES = (attnpool_ref, attnpool_flax)
 every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)

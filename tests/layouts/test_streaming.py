@@ -14,7 +14,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax.streaming import merging
 from attnpool_ref import table
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance.checks import tolerances
 
 PACKAGES = (attnpool_ref, attnpool_flax)
 RNG = np.random.default_rng(15)

@@ -17,7 +17,7 @@ from attnpool_flax import linen
 from attnpool_flax.modules import head_functions
 from attnpool_flax.modules.specs import OWNERS
 from attnpool_ref import table
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance.checks import tolerances
 
 
 @dataclass(frozen=True)

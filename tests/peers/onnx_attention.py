@@ -19,7 +19,7 @@ from flax import nnx
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance.checks import tolerances
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import onnx
 from onnx.backend.test.case.node import attention
 from onnx.reference.ops.op_attention import _compute_attention
 
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance.checks import tolerances
 
 SCORES, CAPPED, BIASED, WEIGHTS = range(4)  # what `qk_matmul_output_mode` asks for
 

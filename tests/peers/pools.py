@@ -15,7 +15,7 @@ import torch
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance.checks import tolerances
 
 SIZES = (5, 2, 3)
 MASK = np.arange(5) < np.array(SIZES)[:, None]

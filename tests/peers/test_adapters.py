@@ -8,7 +8,8 @@ import torch
 from torch.nn import functional
 
 from attnpool_ref import conformance
-from attnpool_ref.conformance import adapters, causes
+from attnpool_ref.conformance import causes
+from attnpool_ref.conformance.candidates import adapters
 
 FEW = {"shapes": ("no batch",)}
 ONE = {"only": ("mean_pooling",)} | FEW

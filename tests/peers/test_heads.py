@@ -15,7 +15,7 @@ from formats.goldens import allowed, as_the_original, opened
 from golden_heads import GOLDENS
 
 import attnpool_flax
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance.checks import tolerances
 
 SEED = 1
 OF_THE_EXTRA = ("transformers", "torch", "flax", "keras", "equinox", "haiku")

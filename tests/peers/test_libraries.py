@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import attnpool_ref
-from attnpool_ref.conformance import tolerances
+from attnpool_ref.conformance.checks import tolerances
 
 
 def affine(d, e, v, o):

@@ -14,9 +14,10 @@ from walks import WALKERS, Call, small_tiles
 import attnpool_flax
 from attnpool_flax.reductions import listening, tiling
 from attnpool_ref import conformance, table
-from attnpool_ref.conformance import cases, hazards
-from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
-from attnpool_ref.conformance.subject import Subject
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.checks import hazards
+from attnpool_ref.conformance.checks.subject import Subject
 
 pytestmark = pytest.mark.thorough
 

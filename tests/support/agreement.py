@@ -5,10 +5,10 @@ import jax
 import numpy as np
 
 import attnpool_ref
-from attnpool_ref.conformance import tolerances
-from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
-from attnpool_ref.conformance.calling import arrange
-from attnpool_ref.conformance.subject import Subject, flatten
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.candidates.calling import arrange
+from attnpool_ref.conformance.checks import tolerances
+from attnpool_ref.conformance.checks.subject import Subject, flatten
 
 
 def arguments_of(case, function):

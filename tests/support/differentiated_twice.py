@@ -5,10 +5,11 @@ from functools import partial
 from typing import Any
 
 from attnpool_ref import conformance, table
-from attnpool_ref.conformance import cases, checks, second
-from attnpool_ref.conformance.adapters.jax_arrays import JaxArrays
-from attnpool_ref.conformance.calling import NotAsked
-from attnpool_ref.conformance.subject import Subject
+from attnpool_ref.conformance import cases, checks
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.checks import second
+from attnpool_ref.conformance.checks.subject import Subject
 
 CHECKS = second.REVERSE, second.FORWARD
 

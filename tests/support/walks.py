@@ -14,8 +14,8 @@ from attnpool_flax.call.compiled import FRAMES
 from attnpool_flax.reductions import tiling
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
-from attnpool_ref.conformance.calling import arrange
-from attnpool_ref.conformance.subject import flatten
+from attnpool_ref.conformance.candidates.calling import arrange
+from attnpool_ref.conformance.checks.subject import flatten
 
 WALKERS = [row for row in table.VARIANTS if FRAMES[row.name].has_rules and not row.packed]
 """The rows whose function walks over the tokens of a sequence; attention over many queries goes by blocks of these."""

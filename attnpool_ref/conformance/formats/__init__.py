@@ -8,9 +8,9 @@
 "<?xml version='1.0' encoding='utf-8'?>"
 """
 
-from attnpool_ref.conformance.formats.json_text import as_json
-from attnpool_ref.conformance.formats.junit import as_junit
-from attnpool_ref.conformance.formats.page import as_html
+from attnpool_ref.conformance.printing.json_text import as_json
+from attnpool_ref.conformance.printing.junit import as_junit
+from attnpool_ref.conformance.printing.page import as_html
 
 __all__ = ["FORMATS", "as_html", "as_json", "as_junit"]
 

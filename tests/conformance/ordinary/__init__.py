@@ -8,7 +8,7 @@ import warnings
 from unittest import mock
 
 from attnpool_ref import conformance
-from attnpool_ref.conformance import shrinking
+from attnpool_ref.conformance.running import shrinking
 
 PRODUCT = "multiplies padding by 0, and 0 times NaN is NaN: select it before any product"
 INVERTED = "equals the definition with `~mask`: its masks mean the opposite"

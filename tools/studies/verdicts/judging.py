@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import verdicts
 from attnpool_ref import conformance
-from attnpool_ref.conformance import promises
-from attnpool_ref.conformance.report import BROKEN, HELD, Failure, RowReport
+from attnpool_ref.conformance.report import BROKEN, HELD, Failure, RowReport, promises
 
 KEPT, BROKE, FOLLOWS, DIFFERS, UNASKED = "kept", "broken", "follows", "differs", "not asked"
 

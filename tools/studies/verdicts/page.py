@@ -5,7 +5,7 @@ import platform
 import re
 
 import attnpool_ref
-from attnpool_ref.conformance import promises
+from attnpool_ref.conformance.report import promises
 from verdicts import judging
 from verdicts.judging import BROKE, DIFFERS, FOLLOWS, GROUPS, KEPT
 

@@ -1,0 +1,142 @@
+"""Adapters for array families: they make arrays, call and differentiate functions, and read results back.
+
+There is one class per family. For your own family, write a subclass of :class:`NumpyArrays` that makes an array and
+reads it back. Here is one for a "framework" whose arrays are lists of lists and whose only dtype is float64:
+
+>>> class Lists(NumpyArrays):
+...     name = "lists"
+...     def array(self, value, dtype):
+...         return super().array(value, dtype).tolist()
+...     def read(self, value):
+...         return np.asarray(value, np.float64)
+...     def parts(self, result):
+...         return list(result) if isinstance(result, tuple) else [result]
+...     def supports(self, dtype):
+...         return dtype == "float64"
+>>> import attnpool_ref
+>>> from attnpool_ref import conformance
+>>> def mean(x, mask=None):
+...     return attnpool_ref.mean_pooling(np.asarray(x), None if mask is None else np.asarray(mask)).tolist()
+>>> few = {"dtypes": ("float64",), "shapes": ("no batch",)}
+>>> conformance.judge(mean, only=("mean_pooling",), arrays=Lists(), **few).verdict
+'pass'
+"""
+
+import inspect
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable
+
+__all__ = ["FAMILIES", "NumpyArrays", "Untraceable", "family", "family_of", "find"]
+
+FAMILIES = ("numpy", "jax", "torch", "keras")
+
+
+def family(name):
+    """The adapter of a family by name; its framework is imported only then.
+
+    Raises:
+      ValueError: there is no such family.
+      ModuleNotFoundError: its framework is not installed.
+    """
+    if name not in FAMILIES:
+        raise ValueError(f"no arrays are called {name!r}, needs one of {', '.join(FAMILIES)}")
+    if name == "jax":
+        from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+
+        return JaxArrays()
+    if name == "torch":
+        from attnpool_ref.conformance.candidates.adapters.torch_arrays import TorchArrays
+
+        return TorchArrays()
+    if name == "keras":
+        from attnpool_ref.conformance.candidates.adapters.keras_arrays import KerasArrays
+
+        return KerasArrays()
+    return NumpyArrays()
+
+
+def family_of(target):
+    """The adapter of a module's class or of an array, or None where its type does not say; imports no framework."""
+    kinds = {
+        "keras": ("keras", ("Layer", "KerasTensor", "Variable")),
+        "torch": ("torch", ("nn.Module", "Tensor")),
+        "jax": ("flax", ("nnx.Module", "linen.Module")),
+    }
+    for name, (package, classes) in kinds.items():
+        module = sys.modules.get(package)
+        if module is not None and isinstance(target, tuple(_classes(module, classes))):
+            return family(name)
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(target, jax.Array):
+        return family("jax")
+    return NumpyArrays() if isinstance(target, (np.ndarray, np.generic)) else None
+
+
+def _classes(module, names):
+    for name in names:
+        found = module
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if isinstance(found, type):
+            yield found
+
+
+def find(target, attempt):
+    """The adapter of a candidate: what its type says, else the family whose arrays it gives back for a small case.
+
+    NumPy's arrays are tried, then those of the frameworks that are imported already. PyTorch's come first where the
+    function's module uses PyTorch and its body uses neither NumPy nor JAX: methods that both have say nothing. Where
+    the function gives a result for none of them, the first that was tried is taken.
+
+    Args:
+      target: the candidate.
+      attempt: from an adapter to the candidate's first result on a small case; may raise anything.
+    """
+    known = family_of(target)
+    if known is not None:
+        return known
+    there = [name for name in FAMILIES if name == "numpy" or name in sys.modules]
+    families = sorted(there, key=lambda name: name != "torch") if _is_of_torch(target) else there
+    for name in families:
+        adapter = family(name)
+        try:
+            result = attempt(adapter)
+        except Exception:  # not a judgement: a function that needs other arrays may refuse these in any way
+            continue
+        returned = family_of(result)
+        if returned is not None:
+            return adapter if returned.name == "torch" and adapter.name == "keras" else returned
+        if isinstance(result, (int, float)) and name == "numpy":
+            return adapter
+    return family(families[0])
+
+
+def _is_of_torch(target):
+    """Returns whether a function's module holds something of PyTorch, and its body names nothing of NumPy or JAX."""
+    while hasattr(target, "func"):  # a partial
+        target = target.func
+    function: Any = inspect.unwrap(getattr(target, "__func__", target))
+    if not hasattr(function, "__code__"):
+        function = type(function).__call__
+    if not hasattr(function, "__code__"):
+        return False
+    held = function.__globals__
+    named = {_package(held[name]) for name in _names_in(function.__code__) if name in held}
+    return not named & {"numpy", "jax"} and "torch" in map(_package, list(held.values()))
+
+
+def _names_in(code):
+    """Returns the global names in a function's body, and in the functions within it."""
+    inner = [name for part in code.co_consts if isinstance(part, types.CodeType) for name in _names_in(part)]
+    return [*code.co_names, *inner]
+
+
+def _package(value):
+    """Returns the package of a module, a class or a function."""
+    name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return name.partition(".")[0] if isinstance(name, str) else ""

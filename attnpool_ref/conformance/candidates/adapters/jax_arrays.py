@@ -1,0 +1,165 @@
+"""Functions of JAX arrays, and Flax modules."""
+
+import contextlib
+import functools
+import gc
+
+import numpy as np
+
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable
+
+
+class JaxArrays(NumpyArrays):
+    """Functions of JAX arrays, on the device that JAX finds."""
+
+    name = "jax"
+
+    def device(self):
+        """Returns the name of the device that computes."""
+        import jax
+
+        first = jax.devices()[0]
+        return f"{first.platform} ({first.device_kind})"
+
+    def versions(self):
+        """Versions that matter for the numbers."""
+        import importlib.metadata as metadata
+
+        found = {"numpy": np.__version__}
+        for package in ("jax", "jaxlib", "flax"):
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                found[package] = metadata.version(package)
+        return found
+
+    def reduced_products(self):
+        """Returns whether narrow products keep fewer bits than float32: on GPUs and TPUs they take one pass."""
+        import jax
+
+        return jax.devices()[0].platform != "cpu"
+
+    def exact_weights(self):
+        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
+        import jax
+
+        return jax.devices()[0].platform == "cpu"
+
+    def context(self, dtype):
+        """x64 for float64, and for nothing else."""
+        import jax
+
+        return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
+
+    def array(self, value, dtype):
+        """A JAX array."""
+        import jax
+
+        return jax.device_put(super().array(value, dtype))
+
+    def read(self, value):
+        """A JAX array as a NumPy array."""
+        return np.asarray(value)
+
+    def imports(self, dtype):
+        """Lines that pasted code needs before it makes an array."""
+        wide = ["jax.config.update('jax_enable_x64', True)"] if dtype == "float64" else []
+        return ["import jax", "import jax.numpy as jnp", *wide]
+
+    def code(self, name, dtype):
+        """An expression of a JAX array."""
+        del dtype
+        return f"jnp.asarray({name})"
+
+    def forget(self):
+        """Lets go of what was compiled: each program holds maps of memory, of which a process has some ten thousands."""
+        import jax
+
+        _vjp.cache_clear()
+        _second.cache_clear()
+        jax.clear_caches()
+        gc.collect()
+
+    def gradient(self, function, arrays, fixed, cotangents):
+        """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+
+        Args:
+          function: takes one dict of arrays and returns a list; with equal shapes it compiles once.
+          arrays: what is differentiated.
+          fixed: the other arguments.
+          cotangents: one array for each output.
+
+        Raises:
+          Untraceable: the function cannot be differentiated by JAX at all.
+        """
+        import jax
+
+        try:
+            gradients = _vjp(function)(arrays, fixed, cotangents)
+        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+            raise Untraceable(f"JAX cannot trace it: {type(error).__name__}") from error
+        return {key: np.asarray(value) for key, value in gradients.items()}
+
+    def second(self, function, arrays, fixed, cotangents, directions, forward):
+        """Products of the Hessian with a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
+        found = _second(function, forward)(arrays, fixed, cotangents, directions)
+        return {key: np.asarray(value) for key, value in found.items()}
+
+    def refusal(self, function, arrays, fixed):
+        """Returns the exception that forward mode of a jit around ``function`` raises, or None; compiles nothing."""
+        import jax
+
+        inner = jax.jit(function)
+
+        def forward(arrays):
+            return jax.jvp(lambda moved: inner(moved | fixed), (arrays,), (arrays,))
+
+        try:
+            jax.jit(forward).lower(arrays)
+        except Exception as error:  # the candidate's own, in any words
+            return error
+        return None
+
+
+def _quickly():
+    """Options that compile quickly: the program around the gradients is the kit's own, and runs a few times on little."""
+    import jax
+
+    if jax.devices()[0].platform != "cpu":
+        return None
+    options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+    if jax.__version_info__ < (
+        0,
+        11,
+    ):  # the older way to write loops compiles three times as fast; later versions lack it
+        options["xla_cpu_use_fusion_emitters"] = False
+    return options
+
+
+@functools.lru_cache(maxsize=256)
+def _vjp(function):
+    import jax
+
+    @functools.partial(jax.jit, compiler_options=_quickly())
+    def gradients(arrays, fixed, cotangents):
+        _, pull = jax.vjp(lambda differentiated: function(differentiated | fixed), arrays)
+        return pull(cotangents)[0]
+
+    return gradients
+
+
+@functools.lru_cache(maxsize=64)
+def _second(function, forward):
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.jit, compiler_options=_quickly())
+    def products(arrays, fixed, cotangents, directions):
+        def gradient(arrays):
+            outputs, pull = jax.vjp(lambda differentiated: function(differentiated | fixed), arrays)
+            return pull([c * (1 + output) for c, output in zip(cotangents, outputs, strict=True)])[0]
+
+        def along(arrays):
+            return sum(jnp.sum(gradient * directions[key]) for key, gradient in gradient(arrays).items())
+
+        return jax.jvp(gradient, (arrays,), (directions,))[1] if forward else jax.grad(along)(arrays)
+
+    return products

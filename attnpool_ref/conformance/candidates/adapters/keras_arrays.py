@@ -1,0 +1,132 @@
+"""Keras layers and functions of ``keras.ops``, on whichever backend Keras runs."""
+
+import importlib
+
+import numpy as np
+
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable
+
+
+class KerasArrays(NumpyArrays):
+    """The arrays of Keras' backend: PyTorch's, JAX's or TensorFlow's."""
+
+    name = "keras"
+
+    def __init__(self):
+        self._keras = importlib.import_module("keras")
+        backend = self._keras.backend.backend()
+        if backend == "torch":
+            from attnpool_ref.conformance.candidates.adapters.torch_arrays import TorchArrays
+
+            self._arrays = TorchArrays()
+        elif backend == "jax":
+            from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+
+            self._arrays = JaxArrays()
+        elif backend == "tensorflow":
+            self._arrays = TensorflowArrays()
+        else:
+            self._arrays = NumpyArrays()
+        self.gradient, self.promotes = self._arrays.gradient, self._arrays.promotes
+        self.second, self.refusal = self._arrays.second, self._arrays.refusal
+
+    def device(self):
+        """Returns the name of the device that computes."""
+        return f"{self._arrays.device()}, Keras on {self._keras.backend.backend()}"
+
+    def versions(self):
+        """Versions that matter for the numbers."""
+        return self._arrays.versions() | {"keras": self._keras.__version__}
+
+    def reduced_products(self):
+        """As the backend has it."""
+        return self._arrays.reduced_products()
+
+    def exact_weights(self):
+        """As the backend has it."""
+        return self._arrays.exact_weights()
+
+    def context(self, dtype):
+        """As the backend has it."""
+        return self._arrays.context(dtype)
+
+    def array(self, value, dtype):
+        """A tensor of the backend."""
+        return self._arrays.array(value, dtype)
+
+    def read(self, value):
+        """A tensor of the backend as a NumPy array."""
+        return self._arrays.read(value)
+
+    def imports(self, dtype):
+        """Lines that pasted code needs before it makes a tensor."""
+        return ["import keras", *self._arrays.imports(dtype)]
+
+    def code(self, name, dtype):
+        """As the backend has it."""
+        return self._arrays.code(name, dtype)
+
+
+def _tensorflow():
+    return importlib.import_module("tensorflow")
+
+
+class TensorflowArrays(NumpyArrays):
+    """TensorFlow's eager tensors, which Keras may compute with."""
+
+    name = "tensorflow"
+    promotes = False
+
+    def device(self):
+        """Returns the name of the device that computes."""
+        tf = _tensorflow()
+        return "gpu (TensorFlow)" if tf.config.list_physical_devices("GPU") else "cpu (TensorFlow)"
+
+    def versions(self):
+        """Versions that matter for the numbers."""
+        tf = _tensorflow()
+        return {"numpy": np.__version__, "tensorflow": tf.__version__}
+
+    def exact_weights(self):
+        """Promised on the CPU alone."""
+        return self.device().startswith("cpu")
+
+    def array(self, value, dtype):
+        """A tensor."""
+        tf = _tensorflow()
+        return tf.constant(super().array(value, dtype))
+
+    def read(self, value):
+        """A tensor as a NumPy array."""
+        return value.numpy() if hasattr(value, "numpy") else super().read(value)
+
+    def imports(self, dtype):
+        """Lines that pasted code needs before it makes a tensor."""
+        del dtype
+        return ["import tensorflow as tf"]
+
+    def code(self, name, dtype):
+        """An expression of a tensor."""
+        del dtype
+        return f"tf.constant({name})"
+
+    def gradient(self, function, arrays, fixed, cotangents):
+        """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+
+        Raises:
+          Untraceable: TensorFlow gives no gradient at all.
+        """
+        tf = _tensorflow()
+        with tf.GradientTape() as tape:
+            for value in arrays.values():
+                tape.watch(value)
+            outputs = function(arrays | fixed)
+        found = tape.gradient(outputs, arrays, [tf.cast(c, o.dtype) for c, o in zip(cotangents, outputs, strict=True)])
+        if all(gradient is None for gradient in found.values()):
+            raise Untraceable("TensorFlow cannot differentiate it: no result remembers the inputs")
+        return {
+            key: np.zeros_like(self.read(arrays[key]))
+            if gradient is None
+            else self.read(tf.convert_to_tensor(gradient))
+            for key, gradient in found.items()
+        }

@@ -1,0 +1,132 @@
+"""Functions of PyTorch tensors, and ``torch.nn.Module``."""
+
+import contextlib
+import importlib
+
+import numpy as np
+
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable, bfloat16
+
+
+class TorchArrays(NumpyArrays):
+    """PyTorch tensors on one device, the CPU unless another is named."""
+
+    name = "torch"
+    promotes = False
+
+    def __init__(self, device="cpu"):
+        self._device, self._torch = device, importlib.import_module("torch")
+
+    def device(self):
+        """Returns the name of the device that computes."""
+        known = self._torch.cuda.get_device_name(self._device) if str(self._device).startswith("cuda") else "PyTorch"
+        return f"{self._device} ({known})"
+
+    def versions(self):
+        """Versions that matter for the numbers."""
+        return {"numpy": np.__version__, "torch": self._torch.__version__}
+
+    def reduced_products(self):
+        """Returns whether narrow products keep fewer bits than float32."""
+        return str(self._device) != "cpu"
+
+    def exact_weights(self):
+        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
+        return str(self._device) == "cpu"
+
+    def context(self, dtype):
+        """Nothing is needed."""
+        del dtype
+        return contextlib.nullcontext()
+
+    def array(self, value, dtype):
+        """A tensor; bfloat16 by its bits, which NumPy has no dtype of its own for."""
+        value = np.array(super().array(value, dtype), order="C", copy=True)
+        if value.dtype == bfloat16():
+            return self._torch.from_numpy(value.view(np.int16)).view(self._torch.bfloat16).to(self._device)
+        return self._torch.from_numpy(value).to(self._device)
+
+    def read(self, value):
+        """A tensor as a NumPy array."""
+        if not isinstance(value, self._torch.Tensor):
+            return super().read(value)
+        value = value.detach().cpu().contiguous()
+        if value.dtype == self._torch.bfloat16:
+            return value.view(self._torch.int16).numpy().view(bfloat16())
+        return value.numpy()
+
+    def imports(self, dtype):
+        """Lines that pasted code needs before it makes a tensor."""
+        del dtype
+        return ["import torch"]
+
+    def code(self, name, dtype):
+        """An expression of a tensor; NumPy has no bfloat16 that PyTorch reads."""
+        if dtype != "bfloat16":
+            return f"torch.from_numpy({name})"
+        return f"torch.tensor({name}.tolist(), dtype=torch.bfloat16 if {name}.dtype == ml_dtypes.bfloat16 else None)"
+
+    def gradient(self, function, arrays, fixed, cotangents):
+        """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+
+        Raises:
+          Untraceable: no result remembers what it was computed from.
+        """
+        leaves, traced = self._traced(function, arrays, fixed, cotangents)
+        found = self._torch.autograd.grad(
+            [output for output, _ in traced], list(leaves.values()), [c for _, c in traced], allow_unused=True
+        )
+        return self._by_argument(leaves, found)
+
+    def second(self, function, arrays, fixed, cotangents, directions, forward):
+        """The gradient of the gradient along a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
+        if forward:
+            raise NotImplementedError("forward mode of PyTorch is not judged")
+        torch = self._torch
+        leaves, traced = self._traced(function, arrays, fixed, cotangents)
+        total = sum(torch.sum(cotangent * (output + output * output / 2)) for output, cotangent in traced)
+        own = list(leaves.values())
+        first = torch.autograd.grad(total, own, create_graph=True, allow_unused=True)
+        along = [
+            torch.sum(gradient * directions[key])
+            for key, gradient in zip(leaves, first, strict=True)
+            if gradient is not None and gradient.requires_grad
+        ]
+        if any(map(_refuses, along)):
+            raise RuntimeError("trying to differentiate twice what was marked with @once_differentiable")
+        found = torch.autograd.grad(sum(along), own, allow_unused=True) if along else [None] * len(own)
+        return self._by_argument(leaves, found)
+
+    def _traced(self, function, arrays, fixed, cotangents):
+        """(the arrays as leaves, pairs of the outputs that remember them and their cotangents)."""
+        leaves = {key: value.detach().requires_grad_() for key, value in arrays.items()}
+        outputs = function(leaves | fixed)
+        traced = [
+            (output, cotangent.to(output.dtype))
+            for output, cotangent in zip(outputs, cotangents, strict=True)
+            if isinstance(output, self._torch.Tensor) and output.requires_grad
+        ]
+        if not traced:
+            raise Untraceable("PyTorch cannot differentiate it: no result remembers the inputs")
+        return leaves, traced
+
+    def _by_argument(self, leaves, found):
+        """Gradients, or None for 0, as NumPy arrays by argument."""
+        return {
+            key: self.read(self._torch.zeros_like(leaf) if gradient is None else gradient)
+            for (key, leaf), gradient in zip(leaves.items(), found, strict=True)
+        }
+
+
+def _refuses(tensor):
+    """Returns whether a node that computed a tensor refuses differentiation; ``autograd.grad`` skips such nodes."""
+    seen, waiting = set(), [tensor.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        if node.name() == "torch::autograd::Error":
+            return True
+        seen.add(node)
+        waiting += [following for following, _ in node.next_functions]
+    return False

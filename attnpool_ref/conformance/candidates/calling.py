@@ -1,0 +1,230 @@
+"""From a case, in the row's words, to the call of a candidate, in its own: names, order, and the form of masks."""
+
+import inspect
+
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.conformance.candidates import signature_of
+from attnpool_ref.conformance.candidates.chunks import oracle_of
+from attnpool_ref.table.suggestions import did_you_mean
+
+NEUTRAL = frozenset(
+    {"name", "implementation", "precision", "axis_name", "dtype", "param_dtype", "rngs", "rng", "key", "out", "train"}
+) | {"training", "deterministic", "indices_are_sorted", "preferred_element_type", "return_weights", "dropout_rng"}
+"""Arguments that say how something is computed, or what else is returned: they stay at their defaults."""
+
+EMPTY = inspect.Parameter.empty
+
+
+class NotAsked(Exception):
+    """Exception for a case that the implementation under test cannot be called with; the message gives the reason."""
+
+
+class Calling:
+    """Mapping of a function's arguments to the parameters of the implementation under test.
+
+    Arguments are matched by name, then by position. The names tried are the one that ``Candidate.arguments`` gives,
+    then the function's own; masks in the form of lengths or segment numbers have the names of those.
+
+    Attributes:
+      names: for each argument and option of the function that the implementation takes, its name there.
+      declared: those that its signature names, as opposed to those that ``**`` takes.
+      by_place: those among them that were matched by position only.
+      unjudged: parameters of the implementation that no argument is matched to, and that may change a result.
+      missing: the reason why it cannot be called at all, or "".
+    """
+
+    def __init__(self, row, candidate, own=()):
+        """``own`` are the arguments of the row that the candidate holds itself."""
+        self.row, self.candidate, self.own = row, candidate, frozenset(own)
+        self.oracle = oracle_of(row.name)
+        self.signature = signature_of(candidate.target)
+        self.names, self.by_place, self.unjudged, self.missing = {}, {}, (), ""
+        self._parameters = contract.signature_of(self.oracle).parameters
+        self._spoken = {}
+        for key in self._parameters:
+            for word in self._words(key):
+                self._spoken.setdefault(word, key)
+        for key in candidate.fixed:
+            if key not in self._parameters:
+                raise ValueError(
+                    f"{row.name} has no argument {key!r}, which `fixed` gives{did_you_mean(key, self._parameters)}"
+                )
+        self._needed, self.declared = set(), frozenset()
+        if self.signature is not None:
+            self._bind(self.signature.parameters)
+        else:
+            self._bind_unseen()
+
+    def _words(self, key):
+        """The names under which an argument of the row is known, the best first."""
+        words = [key]
+        argument = self.row.arguments.get(key)
+        if argument is not None and argument.kind == "lengths" and self.candidate.mask_form in ("lengths", "segments"):
+            return []  # they are the form of its masks
+        if argument is not None and argument.kind == "mask":
+            if self.candidate.mask_form == "lengths":
+                words.append(key.replace("mask", "lengths"))
+            if self.candidate.mask_form == "segments":
+                words = ["segment_ids"]
+        return words
+
+    def _bind(self, parameters):
+        theirs = {k: p for k, p in parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+        self._any_name = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        self._any_number = any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+        said = {ours: own for own, ours in self.candidate.arguments.items()}
+        known = {*self._spoken, "num_segments"}
+        for ours, own in said.items():
+            if ours not in known:
+                raise ValueError(f"{self.row.name} has no argument {ours!r}{did_you_mean(ours, known)}")
+            if own not in theirs and not self._any_name:
+                raise ValueError(f"the candidate has no argument {own!r}{did_you_mean(own, theirs)}")
+        if self.candidate.mask_form == "segments":
+            self.names["num_segments"] = said.get("num_segments", "num_segments")
+        keys = [k for k in self._parameters if k not in self.own]
+        for key in keys:
+            words = self._words(key)
+            own = [said[w] for w in words if w in said]
+            free = [w for w in words if w in theirs and w not in self.candidate.arguments]
+            if own or free:
+                self.names[key] = (own + free)[0]
+        left = [
+            k for k in theirs if k not in self.names.values() and k not in NEUTRAL and k not in self.candidate.leave
+        ]
+        left = [k for k in left if theirs[k].kind is not theirs[k].KEYWORD_ONLY]
+        for key in [k for k in keys if k not in self.names]:
+            if self._parameters[key].kind is inspect.Parameter.KEYWORD_ONLY:
+                continue
+            if left and _alike(self._parameters[key].default, theirs[left[0]].default):
+                self.names[key] = self.by_place[key] = left.pop(0)
+            elif self._any_number and not left:
+                self.names[key] = key
+            else:
+                break
+        self.declared = frozenset(self.names)
+        if self._any_name:
+            self.names |= {k: k for k in keys if k not in self.names}
+        used = set(self.names.values())
+        unknown = [k for k in theirs if k not in used]
+        required = [k for k in unknown if theirs[k].default is EMPTY]
+        if required:
+            own = required[0]
+            self.missing = (
+                f"it needs `{own}`, which the row does not have; say what it is (arguments={{{own!r}: NAME}}, "
+                f"--arg {own}=NAME)"
+            )
+        self.unjudged = tuple(
+            k for k in unknown if theirs[k].default is not EMPTY and k not in NEUTRAL and k not in self.candidate.leave
+        )
+        self._needed = {key for key, own in self.names.items() if own in theirs and theirs[own].default is EMPTY}
+
+    def _bind_unseen(self):
+        """Without a signature: what the row needs, by place, and what the candidate was said to have, by name."""
+        said = {ours: own for own, ours in self.candidate.arguments.items()}
+        for key, parameter in self._parameters.items():
+            own = next((said[word] for word in self._words(key) if word in said), None)
+            if own is not None or parameter.default is EMPTY:
+                self.names[key] = own or key
+        if self.candidate.mask_form == "segments":
+            self.names["num_segments"] = said.get("num_segments", "num_segments")
+
+    # What the row's calls come to
+
+    def default(self, key):
+        """The row's default, unless the candidate has another one."""
+        return self.candidate.fixed.get(key, self._parameters[key].default)
+
+    def takes(self, key):
+        """Returns whether the implementation takes this argument or option of the function."""
+        return key in self.names
+
+    def why_not(self):
+        """Why the row cannot be judged at all, or ""."""
+        if self.missing:
+            return self.missing
+        for key, argument in self.row.arguments.items():
+            if not argument.optional and key not in self.own and not self.takes(key) and self.default(key) is EMPTY:
+                return f"it takes no `{key}`"
+        for key in self.row.options:
+            if not self.takes(key) and self.default(key) is EMPTY:
+                return f"it takes no `{key}`"
+        if self.candidate.mask_form == "segments" and not self._one_sequence():
+            return "segment numbers are asked for rows with one masked sequence alone"
+        return ""
+
+    def _one_sequence(self):
+        masks = [a for a in self.row.arguments.values() if a.kind == "mask"]
+        return len(masks) == 1 and len(masks[0].own) == 1
+
+    def restrict(self, names, options):
+        """The optional arguments and the options of a call that the candidate takes; the others stay at defaults."""
+        names = [n for n in names if n.split("#")[0] in self.own or self.takes(n.split("#")[0])]
+        arguments = self.row.arguments
+        must = {k for k, a in arguments.items() if a.optional and (k in self.own or self.is_needed(k))}
+        names += sorted(must - {n.split("#")[0] for n in names})
+        return names, {k: v if self.takes(k) else self.default(k) for k, v in options.items()}
+
+    def is_needed(self, key):
+        """Returns whether the implementation has no default for it."""
+        return key in self._needed
+
+    def not_taken(self):
+        """Arguments and options of the row that stay at their defaults, return_weights among them."""
+        return [k for k in self._parameters if k not in self.own and not self.takes(k)]
+
+    def arrange(self, values):
+        """(args, kwargs) of a call: ``values`` by the row's names, and by those that the form of masks brings."""
+        if self.signature is None:
+            return arrange(self.oracle, values)
+        if not self.names or (all(self.names.get(k) == k for k in values) and self._any_number):
+            return arrange(self.oracle, values)
+        named = {self.names[k]: v for k, v in values.items()}
+        known = self.signature.parameters
+        order = {k: named[k] for k in known if k in named}
+        extra = {k: v for k, v in named.items() if k not in known}
+        bound = inspect.BoundArguments(self.signature, order)
+        return list(bound.args), {**bound.kwargs, **extra}
+
+
+def _alike(ours, theirs):
+    """Returns whether an argument may be matched by position to a parameter of the implementation with this default."""
+    if theirs is EMPTY or ours is theirs:
+        return True
+    if ours is EMPTY or ours is None or theirs is None or isinstance(ours, bool) or isinstance(theirs, bool):
+        return theirs is None and (ours is EMPTY or ours is None)
+    return isinstance(theirs, type(ours)) or (isinstance(ours, (int, float)) and isinstance(theirs, (int, float)))
+
+
+def arrange(oracle, values):
+    """(args, kwargs): positional arguments as the oracle's signature has them, up to the last one given."""
+    parameters = contract.signature_of(oracle).parameters
+    positional = [k for k, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    given = [i for i, k in enumerate(positional) if k in values]
+    count = given[-1] + 1 if given else 0
+    args = [values.get(k) for k in positional[:count]]
+    return args, {k: v for k, v in values.items() if k not in positional}
+
+
+def formed(candidate, mask):
+    """A mask as the candidate reads it: an array, of floats where it is added to the scores.
+
+    Raises:
+      NotAsked: lengths cannot say it.
+    """
+    form = candidate.mask_form
+    if form is None:
+        if not candidate.padding_true:
+            return mask
+        return ~mask if mask.dtype == bool else 1 - mask
+    real = np.asarray(mask).astype(bool)
+    if form == "lengths":
+        count = np.sum(real, -1)
+        if np.any(real != (np.arange(real.shape[-1]) < count[..., None])):
+            raise NotAsked("lengths say where tokens end, not where padding begins elsewhere")
+        return count.astype(np.int32)
+    if form == "additive":
+        return np.where(real, 0.0, -np.inf)
+    real = ~real if candidate.padding_true else real
+    return real if form == "boolean" else real.astype(np.int32)

@@ -1,0 +1,211 @@
+"""Cases as a candidate can meet them: what it does not take stays at its default, masks have the form that it reads."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance.candidates import Candidate, holding
+from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.table.suggestions import did_you_mean
+
+
+def own_parameters(candidate, row, adapter):
+    """The arguments of the row that the target holds itself, as NumPy arrays; none without ``parameters``.
+
+    Raises:
+      ValueError: the row has no such argument, or not in such a shape, or the target has no such attribute.
+    """
+    given = candidate.parameters
+    if given is None:
+        return {}
+    for key in given if isinstance(given, Mapping) else ():
+        _check_argument(row, key)
+    held = holding.attributes(candidate.target, given) if isinstance(given, Mapping) else given(candidate.target)
+    found = {k: np.asarray(adapter.read(v)) for k, v in held.items() if v is not None}
+    for key, value in found.items():
+        _check_argument(row, key)
+        if not any(len(own) == value.ndim for own in _shapes(row, key)):
+            needed = " or ".join(f"[{', '.join(own)}]" for own in _shapes(row, key))
+            raise ValueError(
+                f"`{key}` has shape {value.shape}, {row.name} needs {needed} of a parameter; {holding.reshaped(key)}"
+            )
+    return found
+
+
+def _check_argument(row, key):
+    if key not in row.arguments:
+        near = did_you_mean(key, row.arguments)
+        raise ValueError(f"{row.name} has no argument {key!r}, which `parameters` gives{near}")
+
+
+def _shapes(row, key):
+    """The shapes of an argument, without batch axes, which no parameter of a module has."""
+    return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
+
+
+def sized(row, sizes, parameters):
+    """The row with these sizes, and with those that these parameters have.
+
+    Raises:
+      ValueError: the row has no such axis, or an axis has two sizes.
+    """
+    axes = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
+    for axis in sizes:
+        if axis not in axes:
+            raise ValueError(f"{row.name} has no axis {axis!r}{did_you_mean(axis, axes)}")
+    sizes, told = dict(sizes), dict.fromkeys(sizes, "`sizes`")
+    for key, value in parameters.items():
+        own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
+        for axis, size in zip(own, value.shape, strict=True):
+            if not _is_name(axis):
+                continue
+            if sizes.setdefault(axis, size) != size:
+                raise ValueError(
+                    f"`{key}` has shape {value.shape} and {row.name} needs {row.arguments[key]}, but {axis} is "
+                    f"{sizes[axis]} by {told[axis]}; {holding.in_python(key)}"
+                )
+            told.setdefault(axis, f"`{key}`")
+    return replace(row, sizes=sizes) if sizes else row
+
+
+def _is_name(axis):
+    return axis.rstrip("'").isidentifier()
+
+
+def fit(case, calling, parameters):
+    """The case as the candidate can meet it.
+
+    Raises:
+      NotAsked: it cannot; the message says why.
+    """
+    candidate, row, values, axes = calling.candidate, case.row, dict(case.values), dict(case.axes)
+    options = dict(case.options)
+    own_form = candidate.mask_form is not None or candidate.padding_true
+    if own_form and any(key in case.spread for key in case.given("mask")):
+        raise NotAsked("its masks are not the row's: they have one form")
+    for key, value in parameters.items():
+        own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
+        needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
+        if needed != value.shape:
+            turned = f"; {holding.in_python(key)}" if value.ndim > 1 else ""
+            raise NotAsked(f"its own `{key}` has shape {value.shape}{turned}")
+        values[key], axes[key] = value.astype(np.float64), own
+    for key in row.options:
+        if key not in options and (calling.is_needed(key) or key in candidate.fixed):
+            options[key] = calling.default(key)
+    for key, argument in row.arguments.items():
+        if argument.kind == "number" and key not in parameters and _has_another(case, calling, key):
+            default = calling.default(key)
+            values[key] = None if default is None else np.float64(default)
+            axes |= {key: ()} if values[key] is not None else {}
+        if argument.kind == "mask" and calling.takes(key):
+            if values[key] is None and needs_mask(calling, key) and values.get(argument.lengths) is None:
+                values[key], axes[key] = _everything_real(case, argument)
+            if values[key] is not None and candidate.mask_form == "lengths":
+                values[key] = -np.sort(-np.asarray(values[key]).astype(np.int8), -1) > 0
+            if values[key] is not None and candidate.some_real and values[key].shape[_reduced(case)]:
+                values[key] = _with_something_real(values[key], _reduced(case))
+    fitted = replace(case, values=values, options=options, axes=axes)
+    check_rank(fitted, candidate, parameters)
+    return fitted
+
+
+def _has_another(case, calling, key):
+    """Whether a number is the candidate's own, and not what the case says."""
+    if case.values[key] is None:
+        return calling.is_needed(key) or key in calling.candidate.fixed
+    return not calling.takes(key)
+
+
+def needs_mask(calling, key):
+    """Whether the candidate is never called without this mask."""
+    candidate: Candidate = calling.candidate
+    return candidate.mask_required or candidate.mask_form == "segments" or calling.is_needed(key)
+
+
+def _everything_real(case, argument):
+    own = argument.shapes[0] if argument.shapes[0] != ("...",) else next(iter(case.axes.values()))
+    shape = tuple(s for a in own for s in (case.batch if a == "..." else (contract.size_of(a, case.sizes),)))
+    return np.ones(shape, bool), own
+
+
+def _reduced(case):
+    """The axis of a mask along which something may be real."""
+    return case.options.get("axis", -1)
+
+
+def _with_something_real(mask, axis):
+    """The mask with the first position real wherever nothing was."""
+    mended = np.moveaxis(mask.copy(), axis, -1)
+    mended[..., 0] |= ~np.any(mended, -1)
+    return np.moveaxis(mended, -1, axis)
+
+
+def check_some_real(case, calling):
+    """Raises :class:`NotAsked` where nothing is real, and the candidate is not asked for that."""
+    if not calling.candidate.some_real:
+        return
+    for key, argument in case.row.arguments.items():
+        if argument.kind != "mask" or not calling.takes(key):
+            continue
+        mask, axes = case.values[key], argument.own or drawing.ANY_RANK
+        if case.sizes.get(axes[_reduced(case)]) == 0 or (mask is not None and not np.all(np.any(mask, _reduced(case)))):
+            raise NotAsked("what it gives where nothing is real is its own affair")
+
+
+def check_rank(case, candidate, own=()):
+    """Raises :class:`NotAsked` where a case is of a rank that the candidate, which holds ``own``, does not take."""
+    if case.row.batched and (candidate.batched or candidate.same_batch):
+        arguments = case.row.arguments
+        data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
+        shared = case.batch and any(arguments[k].batched for k in data if k not in own)
+        if candidate.batched and (len(case.batch) != 1 or case.spread or shared):
+            raise NotAsked("it takes one batch axis, and all data have it")
+        if shared:
+            raise NotAsked("all its data have the same batch axes")
+    if candidate.mask_form == "segments" and not case.batch:
+        raise NotAsked("segment numbers are for several examples")
+
+
+class Packed:
+    """Tokens of all examples in one row, as segment numbers want them: how to pack them, and how to unpack results."""
+
+    def __init__(self, case, mask):
+        """``mask`` is the case's key of the mask; its tokens alone are packed."""
+        argument = case.row.arguments[mask]
+        self.axis, self.case, self.batch = argument.own[0], case, case.batch
+        real = np.broadcast_to(np.asarray(case.values[mask]).astype(bool), (*case.batch, case.sizes[self.axis]))
+        self.places = np.nonzero(real.reshape(-1))[0]
+        self.examples = int(np.prod(case.batch))
+        self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int32)
+
+    def pack(self, key, value):
+        """An argument: [N, ...] where it has the axis of the tokens, [num_segments, ...] where it has batch axes alone."""
+        own = self.case.axes[key]
+        if self.axis in own and (own[0] != "..." or own.index(self.axis) != 1):
+            raise NotAsked(f"`{key}` cannot be packed")
+        if self.axis in own:
+            return self._flat(value)[self.places]
+        return value.reshape(self.examples, *value.shape[len(self.batch) :]) if "..." in own else value
+
+    def _flat(self, value):
+        rank = len(self.batch) + 1
+        return value.reshape(int(np.prod(value.shape[:rank])), *value.shape[rank:])
+
+    def unpack(self, key, gradient):
+        """The gradient of a packed argument, as the row has it: 0 at the padding that was left out."""
+        own, shape = self.case.axes[key], self.case.values[key].shape
+        if self.axis not in own:
+            return gradient.reshape(shape)
+        whole = np.zeros(self._flat(np.empty(shape, np.bool_)).shape, gradient.dtype)
+        whole[self.places] = gradient
+        return whole.reshape(shape)
+
+    def result(self, output):
+        """[num_segments, ...] with the batch axes of the case."""
+        if output.shape[:1] != (self.examples,):
+            return output
+        return output.reshape(*self.batch, *output.shape[1:])

@@ -1,0 +1,338 @@
+"""Known mistakes as answers: the definition, asked or read in a wrong way.
+
+Each is made from the row's own description, so that it exists for every row that it can befall. Those that are about
+weights take the normalisation apart: scores, mask, weights, and what the weights average.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.conformance.causes import mistakes_of_tokens as of_tokens
+from attnpool_ref.conformance.causes.anatomy import SCORES, Anatomy
+from attnpool_ref.table.language import Needs
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake in words, and its answer: from an ``Asked`` to a list of arrays, or None where it has none.
+
+    Mistakes with the same words are named once; ``number`` is the number that each of them has. A ``whole`` one has to
+    explain all that is wrong: it is about one argument, and others may do the same to some of the cases.
+    """
+
+    words: str
+    answer: Callable[[Any], Any]
+    number: str = ""
+    whole: bool = False
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Masks
+
+
+def _masks(change, silent=False):
+    """Other masks; ``silent`` says nothing of a call without masks, which the function may answer in any way."""
+
+    def answer(asked):
+        if not asked.masks:
+            return None if silent or asked.case.given("int", "lengths") else asked.exact
+        return asked.oracle(**{key: change(asked.real(key)) for key in asked.masks})
+
+    return answer
+
+
+def _one_mask(name, change):
+    def answer(asked):
+        if name not in asked.masks:
+            return None if asked.case.given("int", "lengths") else asked.exact
+        return asked.oracle(**{name: change(asked.real(name))})
+
+    return answer
+
+
+def _swapped_masks(first, second):
+    def answer(asked):
+        if not {first, second} <= set(asked.masks) or asked.values[first].shape != asked.values[second].shape:
+            return None
+        return asked.oracle(**{first: asked.values[second], second: asked.values[first]})
+
+    return answer
+
+
+# --------------------------------------------------------------------------------------------------------------
+# The softmax, taken apart
+
+
+def _softmax(change):
+    """A mistake about a softmax: ``change(anatomy)`` gives its weights."""
+
+    def answer(asked):
+        anatomy = asked.anatomy()
+        return None if anatomy is None else anatomy.answer(change(anatomy))
+
+    return answer
+
+
+def _filled(number):
+    def weights(a):
+        number_ = float(_least(a)) if number is None else number
+        return a.softmax(np.where(a.real, a.scores, number_))
+
+    return weights
+
+
+def _added(number):
+    def weights(a):
+        wide = np.float64 if a.asked.subject.dtype == "float64" else np.float32
+        with np.errstate(all="ignore"):
+            scores = a.scores.astype(wide) + np.where(a.real, wide(0), wide(number))
+        return a.softmax(scores.astype(np.float64))
+
+    return weights
+
+
+def _least(a):
+    """The least number of the dtype that is computed in."""
+    return np.finfo(np.float64 if a.asked.subject.dtype == "float64" else np.float32).min
+
+
+def _epsilon(number):
+    def weights(a):
+        found = a.softmax(np.where(a.real, a.scores, -np.inf), number)
+        return np.where(a.real, found, 0)
+
+    return weights
+
+
+def _not_normalized_again(asked):
+    anatomy = asked.anatomy(softmax=False)
+    return None if anatomy is None else anatomy.answer(np.where(anatomy.real, anatomy.weights, 0))
+
+
+def _multiplied(only_real):
+    """Scores times mask; ``only_real`` leaves out the weights of padding."""
+
+    def answer(asked):
+        anatomy = asked.anatomy(softmax=False)
+        if anatomy is None or asked.row.name not in SCORES:
+            return None
+        with np.errstate(invalid="ignore"):
+            scores = anatomy.scores * anatomy.real
+        if "scores" in asked.values:
+            weights = asked.oracle(return_weights=bool(asked.row.weights), scores=scores, **anatomy.absent)[-1]
+        else:
+            weights = anatomy.softmax(scores)
+        return anatomy.answer(np.where(anatomy.real, weights, 0) if only_real else weights)
+
+    return answer
+
+
+def _over_the_other_axis(asked):
+    anatomy = Anatomy(asked) if asked.masks and asked.anatomy() else None  # of its own, as its axis changes
+    if anatomy is None or anatomy.scores.ndim < 2 or len((asked.row.weight_results or (("...", "n", "m"),))[0]) < 3:
+        return None
+    anatomy.axis = -1 if anatomy.axis == -2 else -2
+    found = anatomy.softmax(np.where(anatomy.real, anatomy.scores, -np.inf))
+    return anatomy.answer(np.where(anatomy.real, found, 0))
+
+
+def _where_nothing_is_real(weights_of):
+    """The right weights, and others where nothing is real."""
+
+    def weights(a):
+        nothing = ~np.any(a.real, a.axis, keepdims=True)
+        found = np.where(a.real, a.softmax(np.where(a.real, a.scores, -np.inf)), 0)
+        return np.where(nothing, weights_of(a), found)
+
+    return weights
+
+
+_uniform_where_empty = _where_nothing_is_real(lambda a: 1 / max(a.scores.shape[a.axis], 1))
+_of_all_where_empty = _where_nothing_is_real(lambda a: a.softmax(a.scores))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Other arguments
+
+
+def _without(key):
+    def answer(asked):
+        if asked.values[key] is None:
+            return asked.exact
+        needing = [rule.argument for rule in asked.row.relations if isinstance(rule, Needs) and rule.option == key]
+        return asked.oracle(**dict.fromkeys([key, *needing]))
+
+    return answer
+
+
+def _number(key, value):
+    def answer(asked):
+        return asked.oracle(**{key: np.float64(value)}) if asked.values[key] is not None else asked.exact
+
+    return answer
+
+
+def _option(key, value):
+    def answer(asked):
+        return asked.oracle(options={key: value}) if asked.case.options.get(key) != value else asked.exact
+
+    return answer
+
+
+def _swapped(first, second):
+    def answer(asked):
+        a, b = asked.values[first], asked.values[second]
+        if a is None or b is None or a.shape != b.shape:
+            return None
+        return asked.oracle(**{first: b, second: a})
+
+    return answer
+
+
+def _results_swapped(asked):
+    count = len(asked.row.results)
+    if count != 2:
+        return None
+    return [asked.exact[1], asked.exact[0], *asked.exact[2:]]
+
+
+def _scaled(power):
+    """Scores times a power of the width in place of 1/sqrt(d)."""
+
+    def answer(asked):
+        name, values = asked.row.name, asked.values
+        if "scale" in values and asked.row.arguments["scale"].optional:
+            width = asked.case.sizes["c" if values.get("key_kernel") is not None else "d"]
+            return asked.oracle(scale=np.float64(width**power)) if values["scale"] is None else None
+        if name not in ("multi_head_attention", "label_attention"):
+            return None
+        factor = values["query_kernel"].shape[-1] ** (power + 0.5)
+        bias = values.get("query_bias")
+        changed = {} if bias is None else {"query_bias": factor * bias}
+        return asked.oracle(query_kernel=factor * values["query_kernel"], **changed)
+
+    return answer
+
+
+def _norms(norm):
+    """Unit vectors by another norm, which is made from the right one."""
+
+    def answer(asked):
+        def unit(x, axis=-1):
+            with np.errstate(all="ignore"):
+                return x / norm(np.sqrt(np.sum(x * x, axis, keepdims=True)))
+
+        if asked.row.name == "l2_normalize":
+            return [unit(asked.values["x"], asked.case.options.get("axis", -1))]
+        if asked.row.name == "cosine_score":
+            return [unit(asked.values["query"]) @ np.swapaxes(unit(asked.values["key"]), -1, -2)]
+        return None
+
+    return answer
+
+
+def _of_narrow_squares(norm):
+    """A norm whose square is a float32; 0 is replaced by 1."""
+    square = np.float32(norm * norm)
+    return np.where(square == 0, 1, np.sqrt(square))
+
+
+INVERTED = "equals the definition with `~mask`: its masks mean the opposite"
+PADDED_LENGTH = "takes the mean over the padded length: divides by all tokens, not the real ones"
+COUNTED = "counts the masked tokens: divides by all tokens, not the real ones"
+FILLED = "a finite number in place of padding under the maximum or minimum"
+BY_COUNT = "takes the token at the number of real tokens - 1, as if all padding were on the right"
+STAND_IN = "a finite number in place of -inf for padding"
+MOMENTS = "the mean of squares minus the squared mean: it cancels far from 0"
+NAN = "NaN where nothing is real"
+INFINITE = "an infinite number where nothing is real"
+AVERAGED = "averages the padding where nothing is real, as a finite number in place of -inf does"
+READ = "reads the padding where nothing is real"
+
+FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dtype's least number"}
+"""What stands for -inf in the scores of padding."""
+
+
+def mistakes_of(row, oracle) -> Iterator[Mistake]:
+    """The mistakes that can befall a row, the most specific first."""
+    arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
+    masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
+    if masks:
+        for silent in (False, True):  # a function may invert the mask of ones that it makes itself
+            yield Mistake(INVERTED, _masks(np.logical_not, silent))
+        yield Mistake("ignores the mask" if len(masks) == 1 else "ignores all masks", _masks(np.ones_like))
+        if len(masks) > 1:
+            for key in masks:
+                yield Mistake(f"equals the definition with `~{key}`", _one_mask(key, lambda m: ~m))
+                yield Mistake(f"ignores `{key}`", _one_mask(key, np.ones_like))
+            yield Mistake(f"`{masks[0]}` and `{masks[1]}` are swapped", _swapped_masks(*masks[:2]))
+        yield Mistake(PADDED_LENGTH, of_tokens.over_the_padded_length)
+        yield Mistake(COUNTED, of_tokens.counting_the_masked)
+        for number, text in (FILLS | {0.0: "0"}).items():
+            yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
+        yield Mistake(BY_COUNT, of_tokens.last_by_count)
+        for number, text in FILLS.items():
+            yield Mistake(STAND_IN, _softmax(_filled(number)), text)
+        for number, text in list(FILLS.items())[:-1]:
+            yield Mistake(STAND_IN, _softmax(_added(number)), f"{text} added")
+        for only_real in (False, True):
+            yield Mistake("scores multiplied by the mask: padding has the score 0", _multiplied(only_real))
+        yield Mistake("the mask after normalising, and not normalised again", _not_normalized_again)
+        yield Mistake("normalises over the wrong axis", _over_the_other_axis)
+    for number in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4):
+        text = f"{number:.0e}".replace("e-0", "e-")
+        yield Mistake("an epsilon in the denominator", _softmax(_epsilon(number)), text)
+        yield Mistake("an epsilon in the denominator", of_tokens.epsilon_beside_the_count(number), text)
+        if row.norms:
+            yield Mistake("an epsilon added to the norm", _norms(lambda n, e=number: n + e), text)
+            yield Mistake("a floor under the norm", _norms(lambda n, e=number: np.maximum(n, e)), text)
+            yield Mistake("an epsilon under the root", _norms(lambda n, e=number: np.sqrt(n * n + e)), text)
+    if row.norms:
+        yield Mistake("the zero vector is NaN", _norms(lambda n: n))
+        yield Mistake("squares overflow or vanish: scale by the largest component first", _norms(_of_narrow_squares))
+    if row.name in of_tokens.SPREADS:
+        yield Mistake(MOMENTS, of_tokens.by_moments)
+    yield Mistake("no 1/sqrt(d)", _scaled(0))
+    yield Mistake("1/d in place of 1/sqrt(d)", _scaled(-1))
+    for key, argument in arguments.items():
+        default = parameters[key].default
+        if argument.optional and argument.kind != "mask":
+            yield Mistake(f"ignores `{key}`", _without(key), whole=True)
+        elif argument.kind == "number":
+            if isinstance(default, (int, float)):
+                yield Mistake(f"ignores `{key}`: it is always {default:g}", _number(key, default), whole=True)
+            if default != 1:
+                words = f"`{key}` is always 1"
+                yield Mistake(
+                    f"divides by N - 1: {words}" if key == "ddof" else words, _number(key, 1.0), whole=key != "ddof"
+                )
+    for key, allowed in row.options.items():
+        values = allowed if isinstance(allowed, tuple) else {"flag": (False, True), "axis": (-1,)}.get(allowed, ())
+        for value in values:
+            yield Mistake(f"`{key}` is always {value!r}", _option(key, value), whole=True)
+    data = [key for key, argument in arguments.items() if argument.kind == "data"]
+    for i, first in enumerate(data):
+        for second in data[i + 1 :]:
+            yield Mistake(f"`{first}` and `{second}` are swapped", _swapped(first, second), whole=True)
+    if len(row.results) == 2:
+        yield Mistake("the two results are swapped", _results_swapped, whole=True)
+
+
+def of_empty_rows(row) -> Iterator[Mistake]:
+    """The mistakes that show only where nothing is real: their answers are right elsewhere."""
+    masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
+    yield Mistake(NAN, of_tokens.where_empty(np.nan))
+    for value in (-np.inf, np.inf):
+        yield Mistake(INFINITE, of_tokens.where_empty(value))
+    if masks:
+        yield Mistake(AVERAGED, _softmax(_uniform_where_empty))
+        yield Mistake(AVERAGED, _softmax(_of_all_where_empty))
+        for number, text in list(FILLS.items())[:-1]:
+            yield Mistake(AVERAGED, _softmax(_added(number)), f"{text} added")
+        for number, text in FILLS.items():
+            yield Mistake(FILLED, of_tokens.filled_maximum(number), text)
+        yield Mistake(READ, of_tokens.reading_all_where_empty)

@@ -1,0 +1,148 @@
+"""Results against the oracle.
+
+Each check of the kit works on one :class:`~attnpool_ref.conformance.checks.subject.Subject` (a candidate for one row, in one
+dtype) and one case, and returns None or a :class:`Finding`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref.conformance.checks import tolerances
+
+
+@dataclass
+class Finding:
+    """Result of one check: errors in units of epsilon, and a message if it failed.
+
+    ``aspect`` names the part of a comparison that failed: "values", "weights", "shape" or "dtype". ``with_weights``
+    says whether the call returned weights. ``note`` is a remark about something that breaks no guarantee. An
+    ``excused`` finding neither confirms nor breaks its guarantee. ``hint`` is a clause for the end of the message.
+    """
+
+    check: str
+    case: Any
+    error: float = 0.0
+    allowed: float = 0.0
+    message: str = ""
+    aspect: str = "values"
+    with_weights: bool = False
+    note: str = ""
+    excused: bool = False
+    hint: str = ""
+
+
+BOUNDED_TERMS = frozenset({"tanh_sum_score"})
+"""Rows that add up terms of their own, which may cancel although no change of the inputs moves them."""
+
+
+def agreement(subject, case, return_weights=False, got=None):
+    """The candidate's results, their shape and dtype, against the oracle's on the same arguments."""
+    got = subject.outputs(case, return_weights) if got is None else got
+    want = subject.exact(case, return_weights)
+    return compare(subject, case, "agreement with the oracle", got, want, return_weights)
+
+
+def compare_with_itself(subject, case, check, got, want, return_weights, view=lambda i, array: array):
+    """Two answers of the candidate under twice the allowed error, as both are rounded.
+
+    Args:
+      subject: the candidate.
+      case: the case of the answer ``want``.
+      check: the check's name.
+      got: results.
+      want: results for other arguments that should be the same.
+      return_weights: whether the weights are among them.
+      view: from the place and the array of an output of ``case`` to what of it is compared.
+    """
+    sensitive = [view(i, moved) for i, moved in enumerate(subject.sensitivities(case, return_weights))]
+    if len(want) != len(sensitive) or any(w.shape != moved.shape for w, moved in zip(want, sensitive, strict=True)):
+        return Finding(check, case)  # its shapes are wrong, which agreement says
+    want = [w if w.dtype.kind in "bi" else w.astype(np.float64) for w in want]
+    return compare(subject, case, check, got, want, return_weights, sensitive, 2)
+
+
+def compare(subject, case, check, got, want, return_weights, sensitive=None, times=1):
+    """Results against exact ones, element by element, under the allowed error; the worst element as a finding.
+
+    An element that is exactly 0 may lie on a threshold, and what is left of a projection is a difference, as are sums
+    of bounded terms: these are allowed what the largest element is.
+    """
+    dtype = case.result or subject.dtype
+    if len(got) != len(want):
+        return Finding(check, case, np.inf, 0, f"returns {len(got)} arrays, needs {len(want)}", "shape")
+    sensitive = subject.sensitivities(case, return_weights) if sensitive is None else sensitive
+    finding = Finding(check, case)
+    overall = max((float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want), default=0.0)
+    if case.row.family == "decomposition" and subject.is_held_to_rounding_alone():
+        overall = max(overall, case.largest())  # what is left of a vector is a difference, rounded as the vector is
+    for i, (g, w) in enumerate(zip(got, want, strict=True)):
+        name = f"output {i + 1} of {len(got)}" if len(got) > 1 else "the result"
+        aspect = "weights" if i >= len(subject.row.results) else "values"
+        if g.shape != w.shape:
+            return Finding(check, case, np.inf, 0, f"{name} has shape {g.shape}, needs {w.shape}", "shape")
+        if w.dtype.kind in "bi":
+            if (g.dtype.kind == "b") != (w.dtype.kind == "b") or g.dtype.kind not in "biu" or np.any(g != w):
+                return Finding(check, case, np.inf, 0, f"{name} is {g.tolist()}, needs {w.tolist()}")
+            continue
+        own = subject.rounding_of(g.dtype.name, case)
+        if not own:
+            return Finding(check, case, np.inf, 0, f"{name} has dtype {g.dtype}, needs {dtype}", "dtype")
+        g = g.astype(np.float64)
+        most = np.finfo(np.float32).max if own == "bfloat16" else np.finfo(own).max
+        if own != "float64":
+            w = np.where(np.abs(w) > most, np.copysign(np.inf, w), w)  # what the dtype makes of it
+        odd = ~np.isfinite(w)
+        if np.any(np.isnan(g) != np.isnan(w)) or np.any(g[odd & ~np.isnan(w)] != w[odd & ~np.isnan(w)]):
+            return Finding(check, case, np.inf, 0, f"{name} is {brief(g)}, needs {brief(w)}", aspect)
+        size = np.where(odd, 0, np.abs(w))
+        largest = float(np.max(size, initial=0))
+        moved = np.where(size == 0, largest + np.max(sensitive[i], initial=0), sensitive[i])
+        if case.row.norms or case.exact or case.row.name in BOUNDED_TERMS:
+            moved = moved + overall
+        moved = moved + size * subject.logarithms(case)
+        reduced = subject.reduced_products()
+        limit = tolerances.allowed_error(size, moved, subject.terms(case), own, reduced)
+        if case.terms_of_sum and not subject.tolerated:
+            limit = tolerances.average_error(size, case.terms_of_sum, own, reduced)
+        allowed = times * (tolerances.LEAST[own] + limit)
+        error = np.where(odd, 0, np.abs(np.where(odd, 0, g) - np.where(odd, 0, w)))
+        finding = worst(finding, error, allowed, tolerances.EPSILON[own] * (largest or 1), name, g, w, aspect)
+    return finding
+
+
+def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
+    """The finding, or the element of an array that is nearer to its limit, or beyond it."""
+    if not error.size:
+        return finding
+    ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
+    place = int(np.argmax(ratio))
+    element, limit = float(error.flat[place]), float(allowed.flat[place])
+    return worse(finding, element / unit, limit / unit, lambda: _told(name, got, want, place), aspect)
+
+
+def worse(finding, error, allowed, message, aspect="values"):
+    """The finding that is nearer to its limit, or beyond it; ``message`` is called where it is."""
+    ratio = error / allowed if allowed else (np.inf if error else 0)
+    before = finding.error / finding.allowed if finding.allowed else (np.inf if finding.error else -1)
+    if ratio <= before:
+        return finding
+    return replace(
+        finding, error=error, allowed=allowed, message=message() if not error <= allowed else "", aspect=aspect
+    )
+
+
+def _told(name, got, want, place):
+    """Returns the message for a wrong array: got and needed values, and the worst position of a long one."""
+    text = f"{name} is {brief(got)}, needs {brief(want)}"
+    if np.size(want) <= 12:
+        return text
+    index = tuple(map(int, np.unravel_index(place, np.shape(want))))
+    return f"{text}; at {list(index)} it is {got.flat[place]:.9g}, needs {want.flat[place]:.9g}"
+
+
+def brief(array):
+    """An array as a message shows it."""
+    text = np.array2string(np.asarray(array), precision=6, threshold=12, edgeitems=3, separator=", ")
+    return text if len(text) < 400 else text[:400] + " ..."

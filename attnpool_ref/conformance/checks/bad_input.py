@@ -1,0 +1,271 @@
+"""Bad input, from a row's description: each call differs from a legal one in one thing, and must be refused.
+
+What is no array of numbers at all is a TypeError, any other disagreement a ValueError (the contract, lines 1 and 18).
+Values of masks and lengths are read on the host alone: they are given as NumPy arrays to functions of JAX arrays.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref import contract
+from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import numpy_dtype
+from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.table.language import Excludes, MayBeEmpty, Needs, NotZero, terms
+
+BATCH = (3,)
+SIZE = 2
+"""The size of every axis: a call that is refused needs no more, and reads well."""
+
+
+WITH_LENGTHS = "with lengths"
+"""The title of the way in which lengths stand in the place of masks."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One call that must be refused.
+
+    Attributes:
+      title: what is wrong with it.
+      error: what must be raised.
+      values: what is passed, by the row's names.
+      as_it_is: names of what is passed as it stands here, and not as an array of the candidate's family.
+      more: an argument that nobody has.
+    """
+
+    title: str
+    error: type[Exception]
+    values: dict[str, Any]
+    as_it_is: frozenset[str] = frozenset()
+    more: tuple[str, ...] = ()
+
+
+def refusals_of(subject):
+    """The calls that the candidate must refuse, as far as it takes what they are about."""
+    row = subject.row
+    for title in ("fullest" if _has_fullest(row) else "smallest", *_with_lengths(row)):
+        case = _drawn(subject, title)
+        if case is None:
+            continue
+        call = _Call(subject, case)
+        if title == WITH_LENGTHS:
+            yield from call.of_optional_lengths()
+            continue
+        yield from call.of_every_argument()
+        yield from call.of_options()
+        yield from call.of_company()
+        for axis in call.axes_that_must_not_be_empty():
+            empty = _drawn(subject, title, {axis: 0})
+            if empty is not None:
+                yield Refusal(f"the width {axis} is 0", ValueError, _Call(subject, empty).values)
+
+
+def _with_lengths(row):
+    return [title for title, *_ in drawing.configurations(row) if title == WITH_LENGTHS]
+
+
+def _has_fullest(row):
+    return "fullest" in [title for title, *_ in drawing.configurations(row)]
+
+
+def _drawn(subject, title, sizes=None):
+    """A small legal case that the candidate can be asked, all its data 1 and all tokens real; or None."""
+    row = subject.row
+    names, options = next((n, o) for t, n, o in drawing.configurations(row) if t == title)
+    names, options = subject.calling.restrict(names, options)
+    sizes = dict.fromkeys(drawing.SIZES, SIZE) | (sizes or {})
+    try:
+        with np.errstate(all="ignore"):
+            case = drawing.draw(row, f"bad input, {title}", names, options, BATCH, sizes)
+        values = {k: v for k, v in case.values.items() if v is not None and k not in subject.parameters}
+        ones = {k: np.ones_like(v) for k, v in values.items() if np.ndim(v)}
+        case = subject.fit(case.with_values("", **ones))
+        subject.passed(case)
+    except (NotAsked, ValueError):
+        return None
+    return case
+
+
+class _Call:
+    """A legal call, and what is wrong with others like it."""
+
+    def __init__(self, subject, case):
+        self.subject, self.case, self.row, self.form = subject, case, subject.row, subject.candidate.mask_form
+        self.values = {
+            k: v.astype(numpy_dtype(subject.dtype)) if isinstance(v, np.ndarray) and v.dtype.kind == "f" else v
+            for k, v in subject.passed(case).items()
+        }
+        self.kinds = {k: a.kind for k, a in self.row.arguments.items() if k in self.values}
+
+    def _with(self, title, error, key, value, as_it_is=False):
+        here = frozenset([key]) if as_it_is else frozenset()
+        return Refusal(title, error, self.values | {key: value}, here)
+
+    def of_every_argument(self):
+        """Yields calls with an argument that is no array of numbers, or has a wrong dtype, shape or value."""
+        for key, kind in self.kinds.items():
+            value = np.asarray(self.values[key])
+            if not self.row.arguments[key].optional:
+                yield self._with(f"`{key}` is None", TypeError, key, None, True)
+            yield self._with(f"`{key}` is text", TypeError, key, "text", True)
+            nothing = np.full(value.shape or (1,), None, object)
+            yield self._with(f"`{key}` is an array of objects", TypeError, key, nothing, True)
+            if kind == "number":
+                yield self._with(f"`{key}` has shape (2,)", ValueError, key, np.ones(2))
+                continue
+            yield self._with(f"`{key}` is complex", ValueError, key, value.astype(np.complex64))
+            if kind == "mask":
+                yield from self._of_mask(key, value)
+            elif kind == "bool":
+                yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+                yield self._on_host(f"`{key}` has the value 2", key, 2 * value.astype(np.int32))
+            elif kind in ("int", "lengths"):
+                yield from self._of_lengths(key, value)
+            elif kind == "index":
+                yield from self._of_index(key, value)
+            elif kind == "position":
+                yield self._on_host(f"`{key}` is negative", key, np.full_like(value, -1))
+                yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+                yield self._with(f"`{key}` has shape (2,)", ValueError, key, np.ones(2, np.int32))
+            elif kind in ("data", "parameter"):
+                yield from self._of_shape(key, value)
+            elif kind == "stretch":
+                yield self._with(f"`{key}` does not broadcast", ValueError, key, longer(value, -1))
+        yield Refusal("an argument that does not exist", TypeError, self.values, more=("no_such_argument",))
+
+    def _on_host(self, title, key, value):
+        return self._with(title, ValueError, key, value, self.subject.adapter.name == "jax")
+
+    def _of_mask(self, key, value):
+        if self.form in ("lengths", "segments"):
+            if self.form == "lengths":
+                yield from self._of_lengths(key, value)
+            return
+        if self.form != "additive":
+            yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+            yield self._on_host(f"`{key}` has the value 2", key, np.full(value.shape, 2))
+        rank = max(len(axes) for axes in self.row.arguments[key].shapes)
+        own = next(iter(self.case.values.values())).ndim if rank == 1 and self._of_any_rank(key) else rank
+        more = value.reshape((1,) * (own + 1 - value.ndim) + value.shape)
+        yield self._with(f"`{key}` has a higher rank", ValueError, key, more)
+        yield self._with(f"`{key}` does not broadcast", ValueError, key, longer(value, -1))
+
+    def _of_any_rank(self, key):
+        return self.row.arguments[key].shapes == (("...",),)
+
+    def _of_lengths(self, key, value):
+        yield self._on_host(f"`{key}` is negative", key, np.full_like(value, -1))
+        yield self._on_host(f"`{key}` is longer than the axis", key, np.full_like(value, 99))
+        yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+        yield self._with(f"`{key}` is boolean", ValueError, key, value.astype(bool))
+        if self.kinds.get(key) == "lengths":
+            yield self._with(f"`{key}` does not broadcast", ValueError, key, np.ones(97, value.dtype))
+
+    def of_optional_lengths(self):
+        """Lengths in the place of masks."""
+        for key, kind in self.kinds.items():
+            if kind in ("int", "lengths"):
+                yield from self._of_lengths(key, np.asarray(self.values[key]))
+
+    def _of_shape(self, key, value):
+        if key == "weights":
+            yield self._with("`weights` are boolean", ValueError, key, value.astype(bool))
+        if self.row.arguments[key].batched:
+            own = [axis for axis in self.case.axes[key] if axis != "..."]
+            if self.row.arguments[key].own:
+                few = np.ones((SIZE,) * (len(own) - 1), value.dtype)
+                yield self._with(f"`{key}` has too few axes", ValueError, key, few)
+            if self._meets_others(key) and self.form != "segments":
+                yield self._with(f"a batch axis of 1 in `{key}` meets {BATCH[0]}", ValueError, key, value[:1])
+        for place, axis in enumerate(self._named_axes(key, value)):
+            if axis is not None and self._known_elsewhere(key, axis):
+                text = f"`{key}` disagrees with another argument on {axis}"
+                yield self._with(text, ValueError, key, longer(value, place))
+
+    def _of_index(self, key, value):
+        here = (
+            frozenset(self.values) if self.subject.adapter.name == "jax" else frozenset()
+        )  # the mask says which are read
+        for title, end in (("is negative", -1), ("is beyond `max_length`", self.values["max_length"])):
+            yield Refusal(f"`{key}` {title}", ValueError, self.values | {key: np.full_like(value, end)}, here)
+        yield self._with(f"`{key}` is of floats", ValueError, key, value.astype(np.float32))
+        yield self._with(f"`{key}` has one column more", ValueError, key, longer(value, -1))
+
+    def _meets_others(self, key):
+        """Returns whether another argument has the batch axes as well."""
+        others = [k for k in self.case.given("data") if k != key and k in self.values]
+        return any("..." in self.case.axes[k] for k in others) and "..." in self.case.axes[key]
+
+    def _named_axes(self, key, value):
+        """The name of each axis of an array, None for a batch axis."""
+        own = [axis for axis in self.case.axes[key] if axis != "..."]
+        return [None] * (value.ndim - len(own)) + own
+
+    def _known_elsewhere(self, key, axis):
+        """Returns whether other arrays give the size of an axis, and the rank identifies it."""
+        if self.form == "segments" or self.row.arguments[key].shapes == (("...",),):
+            return False
+        same = contract.unions(self.row, self.case.values | self.case.options)
+        others = {
+            same.get(symbol, symbol)
+            for k, own in self.case.axes.items()
+            if k != key and self.kinds.get(k) in ("data", "parameter", "bool")
+            for other in own
+            if other != "..." and terms(other) == [(1, other)]
+            for symbol in [other]
+        }
+        return {same.get(symbol, symbol) for _, symbol in terms(axis)} <= others
+
+    def of_options(self):
+        """Values that an option does not have."""
+        first = np.asarray(next(iter(self.values.values())))
+        wrong = {
+            "flag": ["yes", 2],
+            "axis": [first.ndim, 1.5],
+            "size": [-1, 1.5],
+            "count": [-1, 1.5],
+            "positive": [0, 1.5],
+        }
+        for key, allowed in self.row.options.items():
+            if self.subject.calling.takes(key):
+                refused = [True] if allowed == "flag" and not self.row.takes(key, True) else []
+                for value in ["no such name", 3] if isinstance(allowed, tuple) else [*wrong[allowed], *refused]:
+                    yield self._with(f"`{key}` is {value!r}", ValueError, key, value, True)
+        if self.subject.takes_weights():
+            yield self._with("`return_weights` is 'yes'", ValueError, "return_weights", "yes", True)
+
+    def of_company(self):
+        """Arguments that are not given together, and those that are not given without an option."""
+        takes = self.subject.calling.takes
+        for rule in self.row.relations:
+            if isinstance(rule, Excludes) and takes(rule.first) and takes(rule.second) and self.form is None:
+                if rule.first in self.values:
+                    text = f"`{rule.first}` and `{rule.second}` are both given"
+                    yield self._with(text, ValueError, rule.second, np.ones((), np.int32))
+            elif isinstance(rule, Needs) and rule.argument in self.values and takes(rule.option):
+                text = f"`{rule.argument}` is given without `{rule.option}`"
+                allowed = self.row.options.get(rule.option)
+                if rule.value:
+                    wrong = next(value for value in allowed if value != rule.value)
+                    text = f"`{rule.argument}` is given with another `{rule.option}` than {rule.value!r}"
+                else:
+                    wrong = None if allowed is None else False
+                yield self._with(text, ValueError, rule.option, wrong)
+            elif isinstance(rule, NotZero) and takes(rule.argument) and takes(rule.option):
+                text = f"`{rule.argument}` is 0 without `{rule.option}`"
+                changed = {rule.argument: np.zeros(()), rule.option: False}
+                yield Refusal(text, ValueError, self.values | changed, frozenset(changed))
+
+    def axes_that_must_not_be_empty(self):
+        """Feature axes of the call, one name for those that are the same."""
+        same = contract.unions(self.row, self.case.values | self.case.options)
+        legal = {rule.axis for rule in self.row.relations if isinstance(rule, MayBeEmpty)} | set(self.row.sizes)
+        return [axis for axis in self.case.sizes if axis in contract.FEATURES and axis not in {*legal, *same}]
+
+
+def longer(value, place):
+    """The array with one more along an axis that is at least 2 long."""
+    return np.concatenate([value, np.take(value, [0], place)], place)

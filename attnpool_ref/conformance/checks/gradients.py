@@ -1,0 +1,188 @@
+"""Gradients against the oracle: float64 against differences, other dtypes against float64, element by element."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance.checks import tolerances
+from attnpool_ref.conformance.checks.agreement import Finding, brief, worse, worst
+from attnpool_ref.conformance.checks.subject import oracle_outputs
+
+
+@dataclass
+class Derivatives:
+    """Reference derivatives of one case, from the oracle: of the sum of its outputs times :func:`cotangents_of`.
+
+    Attributes:
+      directions: for each floating argument a direction.
+      along: for each of them (derivative, uncertainty) along its direction.
+      moved: the change of the derivative under relative changes of the inputs.
+      total: the magnitude of the terms that may cancel in it.
+    """
+
+    directions: dict
+    along: dict
+    moved: float
+    total: float
+
+
+def derivatives(subject, case, return_weights):
+    """The :class:`Derivatives` of a case; dtypes that hold the same numbers share them."""
+    key = (case.title, return_weights, "derivatives")
+    if key not in subject.kept:
+        subject.kept[key] = _differences(subject, case, return_weights)
+    return subject.kept[key]
+
+
+def _differences(subject, case, return_weights):
+    rng, exact = case.rng(" directions"), subject.exact(case, return_weights)
+    cotangents = cotangents_of(subject, case, return_weights)
+    values, floats = subject.values(case), subject.floats(case)
+
+    def objective(arrays):
+        outputs = oracle_outputs(subject, values | arrays, case, return_weights)
+        return float(sum(np.sum(c * o) for c, o in zip(cotangents, outputs, strict=True)))
+
+    # What cancels in a derivative does so among terms as large as the objective's own.
+    total = float(sum(np.sum(np.abs(c * w)) for c, w in zip(cotangents, exact, strict=True))) + sum(
+        float(np.max(moves, initial=0)) * float(np.sum(np.abs(c)))
+        for moves, c in zip(subject.sensitivities(case, return_weights), cotangents, strict=True)
+    )
+    directions = {key: rng.standard_normal(value.shape) for key, value in floats.items()}
+    moved = tolerances.sensitivity(
+        lambda arrays: [np.asarray(tolerances.slope(objective, arrays, directions))],
+        floats,
+        rng,
+    )[0].item()
+    base = objective(floats)
+    along = {
+        key: tolerances.directional_derivative(objective, base, floats, {key: direction}, total, not case.exact)
+        for key, direction in directions.items()
+    }
+    return Derivatives(directions, along, moved, total)
+
+
+def gradient(subject, case, return_weights=False, reference=None):
+    """The candidate's gradients, exactly 0 at padding.
+
+    Args:
+      subject: the candidate.
+      case: the case.
+      return_weights: ask for the weights.
+      reference: the candidate in float64, whose gradients are held to differences by themselves and then are the
+        measure of every element in other dtypes; None: differences of the oracle are, along a direction.
+    """
+    check = "gradient"
+    if any(w.dtype.kind != "f" for w in subject.exact(case, return_weights)):
+        return None
+    if reference is not None and _overflows(subject, case, return_weights, reference):
+        return None
+    cotangents = cotangents_of(subject, case, return_weights)
+    found = subject.gradients(case, cotangents, return_weights)
+    for key, value in found.items():
+        g = value.astype(np.float64)
+        if not np.all(np.isfinite(g)):
+            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}")
+        pad = drawing.padding(case, key)
+        if pad is not None and np.any(g[pad] != 0):
+            return Finding(check, case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}, not 0 at padding")
+    if reference is None or subject.dtype == "float64":
+        return _along_directions(subject, case, return_weights, found)
+    return _element_by_element(subject, case, return_weights, reference, found)
+
+
+def _overflows(subject, case, return_weights, reference):
+    """Returns whether float16 has no number for an element of the gradient, as where weights nearly cancel."""
+    if subject.dtype != "float16":
+        return False
+    exact, _ = _in_float64(subject, case, return_weights, reference)
+    return any(np.any(np.abs(g) > np.finfo(np.float16).max) for g in exact.values())
+
+
+def _along_directions(subject, case, return_weights, found):
+    exact = derivatives(subject, case, return_weights)
+    finding = Finding("gradient", case)
+    reduced = subject.reduced_products()
+    for key, direction in exact.directions.items():
+        if key not in found:
+            continue  # a number whose gradient the framework cannot take
+        product = found[key].astype(np.float64) * direction
+        want, doubt = exact.along[key]
+        got = float(np.sum(product))
+        size = 2 * (float(np.sum(np.abs(product))) + abs(want))  # each element is rounded by itself
+        allowed = doubt + tolerances.allowed_error(
+            size, exact.moved + exact.total, subject.terms(case), subject.dtype, reduced
+        )
+        unit = tolerances.EPSILON[subject.dtype] * (size or 1)
+        finding = worse(
+            finding,
+            abs(got - want) / unit,
+            allowed / unit,
+            lambda key=key, got=got, want=want: (
+                f"the gradient of `{key}` along a direction is {got:.9g}, needs {want:.9g}"
+            ),
+        )
+    return finding
+
+
+def _element_by_element(subject, case, return_weights, reference, found):
+    """Against the same candidate's gradients in float64, on the same numbers."""
+    finding = Finding("gradient", case)
+    exact, sensitive = _in_float64(subject, case, return_weights, reference)
+    reduced, dtype = subject.reduced_products(), subject.dtype
+    overall = max((float(np.max(np.abs(g), initial=0)) for g in exact.values()), default=0.0)
+    nothing = tolerances.allowed_error(0.0, overall, subject.terms(case), "float64")
+    for key, g in found.items():
+        if key not in exact:
+            continue  # a number whose gradient the framework cannot take in float64
+        want = exact[key]
+        size, g = np.abs(want), g.astype(np.float64)
+        largest = float(np.max(size, initial=0))
+        if largest <= nothing:
+            largest = overall  # it is rounding alone, as of a bias that a softmax takes no notice of
+        # What an argument's uses add to its gradient is as large as the gradient's largest element, and may cancel; in
+        # a narrow dtype two uses are rounded one by one.
+        moved = sensitive[key] + largest
+        allowed = tolerances.LEAST[dtype] + tolerances.allowed_error(size, moved, subject.terms(case), dtype, reduced)
+        if subject.is_narrow:
+            allowed = allowed + tolerances.EPSILON[dtype] * largest
+        unit = tolerances.EPSILON[dtype] * (largest or 1)
+        finding = worst(finding, np.abs(g - want), allowed, unit, f"the gradient of `{key}`", g, want)
+    return finding
+
+
+def _in_float64(subject, case, return_weights, reference):
+    """(gradients, sensitivities) by argument: of the candidate in float64, on the numbers that the dtype holds."""
+    key = (case.title, return_weights, "gradients")
+    if key not in subject.kept:
+        cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")
+        floats = subject.floats(case)
+        base = reference.gradients(case.with_values("", **floats), cotangents, return_weights)
+        sensitive = {name: np.zeros(value.shape) for name, value in base.items()}
+        for _ in range(tolerances.TRIALS):
+            moved = {
+                name: v if name in case.exact else v * (1 + tolerances.PROBE * rng.standard_normal(v.shape))
+                for name, v in floats.items()
+            }
+            turned = [c * (1 + tolerances.PROBE * rng.standard_normal(c.shape)) for c in cotangents]
+            found = reference.gradients(case.with_values("", **moved), turned, return_weights)
+            for name, value in found.items():
+                sensitive[name] = np.maximum(sensitive[name], np.abs(value - base[name]) / tolerances.PROBE)
+        subject.kept[key] = base, sensitive
+    return subject.kept[key]
+
+
+def cotangents_of(subject, case, return_weights):
+    """One array for each output, exact in every dtype."""
+    rng = case.rng(" cotangents")
+    return [drawing.narrow({0: rng.standard_normal(w.shape)})[0] for w in subject.exact(case, return_weights)]
+
+
+def finite_gradients(subject, case, return_weights):
+    """No NaN and no inf in a gradient where scores are extreme, vectors are 0 or sizes far from 1."""
+    cotangents = [np.ones(w.shape) for w in subject.exact(case, return_weights)]
+    for key, g in subject.gradients(case, cotangents, return_weights).items():
+        if not np.all(np.isfinite(g.astype(np.float64))):
+            return Finding("finite gradients", case, np.inf, 0, f"the gradient of `{key}` is {brief(g)}")
+    return Finding("finite gradients", case)

@@ -1,0 +1,295 @@
+"""The contract's hazards: poison in padding, empty rows, batch mates, NaN at a real token, weights, inputs.
+
+They change the data of a case and not its shapes, so that a function is compiled once.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.checks import excuses, tolerances
+from attnpool_ref.conformance.checks.agreement import Finding, brief, compare, compare_with_itself
+from attnpool_ref.conformance.checks.subject import oracle_outputs
+
+POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
+
+
+def empty_rows(subject, case, return_weights):
+    """Exactly 0 wherever the definition is 0 whatever the data are: empty rows, padded rows, weights of padding."""
+    if not case.given("mask", "lengths", "int", "bool", "segments") and 0 not in case.sizes.values():
+        return None  # nothing is empty
+    zeros = always_zero(subject, case, return_weights)
+    if not any(np.any(z) for z in zeros):
+        return None
+    for got, zero in zip(subject.outputs(case, return_weights), zeros, strict=True):
+        if got.shape != zero.shape or np.any(got[zero] != 0):
+            return Finding("empty rows", case, np.inf, 0, f"the result is {brief(got)}, not 0 where nothing is real")
+    return Finding("empty rows", case)
+
+
+def always_zero(subject, case, return_weights):
+    """Returns boolean arrays that mark the exact results that are 0 for any data, as in fully masked rows."""
+    key = (case.title, return_weights, "zero")
+    if key not in subject.kept:
+        values, rng = subject.values(case), case.rng(" other data")
+        moved = {k: v * rng.uniform(0.5, 1.5, v.shape) for k, v in subject.floats(case, ("data",)).items()}
+        other = oracle_outputs(subject, values | moved, case, return_weights)
+        exact = subject.exact(case, return_weights)
+        subject.kept[key] = [(a == 0) & (b == 0) for a, b in zip(exact, other, strict=True)]
+    return subject.kept[key]
+
+
+def poisoned(case, poison):
+    """The case with ``poison`` in every padded place of its data, its bias and its dropout multiplier."""
+    values = {}
+    for key in case.given("data", "parameter", "stretch"):
+        pad = drawing.padding(case, key)
+        if pad is not None and np.any(pad) and case.values[key].dtype.kind == "f":
+            values[key] = np.where(pad, poison, case.values[key])
+    return case.with_values("poison in padding", **values) if values else None
+
+
+def poison_in_padding(subject, case, name, return_weights, gradients=None):
+    """Checks that values at padded positions never affect results or gradients, bit for bit.
+
+    Args:
+      subject: the implementation under test.
+      case: the case.
+      name: one of :data:`POISONS`.
+      return_weights: ask for the weights.
+      gradients: whether the gradients are those of a call that asks for the weights; None judges no gradients.
+    """
+    bad = poisoned(case, POISONS[name])
+    check = f"{name} in padding"
+    if bad is None:
+        return None
+    clean, dirty = subject.outputs(case, return_weights), subject.outputs(bad, return_weights)
+    for a, b in zip(clean, dirty, strict=True):
+        if not same_bits(a, b) and excuses.BITS not in subject.tolerated:
+            return Finding(check, bad, np.inf, 0, f"the result changes from {brief(a)} to {brief(b)}")
+    if excuses.BITS in subject.tolerated:
+        found = compare_with_itself(subject, case, check, dirty, clean, return_weights)
+        if found.message:
+            return replace(found, case=bad)
+    if gradients is not None:
+        cotangents = [np.ones(w.shape) for w in subject.exact(case, gradients)]
+        before = subject.gradients(case, cotangents, gradients)
+        after = subject.gradients(bad, cotangents, gradients)
+        for key in before:
+            if not same_bits(before[key], after[key]):
+                message = f"the gradient of `{key}` changes from {brief(before[key])} to {brief(after[key])}"
+                return Finding(check, bad, np.inf, 0, message)
+    return Finding(check, bad)
+
+
+def same_bits(a, b):
+    """Returns whether two arrays are equal to the last bit; one NaN is as good as another, whatever its sign."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    both = np.isnan(a) & np.isnan(b)
+    a, b = (np.ascontiguousarray(np.where(both, a.dtype.type(0), array)) for array in (a, b))
+    return a.tobytes() == b.tobytes()
+
+
+def weights_change_nothing(subject, case):
+    """Asking for the weights changes no bit of the pooled result; on accelerators it agrees to rounding."""
+    check = "return_weights"
+    alone, both = subject.outputs(case), subject.outputs(case, return_weights=True)
+    if not subject.exact_weights():
+        return compare_with_itself(subject, case, check, both[: len(alone)], alone, False)
+    for a, b in zip(alone, both, strict=False):
+        if not same_bits(a, b):
+            return Finding(check, case, np.inf, 0, f"the pooled result changes from {brief(a)} to {brief(b)}")
+    return Finding(check, case)
+
+
+def not_finite_stays_in_its_example(subject, case):
+    """NaN at real tokens, or NaN or inf in a single element, reaches what reads it, and no other example."""
+    check = "NaN at a real token"
+    if case.given("segments"):
+        return _nan_stays_in_its_segment(subject, case, check)
+    if not case.batch or len(case.batch) != 1 or case.batch[0] < 2:
+        return None
+    clean = subject.outputs(case)
+    for key in case.given("data"):
+        if "..." not in case.axes[key] or case.values[key].dtype.kind != "f":
+            continue
+        for bad, example in _spoiled(case, key, clean):
+            dirty, exact = subject.outputs(bad), subject.exact(bad)
+            for a, b, w in zip(clean, dirty, exact, strict=True):
+                if a.shape[:1] == case.batch and a.shape == b.shape:
+                    odd, finite = ~np.isfinite(w[example]), np.isfinite(b[example])
+                    odd &= a[example] != 0  # a padded query may stay 0
+                    # another order of sums may leave an infinity what here is inf - inf
+                    patched = np.any(odd) and np.all(finite) if "inf in" in bad.title else np.any(odd & finite)
+                    if patched:
+                        message = f"{bad.title.split(', ')[-1]} was patched away: {brief(b[example])}"
+                        return Finding(check, bad, np.inf, 0, f"{message}, needs {brief(w[example])}")
+            # another path where there is a NaN may round the other examples differently
+            others = [
+                _without(b, a, example) if a.shape[:1] == case.batch else a for a, b in zip(clean, dirty, strict=True)
+            ]
+            found = compare_with_itself(subject, case, check, others, clean, False)
+            if found.message:
+                message = f"what is not finite in example {example} reaches others: {found.message}"
+                return Finding(check, bad, np.inf, 0, message)
+    return Finding(check, case)
+
+
+def _nan_stays_in_its_segment(subject, case, check):
+    """NaN in one element of packed tokens reaches the results that the oracle's reaches, and no other."""
+    clean, right = subject.outputs(case), subject.exact(case)
+    for key in case.given("data"):
+        value, pad = case.values[key], drawing.padding(case, key)
+        if pad is None or value.dtype.kind != "f":
+            continue
+        for place in np.argwhere(~pad)[[0, -1]]:
+            single = value.copy()
+            single[tuple(place)] = np.nan
+            bad = case.with_values(f"NaN in element {place.tolist()} of `{key}`", **{key: single})
+            got, exact = subject.outputs(bad), subject.exact(bad)
+            for b, w in zip(got, exact, strict=True):
+                if b.shape == w.shape and np.any(np.isnan(w) & np.isfinite(b)):
+                    message = f"{bad.title.split(', ')[-1]} was patched away: {brief(b)}, needs {brief(w)}"
+                    return Finding(check, bad, np.inf, 0, message)
+            others = [
+                np.where(w == r, b, a) if a.shape == b.shape == w.shape else b
+                for a, b, w, r in zip(clean, got, exact, right, strict=True)
+            ]
+            found = compare_with_itself(subject, case, check, others, clean, False)
+            if found.message:
+                return replace(found, case=bad, message=f"NaN in one segment reaches others: {found.message}")
+    return Finding(check, case)
+
+
+def _spoiled(case, key, clean):
+    """(case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another.
+
+    Some read the first token alone, some the last, and beyond a hinge nothing is read: ``clean`` results of 0 tell less.
+    """
+    value, pad = case.values[key], drawing.padding(case, key)
+    real = np.ones(value.shape, bool) if pad is None else ~pad
+    examples = [i for i in range(case.batch[0]) if np.any(real[i])]
+    results = [a for a in clean if a.shape[:1] == case.batch]
+    examples = [i for i in examples if any(np.any(a[i] != 0) for a in results)] or examples
+    for example in examples[:1]:
+        whole = value.copy()
+        whole[example] = np.where(real[example], np.nan, value[example])
+        yield case.with_values(f"NaN in `{key}`", **{key: whole}), example
+    for example in examples[-1:]:
+        places = [tuple(place) for place in np.argwhere(real[example])]
+        for which, place in {"one": places[-1], "the first": places[0]}.items():
+            # Kernels may be multiplied in another order, in which an infinity meets other terms.
+            for name in ("NaN",) if case.given("parameter") else ("NaN", "inf"):
+                single = value.copy()
+                single[(example, *place)] = POISONS[name]
+                yield case.with_values(f"{name} in {which} element of `{key}`", **{key: single}), example
+
+
+def _without(changed, original, example):
+    """The changed results but for one example, which is the original one."""
+    mended = changed.copy()
+    mended[example] = original[example]
+    return mended
+
+
+def batch_mates(subject, case):
+    """Checks that an example does not depend on the rest of its batch: other data there change it by rounding only."""
+    check = "batch mates"
+    if len(case.batch) != 1 or case.batch[0] < 2 or not case.row.batched:
+        return None
+    rng, values = case.rng(" mates"), {}
+    for key in case.given("data"):
+        if "..." in case.axes[key] and case.values[key].dtype.kind == "f":
+            value = 3 * rng.standard_normal(case.values[key].shape).astype(np.float32).astype(np.float64)
+            value[0] = case.values[key][0]
+            values[key] = value
+    if not values:
+        return None
+    other = case.with_values("other batch mates", **values)
+    got, want = subject.outputs(other), subject.outputs(case)
+    got, want = ([a[:1] for a in answer] for answer in (got, want))
+    finding = compare_with_itself(subject, case, check, got, want, False, lambda _, array: array[:1])
+    return replace(finding, case=other)
+
+
+DRIFT = 1e-5
+"""How far a million equal tokens may be off in float32, relatively: a bound that the contract sets, not derived."""
+
+
+def _allowed_drift(subject):
+    """The contract's bound where it is asked for; else that of a sum in float32, one token after another."""
+    if excuses.CONTRACT in subject.demands:
+        return DRIFT
+    return tolerances.EPSILON["float32"] / 2 * drawing.LONG_BY_DEFAULT
+
+
+def long_sums(subject):
+    """Many equal tokens: sums neither drift nor lose their count."""
+    finding, size = None, drawing.LONG if excuses.CONTRACT in subject.demands else drawing.LONG_BY_DEFAULT
+    for case, _ in drawing.long_rows(subject.row, size):
+        case = _fitting(subject, case)
+        if case is None:
+            continue
+        finding = Finding("long sums", case)
+        for got, want in zip(subject.outputs(case), subject.exact(case), strict=True):
+            off = float(np.max(np.abs(got.astype(np.float64) - want), initial=0))
+            if got.shape != want.shape or not off <= _allowed_drift(subject) * np.max(np.abs(want), initial=0):
+                return replace(finding, error=np.inf, message=f"the result is {brief(got)}, needs {brief(want)}")
+    return finding
+
+
+def _fitting(subject, case):
+    """The case as the candidate can meet it, or None where its options or arguments are others."""
+    names, options = subject.calling.restrict([], case.options)
+    return None if names or options != case.options else subject.fit(case)
+
+
+def long_narrow_sums(subject):
+    """Thousands of equal tokens, which narrow dtypes can neither count nor add up by themselves."""
+    finding = None
+    if excuses.of_foreign_dtype(subject) and excuses.CONTRACT not in subject.demands:
+        raise NotAsked("NumPy adds up bfloat16 in bfloat16; asked by contract=True, --contract")
+    for case in drawing.long_narrow_rows(subject.row):
+        case = _fitting(subject, case)
+        if case is None:
+            continue
+        finding = compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
+        if finding.message and excuses.CONTRACT not in subject.demands:
+            finding = _in_its_own_dtype(subject, case)
+        if finding.message:
+            return finding
+    return finding
+
+
+def _in_its_own_dtype(subject, case):
+    """The same under the rounding of the narrow dtype itself, in which sums must not lose their count either."""
+    subject.tolerated = frozenset({excuses.NARROW, excuses.WIDER})
+    try:
+        return compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
+    finally:
+        subject.tolerated = frozenset()
+
+
+def poison_in_shared_arrays(subject, case):
+    """Checks that NaN in a shared array never affects the examples whose mask hides it.
+
+    Other examples do not hide it, and NaN may take another path: the results are compared up to rounding.
+    """
+    check, found = "poison in shared arrays", None
+    for key in drawing.shared_arrays(case):
+        clean = subject.outputs(case)
+        for example in range(case.batch[0] if len(case.batch) == 1 else 0):
+            pad = drawing.padding(case, key, example)
+            if pad is None or not np.any(pad):
+                continue
+            poisoned = np.where(pad, np.nan, case.values[key])
+            bad = case.with_values(f"NaN where example {example} sees padding in `{key}`", **{key: poisoned})
+            got, want = ([a[example] for a in answer] for answer in (subject.outputs(bad), clean))
+            found = compare_with_itself(subject, case, check, got, want, False, lambda _, a, i=example: a[i])
+            found = replace(found, case=bad)
+            if found.message:
+                return replace(found, message=f"example {example}, which sees padding there: {found.message}")
+    return found

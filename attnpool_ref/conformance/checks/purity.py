@@ -1,0 +1,174 @@
+"""Checks of purity: a call changes no argument and no global random state, and repeated calls agree."""
+
+import random
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attnpool_ref.conformance.checks.agreement import Finding, brief, compare_with_itself
+from attnpool_ref.conformance.checks.hazards import same_bits
+
+UNCHANGED, TWICE, STATE = "inputs unchanged", "the same answer twice", "random state untouched"
+SILENT = "no warnings"
+
+
+def purity(subject, case, return_weights, reuse=True):
+    """A second call with the same arguments, watched: one finding for each of the four promises.
+
+    Args:
+      subject: the candidate.
+      case: the case.
+      return_weights: ask for the weights.
+      reuse: call it again with the same array objects too, as they are and with other content.
+    """
+    first = subject.outputs(case, return_weights)
+    seen = _watched(subject, case, return_weights)
+    # another row, in another thread, may have drawn once
+    drawn = seen.drawn and _watched(subject, case, return_weights).drawn
+    unchanged = "an argument was changed in place" if seen.changed else ""
+    if seen.shared:
+        unchanged = "the result is a view of an argument: writing to it changes the caller's array"
+    said = {
+        UNCHANGED: unchanged,
+        STATE: "the call changes the state of NumPy's or Python's global random numbers" if drawn else "",
+        SILENT: _told(seen.warned),
+    }
+    found = [Finding(promise, case, np.inf if text else 0, 0, text) for promise, text in said.items()]
+    twice = _same(subject, case, first, seen.answer, return_weights)
+    if reuse and not twice.message and not seen.changed:
+        twice = _reused(subject, case, return_weights, seen)
+    return [*found, twice]
+
+
+def answers(subject, case, asked):
+    """Returns whether the implementation returns arrays without an error, with and without weights as in ``asked``."""
+    try:
+        return all(subject.outputs(case, return_weights) is not None for return_weights in asked)
+    except Exception:  # the candidate's own, in any words
+        return False
+
+
+def silence(subject, case, return_weights):
+    """Checks only that NumPy gives no warning; None where the call raises or its results are not finite."""
+    try:
+        seen = _watched(subject, case, return_weights)
+    except Exception:  # the candidate's own, in any words
+        return None
+    if not all(np.all(np.isfinite(array)) for array in seen.answer):
+        return None
+    return Finding(SILENT, case, np.inf if seen.warned else 0, 0, _told(seen.warned))
+
+
+def _told(warned):
+    return f"NumPy warns: {', '.join(dict.fromkeys(warned))}" if warned else ""
+
+
+def _same(subject, case, first, second, return_weights):
+    """The same bits, whatever was called between; on accelerators the same to rounding."""
+    if not subject.adapter.exact_weights():
+        return compare_with_itself(subject, case, TWICE, second, first, return_weights)
+    if len(first) != len(second):
+        return Finding(TWICE, case, np.inf, 0, f"returns {len(first)} arrays, then {len(second)}")
+    for a, b in zip(first, second, strict=True):
+        if not same_bits(a, b):
+            return Finding(TWICE, case, np.inf, 0, f"the result changes from {brief(a)} to {brief(b)}")
+    return Finding(TWICE, case)
+
+
+def _reused(subject, case, return_weights, seen):
+    """Calls with the same array objects: again as they are, and once more with other content, written in place."""
+    other, adapter = _of_other_content(subject, case), subject.adapter
+    args, kwargs = seen.arguments
+    with adapter.context(subject.dtype), np.errstate(all="ignore"):
+        again = subject.read(case, subject.watch.call(subject.function, *args, **kwargs))
+    found = _same(subject, case, seen.answer, again, return_weights)
+    if found.message or other is None:
+        return replace(found, message=found.message and f"{found.message}, with the same arrays again")
+    want = [np.copy(output) for output in subject.read(other, subject.raw(other, return_weights))]
+    passed = sum(isinstance(value, np.ndarray) for value in subject.passed(other, return_weights).values())
+    with adapter.context(subject.dtype), np.errstate(all="ignore"):
+        arrays, others = _arrays(args, kwargs), _arrays(*subject.converted(other, return_weights))
+        if len(arrays) < passed or not _overwritten(adapter, arrays, others):
+            return found
+        got = subject.read(other, subject.watch.call(subject.function, *args, **kwargs))
+    found = _same(subject, other, want, got, return_weights)
+    message = found.message and f"{found.message}, where the same arrays have other content"
+    return replace(found, case=other, message=message)
+
+
+def _of_other_content(subject, case):
+    """The case with its data and parameters in another order, number by number, and its masks reversed; None where it has neither."""
+    rng, values = case.rng(" other content"), {}
+    for key in case.given("data", "parameter"):
+        if key not in subject.parameters and case.values[key].dtype.kind == "f":
+            values[key] = rng.permutation(case.values[key].reshape(-1)).reshape(case.values[key].shape)
+    if subject.candidate.mask_form not in ("lengths", "segments"):
+        values |= {key: case.values[key][..., ::-1].copy() for key in case.given("mask") if case.values[key].ndim}
+    return case.with_values("other content", **values) if values else None
+
+
+def _overwritten(adapter, arrays, others):
+    """Copies other content into arrays; returns whether that worked: arrays of some frameworks are immutable."""
+    for array, other in zip(arrays, others, strict=True):
+        view = adapter.read(array)
+        if not view.flags.writeable:
+            return False
+        np.copyto(view, adapter.read(other))
+    return all(same_bits(adapter.read(a), adapter.read(b)) for a, b in zip(arrays, others, strict=True))
+
+
+def _arrays(args, kwargs):
+    return [a for a in (*args, *kwargs.values()) if hasattr(a, "shape")]
+
+
+@dataclass
+class _Seen:
+    """A call as it was watched.
+
+    Attributes:
+      arguments: (args, kwargs), as the candidate's arrays.
+      answer: its results.
+      changed: whether an argument was changed.
+      shared: whether a result has memory of an argument, where arrays are NumPy's.
+      drawn: whether a random number was drawn.
+      warned: what NumPy warned of.
+    """
+
+    arguments: tuple
+    answer: list
+    changed: bool
+    shared: bool
+    drawn: bool
+    warned: list
+
+
+def _watched(subject, case, return_weights):
+    """A :class:`_Seen` of a call."""
+    warned = []
+    # Other than warnings these are the thread's own; an underflow is no mistake.
+    with (
+        subject.adapter.context(subject.dtype),
+        np.errstate(
+            divide="call", over="call", invalid="call", under="ignore", call=lambda kind, _: warned.append(kind)
+        ),
+    ):
+        args, kwargs = subject.converted(case, return_weights)
+        del warned[:]  # what is too large for the dtype is the kit's own doing
+        arrays = _arrays(args, kwargs)
+        before = [np.array(subject.adapter.read(a), copy=True) for a in arrays]
+        state = _random_state()
+        result = subject.watch.call(subject.function, *args, **kwargs)
+        drawn = state != _random_state()
+        seen = list(warned)
+        after = [subject.adapter.read(a) for a in arrays]
+        changed = not all(same_bits(a, b) for a, b in zip(before, after, strict=True))
+        shared = subject.adapter.name == "numpy" and any(
+            np.may_share_memory(part, array) for part in subject.adapter.parts(result) for array in after
+        )
+    return _Seen((args, kwargs), subject.read(case, result), changed, shared, drawn, seen)
+
+
+def _random_state():
+    numpys: dict = np.random.get_state(legacy=False)
+    state = numpys["state"]
+    return state.get("pos"), np.asarray(state["key"]).tobytes(), numpys["has_gauss"], random.getstate()

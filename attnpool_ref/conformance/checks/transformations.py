@@ -1,0 +1,70 @@
+"""Checks for functions of JAX arrays only: one compilation for all values, and the same results under jit and vmap."""
+
+import contextlib
+import threading
+
+import numpy as np
+
+from attnpool_ref.conformance.candidates.watch import said
+from attnpool_ref.conformance.checks.agreement import Finding, compare
+
+
+def traced(subject, case, return_weights=False):
+    """Under jit, and where there is a batch under vmap within jit, the results are the eager ones up to rounding."""
+    import jax
+
+    check = "jit and vmap"
+    if subject.candidate.mask_form == "segments":
+        return None  # examples have no axis of their own
+    passed, numbers = subject.passed(case, return_weights), case.given("number")
+    seen = [k for k, v in passed.items() if isinstance(v, np.ndarray) or k in numbers]
+    program = subject.program(passed, seen)
+    axes = {k: 0 if "..." in case.axes.get(k, ()) else None for k in seen}
+    mapped = bool(case.batch) and case.row.batched and 0 in axes.values()
+    mapped = mapped and not subject.candidate.batched  # it takes no examples without their batch axis
+    transformed = jax.vmap(program, (axes,)) if mapped else program
+    floats = subject.floats(case)
+    with subject.adapter.context(subject.dtype):
+        arrays = {k: subject.traced(case, k, passed[k]) if k in floats else subject.convert(passed[k]) for k in seen}
+        try:
+            answer = subject.watch.call(jax.jit(transformed), arrays)
+        except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+            return Finding(check, case, np.inf, 0, f"JAX cannot trace it: {_first_line(error)}")
+        got = [subject.adapter.read(part) for part in answer]
+    return compare(subject, case, check, got, subject.exact(case, return_weights), return_weights)
+
+
+def compiles_once(subject, case):
+    """Other values of the arguments, numbers as well, compile nothing."""
+    check = "one program"
+    numbers = {k: case.values[k] * 1.125 for k in case.given("number")}
+    data = {k: v * 0.875 for k, v in subject.floats(case, ("data",)).items()}
+    subject.outputs(case)
+    other = case.with_values("other values", **(data | numbers))
+    with _heard() as events:
+        subject.outputs(other)
+    if events:
+        return Finding(check, other, np.inf, 0, f"other values of the same shapes compile {len(events)} programs more")
+    return Finding(check, case)
+
+
+@contextlib.contextmanager
+def _heard():
+    """The compilations of this thread meanwhile."""
+    import jax
+
+    events, thread = [], threading.get_ident()
+
+    def listener(event: str, duration_secs: float, **_: str | int):
+        if "backend_compile" in event and threading.get_ident() == thread:
+            events.append((event, duration_secs))
+
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        yield events
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listener)
+
+
+def _first_line(error):
+    return said(error).partition("\n")[0]

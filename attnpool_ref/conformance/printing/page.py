@@ -1,0 +1,149 @@
+"""A report as one HTML page: nothing is fetched, nothing runs, and it reads without colours."""
+
+import html
+from importlib import resources
+
+from attnpool_ref.conformance.printing import heat, words
+from attnpool_ref.conformance.report import BROKEN, HELD, MISSING
+from attnpool_ref.conformance.report.promises import BY_NAME
+
+SIGNS = {
+    HELD: "\N{CHECK MARK}",
+    BROKEN: "\N{MULTIPLICATION X}",
+    words.WAIVED: "W",
+    words.FOLLOWS: "\N{LEFTWARDS ARROW WITH HOOK}",
+}
+SIGNS |= {"n/a": "\N{EN DASH}"}
+"""What stands in the table for each outcome."""
+
+MEANS = {HELD: "held", BROKEN: "broken", words.FOLLOWS: "broken, and follows from another", words.WAIVED: "waived"}
+MEANS |= {"n/a": "not applicable, or not asked"}
+
+
+def as_html(report):
+    """The report as a page that stands for itself."""
+    style = resources.files("attnpool_ref.conformance.printing").joinpath("page.css").read_text(encoding="utf-8")
+    title = f"{report.candidate}: {report.verdict}"
+    rows = [row for row in report.rows if row.status != MISSING]
+    body = [_head(report), _overview(rows), _missing(report), *map(_section, rows)]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{_escape(title)}</title>\n<style>\n{style}</style></head>\n<body>\n<main>\n"
+        + "\n".join(body)
+        + "\n</main>\n</body></html>\n"
+    )
+
+
+def _head(report):
+    """The verdict, the causes first, and what it was judged on."""
+    causes = [f"{row.name}: {cause}" for row in report.rows for cause in words.causes(row)]
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    facts = [f"On {report.device}; {versions}."]
+    if report.calls:
+        facts.append("Called with " + ", ".join(f"{key} = {value!r}" for key, value in report.calls.items()) + ".")
+    if report.seed:
+        facts.append(f"Cases are drawn with the seed {report.seed}.")
+    if report.interrupted:
+        facts.append("Stopped by Ctrl-C: this is what was judged until then.")
+    parts = [f"<h1>{_escape(report.candidate)}: {_badge(report.verdict)}</h1>"]
+    parts += [_list(causes, "cause")] + [f"<p>{_escape(fact)}</p>" for fact in facts]
+    if report.waivers:
+        idle = {name: f" This waives nothing: {why}." for name, why in report.idle_waivers.items()}
+        waived = [f"{name}: {reason}.{idle.get(name, '')}" for name, reason in report.waivers.items()]
+        parts.append("<h2>Waived</h2>" + _list(waived, "waived"))
+    return "\n".join(parts)
+
+
+def _escape(text):
+    return html.escape(words.printable(text))
+
+
+def _missing(report):
+    """The rows that the candidate does not have, in one line."""
+    names = [row.name for row in report.rows if row.status == MISSING]
+    return f"<p>The candidate does not have {_escape(', '.join(names))}.</p>" if names else ""
+
+
+def _overview(rows):
+    """A table of rows and promises."""
+    names = list(dict.fromkeys(name for row in rows for name in row.promises))
+    heads = "".join(
+        f'<th scope="col" title="{_escape(_says(name))}"><span>{_escape(name)}</span></th>' for name in names
+    )
+    lines = [
+        f'<tr><th scope="row"><a href="#{_escape(row.name)}">{_escape(row.name)}</a></th><td>{_badge(row.status)}</td>'
+        + "".join(_sign(row, row.promises.get(name)) for name in names)
+        + "</tr>"
+        for row in rows
+    ]
+    legend = ", ".join(f"{SIGNS[key]} {meaning}" for key, meaning in MEANS.items())
+    return (
+        f'<div class="wide"><table class="overview"><caption>{_escape(legend)}</caption><thead><tr>'
+        f'<th scope="col">Row</th><th scope="col">Verdict</th>{heads}</tr></thead><tbody>{"".join(lines)}</tbody>'
+        "</table></div>"
+    )
+
+
+def _sign(row, kept):
+    if kept is None:
+        return "<td></td>"
+    found = words.outcome(kept)
+    title = _escape(f"{MEANS[found]}: {words.reason(row, kept)}"[:300])
+    kind = found.replace("/", "")
+    return f'<td class="{kind}" title="{title}">{SIGNS[found]}<span class="hidden"> {found}</span></td>'
+
+
+def _says(name):
+    return BY_NAME[name].says if name in BY_NAME else name
+
+
+def _section(row):
+    """One row: the cause, what is broken with its smallest case, what follows, and the rest."""
+    parts = [f'<section id="{_escape(row.name)}"><h2>{_escape(row.name)}: {_badge(row.status)}</h2>']
+    parts.append(_list(words.causes(row), "cause"))
+    parts += [_broken(row, kept) for kept in row.broken if not kept.follows_from]
+    rest = [kept for kept in row.promises.values() if words.outcome(kept) in (HELD, "n/a")]
+    if rest:
+        lines = "".join(
+            f'<tr><th scope="row">{_escape(kept.promise)}</th><td>{words.outcome(kept)}</td>'
+            f"<td>{_escape(words.reason(row, kept))}</td></tr>"
+            for kept in rest
+        )
+        parts.append(f"<details><summary>{_counted(rest)}</summary><table>{lines}</table></details>")
+    remarks = list(words.not_asked(row))
+    if remarks:
+        parts.append("<h3>Not asked, and remarks</h3>" + _list(remarks, "remarks"))
+    return "\n".join([*parts, "</section>"])
+
+
+def _counted(rest):
+    held = sum(words.outcome(kept) == HELD for kept in rest)
+    return f"{held} promises held, {len(rest) - held} n/a, and why"
+
+
+def _broken(row, kept):
+    parts = [f"<h3>{words.outcome(kept)}: {_escape(kept.promise)}</h3><p>{_escape(_says(kept.promise))}</p>"]
+    if kept.waived:
+        parts.append(f'<p class="waived">Waived: {_escape(kept.waived)}</p>')
+    parts.append(_list([words.message(failure) for failure in kept.failures], "messages"))
+    following = row.following(kept.promise)
+    if following:
+        parts.append(f"<p>What follows from it: {_escape(', '.join(following))}.</p>")
+    smallest = min(kept.failures, key=lambda failure: failure.size, default=None)
+    if smallest is not None:
+        parts += [heat.maps_of(compared) for compared in smallest.arrays]
+        if smallest.snippet:
+            parts.append(f'<p>At a Python prompt:</p><pre tabindex="0"><code>{_escape(smallest.snippet)}</code></pre>')
+    return "\n".join(parts)
+
+
+def _list(lines, kind):
+    if not lines:
+        return ""
+    return f'<ul class="{kind}">' + "".join(f"<li>{_escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def _badge(status):
+    return f'<span class="badge {status.replace("/", "")}">{status}</span>'

@@ -1,0 +1,75 @@
+"""Words for the outcome of a guarantee, shared by all report formats."""
+
+import re
+
+from attnpool_ref.conformance.report import BROKEN, HELD, MISSING
+from attnpool_ref.conformance.report.promises import EMPTY, MASKED, VALUES, WEIGHTS
+
+FOLLOWS, WAIVED = "follows", "waived"
+
+_CONTROL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0001fffd]")
+"""What XML and HTML cannot hold, such as what colours a terminal; all that is beyond the first planes as well."""
+
+
+def printable(text):
+    """The text with a mark in place of each character that is none."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def outcome(kept):
+    """Returns the outcome of a guarantee: "held", "broken", "waived", "follows" (from another) or "n/a"."""
+    if kept.status != BROKEN:
+        return kept.status
+    if kept.waived:
+        return WAIVED
+    return FOLLOWS if kept.follows_from else BROKEN
+
+
+def reason(row, kept):
+    """Why a promise has this outcome, in one line; of a broken one what was got and what was needed."""
+    found = outcome(kept)
+    if found == HELD:
+        return f"{kept.cases} case{'s' * (kept.cases != 1)} in {', '.join(kept.dtypes)}"
+    if found == WAIVED:
+        return f"waived: {kept.waived}"
+    if found == FOLLOWS:
+        return f"follows from {kept.follows_from}"
+    if found == BROKEN:
+        return "; ".join(map(message, kept.failures))
+    if row.status == MISSING:
+        return f"there is no `{row.name}`"
+    return kept.why or "; ".join(unasked.why for unasked in row.unasked[:1]) or row.ended or "nothing was judged"
+
+
+def causes(row):
+    """The causes of a row's failure as sentences; where values are wrong and none is known, that there is none."""
+    unexplained = {VALUES, MASKED, EMPTY, WEIGHTS} & {kept.promise for kept in row.accused}
+    return [f"{cause}." for cause in row.sentences or (["no cause found"] if unexplained else [])]
+
+
+def message(failure):
+    """Returns one line with the dtype, what was got and what was needed."""
+    text = " ".join(failure.message.split())
+    return f"{failure.dtype}: {text}" if failure.dtype else text
+
+
+def evidence(kept):
+    """The messages of a broken promise, with the code of its smallest case."""
+    smallest = min(kept.failures, key=lambda failure: failure.size, default=None)
+    lines = [message(failure) for failure in kept.failures]
+    if smallest is not None and smallest.snippet:
+        lines += ["", "At a Python prompt:", "", smallest.snippet]
+    return "\n".join(lines)
+
+
+def not_asked(row):
+    """Lines about what was not asked, what was never judged, and what was seen on the way."""
+    taken = [f"`{theirs}` as `{ours}`" for ours, theirs in row.by_place.items() if theirs != ours]
+    if taken:
+        yield f"took {', '.join(taken)}, by place"
+    if row.status == "partial":
+        yield from (f"partial: {why}" for why in row.partial)
+    yield from (f"not asked: {unasked.what}: {unasked.why}" for unasked in row.unasked)
+    yield from row.notes
+    if row.ended:
+        yield f"ended early: {row.ended}"

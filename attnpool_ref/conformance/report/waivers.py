@@ -1,0 +1,64 @@
+"""Promises that need not hold, by name and with a reason: an agreement between who writes and who judges.
+
+A waiver names a promise, ``"1e30 in padding"``, or that of one row, ``"mean_pooling/1e30 in padding"``, and excuses no
+other: what followed from a waived promise stands for itself. That no row is empty says nothing of extreme scores.
+"""
+
+from attnpool_ref import table
+from attnpool_ref.conformance.report import BROKEN, FAIL, promises
+from attnpool_ref.table.suggestions import did_you_mean
+
+
+def check_names(waive):
+    """Raises ValueError where a waiver names no promise or no row, or gives no reason."""
+    for name, reason in waive.items():
+        row, promise = _parts(name)
+        if row:
+            table.get(row)
+        if promise not in promises.BY_NAME:
+            raise ValueError(f"no promise is called {promise!r}{did_you_mean(promise, promises.BY_NAME)}")
+        if not str(reason).strip():
+            raise ValueError(f"the waiver of {name!r} needs a reason")
+
+
+def apply(rows, waive):
+    """Waives in the rows' reports, and says of each waiver that waived nothing why.
+
+    Args:
+      rows: the reports of rows that are judged.
+      waive: from names to reasons; :func:`check_names` has passed them.
+    """
+    idle = {}
+    for name, reason in waive.items():
+        row_name, promise = _parts(name)
+        meant = [row for row in rows if not row_name or row.name == row_name]
+        broken = [row for row in meant if row.promises[promise].status == BROKEN]
+        for row in broken:
+            row.promises[promise].waived = str(reason)
+        if not meant:
+            idle[name] = f"{row_name} was not judged"
+        elif not broken:
+            statuses = {row.promises[promise].status for row in meant}
+            idle[name] = "it holds" if "held" in statuses else "it was not judged"
+    for row in rows:
+        _excuse(row)
+    return idle
+
+
+def _parts(name):
+    """(row or "", promise)."""
+    row, _, promise = name.rpartition("/")
+    return row, promise
+
+
+def _excuse(row):
+    """Works out anew what follows from what, and the row's verdict."""
+    if not any(kept.waived for kept in row.promises.values()):
+        return
+    dtypes = {kept.promise: {failure.dtype for failure in kept.failures} for kept in row.broken}
+    explaining = {name: found for name, found in dtypes.items() if not row.promises[name].waived}
+    for kept in row.broken:
+        explains = explaining | {kept.promise: dtypes[kept.promise]}
+        kept.follows_from = "" if kept.waived else promises.explained_by(kept.promise, explains)
+    if row.status == FAIL:
+        row.set_status()

@@ -1,0 +1,139 @@
+"""One promise of one row as a test of its own: judged when somebody asks, once for all promises of the row."""
+
+import inspect
+import unittest
+from functools import cached_property
+from typing import Any
+
+from attnpool_ref import table
+from attnpool_ref.conformance.candidates import Candidate, as_candidate, single
+from attnpool_ref.conformance.report import FAIL, HELD, NOT_APPLICABLE, PASS
+from attnpool_ref.conformance.report.promises import BY_NAME
+from attnpool_ref.conformance.running.judge import judge
+from attnpool_ref.table.suggestions import did_you_mean
+
+WHOLE = "nothing left out"
+"""The claim that each mask and each argument of the candidate was judged: where it fails, a "pass" is only "partial"."""
+
+NONE = "the candidate has none of the rows; name the one that it is"
+
+
+def each_promise(candidate, *rows, **asked: Any):
+    """One :class:`Claim` for each promise of each row, for ``pytest.mark.parametrize`` or a loop over ``subTest``.
+
+    The candidate is called in this process, which it can end or block; ``pytest --attnpool`` calls it in a child process.
+
+    Args:
+      candidate: as in :func:`~attnpool_ref.conformance.running.judge`.
+      *rows: names of rows; those that the candidate has if none is given.
+      **asked: arguments of :func:`~attnpool_ref.conformance.running.judge`: dtypes, and how the candidate is called.
+
+    Returns:
+      A list; nothing is judged yet.
+
+    Raises:
+      TypeError: the judge has no such argument.
+      ValueError: no row has such a name, or the candidate has none.
+    """
+    known = {*inspect.signature(judge).parameters, *Candidate.__dataclass_fields__} - {"only", "calls", "target"}
+    for key in asked:
+        if key not in known:
+            raise TypeError(f"the judge has no argument {key!r}{did_you_mean(key, known)}")
+    calls = {key: asked.pop(key) for key in Candidate.__dataclass_fields__ if key in asked}
+    whole = as_candidate(candidate, calls)
+    names = [table.get(name).name for name in rows] or whole.rows()
+    if not names:
+        raise ValueError(f"{NONE}: each_promise(candidate, NAME)")
+
+    def judge_row(name):
+        found = single(whole, name)
+        # a mapping, so that a single function is judged like a row among others
+        return judge(whole if found is None else {name: found}, only=(name,), **asked)
+
+    return claims_of(names, judge_row)
+
+
+def claims_of(names, judge_row):
+    """One :class:`Claim` for each promise of each of these rows; ``judge_row`` returns the report of one."""
+    judgements = [Judgement(name, judge_row, alone=len(names) == 1) for name in names]
+    return [Claim(judgement, promise) for judgement in judgements for promise in (*BY_NAME, WHOLE)]
+
+
+class Judgement:
+    """One row, judged when its report is first read.
+
+    Attributes:
+      row: the row's name.
+      judge_row: from the name to the report of the judge.
+      alone: whether the row is the only one.
+    """
+
+    def __init__(self, row, judge_row, alone):
+        self.row, self.judge_row, self.alone = row, judge_row, alone
+
+    @cached_property
+    def report(self):
+        """The row's report.
+
+        Raises:
+          KeyboardInterrupt: somebody has stopped the judging.
+        """
+        report = self.judge_row(self.row)
+        if report.interrupted:
+            raise KeyboardInterrupt
+        return report.rows[0]
+
+
+class Claim:
+    """One promise of one row; its name is what pytest shows as the test's id.
+
+    Attributes:
+      row: the row's name.
+      promise: the promise's name, or :data:`WHOLE`.
+    """
+
+    def __init__(self, judgement, promise):
+        self._judgement, self.row, self.promise = judgement, judgement.row, promise
+        self.__name__ = promise if judgement.alone else f"{judgement.row}: {promise}"
+
+    def __repr__(self):
+        return f"<{self.row}: {self.promise}>"
+
+    def check(self):
+        """Passes where the promise was kept.
+
+        Raises:
+          AssertionError: it is broken; with the cause where it is known, and the smallest failing case as code.
+          unittest.SkipTest: nothing was judged of it, or it is broken and waived, or another promise explains it; with the reason.
+        """
+        __tracebackhide__ = True
+        report = self._judgement.report
+        if self.promise == WHOLE:
+            return _check_whole(report, self._judgement.alone)
+        kept = report.promises[self.promise]
+        if kept.status == HELD:
+            return None
+        if kept.status == NOT_APPLICABLE:
+            raise unittest.SkipTest(kept.why or _why_nothing(report))
+        if kept.waived:
+            raise unittest.SkipTest(f"waived: {kept.waived}")
+        if kept.follows_from:
+            raise unittest.SkipTest(f"broken, which follows from: {kept.follows_from}")
+        raise AssertionError(report.told(min(kept.failures, key=lambda failure: failure.size)))
+
+
+def _check_whole(report, alone):
+    __tracebackhide__ = True
+    if report.status == PASS:
+        return
+    if report.status == FAIL:
+        raise unittest.SkipTest(f"broken: {', '.join(kept.promise for kept in report.accused)}")
+    if report.status == NOT_APPLICABLE and not alone:
+        raise unittest.SkipTest(_why_nothing(report))
+    if report.status == NOT_APPLICABLE:
+        raise AssertionError(f"{report.name}: nothing was judged: {_why_nothing(report)}")
+    raise AssertionError(f"{report.name} is {report.status}: {'; '.join(report.partial)}")
+
+
+def _why_nothing(report):
+    return "; ".join(unasked.why for unasked in report.unasked) or "nothing was judged"

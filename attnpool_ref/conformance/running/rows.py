@@ -1,0 +1,372 @@
+"""One row of one candidate: its cases in each dtype, and the checks on each of them."""
+
+import itertools
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref.conformance import cases as drawing
+from attnpool_ref.conformance import causes
+from attnpool_ref.conformance.candidates import adapters, holding
+from attnpool_ref.conformance.candidates.adapters import Untraceable
+from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.candidates.watch import Watch, said
+from attnpool_ref.conformance.checks import CHECKS, agreeing, excuses, hazards, situation_of
+from attnpool_ref.conformance.checks.stated import stated_gradients
+from attnpool_ref.conformance.checks.subject import Subject
+from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
+from attnpool_ref.conformance.report.promises import GRADIENT
+from attnpool_ref.conformance.running import refusals, searching, verdict
+from attnpool_ref.conformance.running.runner import Runner
+from attnpool_ref.conformance.running.snippets import reproduce
+
+PLAIN = ("smallest", "fullest")
+"""The ways to call a row that are worth a program in each dtype."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Scope of a judgement, as given by the arguments of :func:`attnpool_ref.conformance.running.judge`."""
+
+    dtypes: tuple[str, ...]
+    shapes: tuple[str, ...] = drawing.SHAPES
+    gradients: bool | tuple[str, ...] = True
+    laws: bool = True
+    options: bool = True
+    partial: bool = True
+    long: bool = True
+    refusals: bool = False
+    integers: bool = False
+    examples: int = 0
+    demands: frozenset[str] = frozenset()
+
+    def judges_whole(self, case):
+        """Returns whether a case is judged in every dtype and with gradients."""
+        return self.options or case.title.partition(", ")[0] in PLAIN
+
+    def differentiates(self, dtype):
+        """Returns whether gradients are judged in this dtype."""
+        return self.gradients if isinstance(self.gradients, bool) else dtype in self.gradients
+
+
+TELLING = ("main", "shape", "way", "exact", "extreme", "far")
+"""The kinds of cases whose wrong answers are held against the known mistakes."""
+
+PRINTED = 200
+"""How many numbers of a case that is not made smaller are printed."""
+
+
+@dataclass
+class Evidence:
+    """Cases in one dtype, for :mod:`~attnpool_ref.conformance.causes`.
+
+    Attributes:
+      subject: the function under test in this dtype.
+      cases: (case, return_weights) of wrong answers.
+      right: the same of right ones.
+      poisoned: mixed batches in which NaN in padding changes a result or a gradient.
+    """
+
+    subject: Subject
+    cases: list = field(default_factory=list)
+    right: list = field(default_factory=list)
+    poisoned: list = field(default_factory=list)
+
+
+class RowJudge:
+    """Judges one row; ``report`` has what was found so far, whenever somebody looks, and all once it is ``done``."""
+
+    def __init__(self, row, candidate, scope, step):
+        """``step`` is called with a label when a dtype is done."""
+        self.row, self.candidate, self.scope, self.step = row, candidate, scope, step
+        self.report, self.watch = RowReport(row.name), Watch()
+        self.adapter: Any = None
+        self.subject: Any = None
+        self._exact, self._evidence, self._coverage = {}, [], verdict.Coverage()
+        self._began, self.done, self._reference = 0.0, False, None
+
+    def run(self):
+        """Judges everything, and says what came of it."""
+        with np.errstate(all="ignore"):  # the arithmetic of the judge is not what is judged
+            self._run()
+
+    def _run(self):
+        self._began = time.perf_counter()
+        try:
+            self.adapter = self._find_adapter()
+        except NotAsked as error:
+            self.report.unasked.append(Unasked("the row", str(error)))
+            return
+        self.report.adapter, self._reference = self.adapter.name, self._find_reference()
+        for dtype in self.scope.dtypes[:-1]:
+            self._judge_dtype(dtype)
+            self.step(f"{self.row.name} {dtype}")
+        self._judge_dtype(self.scope.dtypes[-1])
+        if self.scope.refusals and self._evidence:
+            self.subject = self._evidence[0].subject
+            refusals.judge(self.report, self.subject)
+        self.finish()
+        found = causes.of(self._evidence, self.report.promises)
+        self.report.causes = [cause.words for cause in found]
+        self.report.explained = {cause.words: cause.evidence for cause in found}
+        self.done = True
+        self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
+
+    def finish(self, ended=""):
+        """Draws the conclusions from what was judged until now, if anything was."""
+        if self.subject is None:
+            return
+        self.report.seconds = time.perf_counter() - self._began
+        self.report.notes = [f"prints: {line}" for line in self.watch.printed]
+        self.report.notes += [f"warns: {line}" for line in self.watch.warned]
+        self.report.notes += [f"{k}: {note}" for k, kept in self.report.promises.items() for note in kept.notes]
+        verdict.conclude(self.report, self.subject, self.scope, self._coverage, ended)
+
+    def overrun(self, limit):
+        """Says of the call that runs now that it took too long."""
+        if self.subject is None:  # nobody knows yet what it is
+            verdict.unanswered(self.report, "", self.watch.title, f"no answer within {limit:g} s")
+            return
+        finding = f"{self.watch.title}: no answer within {limit:g} s"
+        kept = self.report.promises["an answer"]
+        kept.status, kept.cases = BROKEN, kept.cases + 1
+        kept.failures.append(Failure(self.row.name, "an answer", self.subject.dtype, finding, "", 10**9))
+        self.finish(f"no answer within {limit:g} s")
+
+    # What the candidate is
+
+    def _find_adapter(self):
+        """The adapter: asked for, or found. Also makes the first subject."""
+        asked = self.candidate.arrays
+        if asked is not None:
+            adapter = adapters.family(asked) if isinstance(asked, str) else asked
+        else:
+            adapter = adapters.find(self.candidate.target, self._first_result)
+        self.subject = self._subject(adapter, self.scope.dtypes[0])
+        why, own = self.subject.calling.why_not(), self._undescribed()
+        if why:
+            raise NotAsked("; ".join(filter(None, (why, own))))
+        if own:
+            self.report.unasked.append(Unasked("its parameters", own))
+        self.report.by_place = self.subject.calling.by_place
+        return adapter
+
+    def _undescribed(self):
+        """A sentence about parameters that the candidate holds, where nobody has said what they are."""
+        own = [] if self.candidate.parameters is not None else holding.held(self.candidate.target)
+        if not own:
+            return ""
+        return (
+            f"it holds {holding.listed(own)}: say which argument of the row each is, by its attribute (--parameter "
+            f"ARGUMENT={own[0]}, parameters={{ARGUMENT: {own[0]!r}}})"
+        )
+
+    def _in(self, dtype):
+        """The candidate in a dtype; that of float64 has its programs from the other dtypes' gradients."""
+        return self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
+
+    def _subject(self, adapter, dtype):
+        return Subject(self.row, self.candidate, adapter, dtype, self._exact, self.watch, self.scope.demands)
+
+    def _first_result(self, adapter):
+        """Returns the first array of the implementation's result for a small case in float32."""
+        subject = Subject(self.row, self.candidate, adapter, "float32", {}, self.watch)
+        case = next((case for case, _ in self._cases(subject, (), False)), None)
+        if case is None:
+            raise NotAsked("nothing can be asked")
+        self.watch.title = case.title
+        result = subject.raw(case)
+        while isinstance(result, (tuple, list)) and result:
+            result = result[0]
+        return result
+
+    def _cases(self, subject, shapes, partial, refused=None, of_dtype=False):
+        """(case, kind) of what the candidate can be asked; what it cannot is noted in ``refused``."""
+        seen, restrict = set(), subject.calling.restrict
+        drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
+        own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
+        for case, kind in itertools.chain(drawn, own):
+            if not all(self._has(dtype) for dtype in case.dtypes.values()):
+                continue
+            key = _structure(case, kind)
+            if key in seen:
+                continue
+            seen.add(key)
+            try:
+                fitted = subject.fit(case)
+                subject.passed(fitted)
+                subject.exact(fitted)
+            except (NotAsked, ValueError) as error:  # a rule ties what it takes to what it does not
+                if refused is not None:
+                    refused.setdefault(str(error), []).append(case.title)
+                continue
+            yield fitted, kind
+
+    def _has(self, dtype):
+        """Returns whether the implementation's arrays may have this dtype together with others."""
+        return dtype.startswith("int") or self.adapter.supports(dtype)
+
+    # One dtype
+
+    def _judge_dtype(self, dtype):
+        report, scope = self.report, self.scope
+        subject = self.subject = self._in(dtype)
+        cell = report.cells[dtype] = Cell()
+        why = self._lacks(subject)
+        if why:
+            report.unasked.append(Unasked(dtype, why))
+            return
+        first = dtype == scope.dtypes[0]
+        evidence, refused = Evidence(subject), {}
+        self._evidence.append(evidence)
+        shapes = scope.shapes if first else ()
+        for case, kind in self._cases(subject, shapes, scope.partial and first, refused, True):
+            if kind == "extreme" and dtype == "float16":
+                continue  # 1e10 is inf there
+            if not first and not scope.judges_whole(case):
+                continue
+            if kind == "far" and subject.is_narrow:
+                continue  # nothing is left beside 1000
+            self._judge_case(subject, case, kind, cell, evidence)
+        for why, titles in refused.items():
+            self._not_asked("; ".join(titles), why)
+        for key, why in subject.unasked.items():
+            self._not_asked(f"the gradient of `{key}`", why)
+        if not report.cases:
+            return
+        if scope.long and dtype != "float64":
+            judged = hazards.long_sums if dtype == "float32" else hazards.long_narrow_sums
+            self._judge_by_itself(subject, "long sums", judged)
+        if first and scope.laws and self._differentiates(subject) and excuses.CONTRACT in scope.demands:
+            self._judge_by_itself(subject, "stated gradients", stated_gradients)
+        if first and scope.examples:
+            self._search(dtype, evidence)
+
+    def _differentiates(self, subject):
+        """Returns whether there are gradients to judge in the subject's dtype."""
+        asked = self.scope.differentiates(subject.dtype)
+        return asked and self.adapter.gradient is not None and not self._coverage.untraceable
+
+    def _find_reference(self):
+        """The candidate in float64, where its gradients are judged there too; they are then those of other dtypes."""
+        scope = self.scope
+        if "float64" not in scope.dtypes or not scope.differentiates("float64") or self.adapter.gradient is None:
+            return None
+        wide = self._subject(self.adapter, "float64")
+        return None if self._lacks(wide) else wide
+
+    def _search(self, dtype, evidence):
+        """More calls than those that everybody is judged on."""
+        subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
+        traced = self._differentiates(subject)
+        for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
+            evidence.cases.append((case, situation.weights))
+
+    def _judge_case(self, subject, case, kind, cell, evidence):
+        report, scope = self.report, self.scope
+        first, gradients = subject.dtype == scope.dtypes[0], self._differentiates(subject) and scope.judges_whole(case)
+        situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
+        run, wrong = Runner(report, subject, case, situation), []
+        for weights in situation.asked:
+            found = run("agreement", lambda s, c, known, w=weights: agreeing(s, c, known, w))
+            if any(finding.message for finding in found):
+                wrong.append(weights)
+            if kind == "main" and found:
+                cell.forward = _worst(cell.forward, found[-1])
+        report.cases += 1
+        self._coverage.given |= {k for k, v in case.values.items() if v is not None} | set(case.options)
+        self._coverage.masks |= {k for k in case.given("mask") if not np.all(case.values[k])}
+        if kind in TELLING:
+            (evidence.cases if wrong else evidence.right).append((case, wrong[-1] if wrong else situation.weights))
+        for name, check in CHECKS.items():
+            if not check.applies(situation):
+                continue
+            try:
+                found = run(name, check.run)
+            except Untraceable as error:
+                report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
+                situation = replace(situation, gradients=False)
+                run = Runner(report, subject, case, situation)
+                found = run(name, check.run) if check.applies(situation) else []
+            if name == "NaN in padding" and kind == "main" and any(finding.message for finding in found):
+                evidence.poisoned.append(case)
+            if name == "gradient":
+                for finding in found:
+                    cell.gradient = _worst(cell.gradient, finding)
+
+    def _not_asked(self, what, why):
+        if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:
+            self.report.unasked.append(Unasked(what, why))
+
+    def _judge_by_itself(self, subject, name, judged):
+        """A check that draws its own cases; what fails is kept as it is."""
+        kept, why, found = self.report.promises[name], "", None
+        self.watch.title = name
+        try:
+            found = judged(subject)
+        except NotAsked as error:
+            kept.why = kept.why or str(error)
+        except Untraceable as error:
+            self.report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
+        except Exception as error:  # the candidate's own: whatever it is, it is the finding
+            why = f"raises {said(error)}"
+        if found is None and not why:
+            return
+        message = why if found is None else found.message
+        kept.cases += 1
+        kept.dtypes.append(subject.dtype)
+        if not message:
+            kept.status = kept.status if kept.status == BROKEN else HELD
+            return
+        kept.status = BROKEN
+        size, snippet = 10**6, f"# {name}: an input too long to print"
+        if found is not None:
+            size = found.case.size()
+            snippet = (
+                reproduce(subject, found) if size < PRINTED else f"# {found.case.title}: an input too long to print"
+            )
+        kept.failures.append(Failure(self.row.name, name, subject.dtype, message, snippet, size))
+
+    def _lacks(self, subject):
+        """Why the candidate cannot be judged in this dtype, or "": its arrays do not have it, or it refuses it."""
+        dtype = subject.dtype
+        if not self.adapter.supports(dtype):
+            return f"{self.adapter.name} arrays have no {dtype} here"
+        own = {value.dtype.name for value in subject.parameters.values()}
+        if own and own != {dtype}:
+            return f"its parameters are {', '.join(sorted(own))}"
+        if dtype == "float32":
+            return ""
+        case = next((case for case, _ in self._cases(subject, (), False)), None)
+        if case is None:
+            return ""
+        self.watch.title = case.title
+        try:
+            subject.outputs(case)
+        except Exception as error:  # the candidate's own, in any words
+            text = said(error)
+            if isinstance(error, TypeError) or excuses.refuses(text):
+                return f"it refuses {dtype} ({text.partition(chr(10))[0][:140]})"
+        return ""
+
+
+def _structure(case, kind):
+    """Returns a key that is equal for equal cases, whatever the configuration for which they were drawn."""
+    given = tuple((k, v.shape, v.dtype.kind) for k, v in case.values.items() if v is not None)
+    kind = "main" if kind == "way" else kind
+    dtypes = tuple(sorted(case.dtypes.items()))
+    return kind, given, tuple(sorted(case.options.items())), case.title.partition(", ")[2], dtypes
+
+
+def _worst(measure, finding):
+    """The measure that is nearer to its limit."""
+    new = Measure(finding.error, finding.allowed, finding.case.title)
+    if measure is None:
+        return new
+
+    def ratio(m):
+        return m.error / m.allowed if m.allowed else (np.inf if m.error else 0.0)
+
+    return new if ratio(new) > ratio(measure) else measure

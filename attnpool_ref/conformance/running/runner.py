@@ -1,0 +1,138 @@
+"""Runs one check on one case; what fails is made smaller and kept, once for each promise and dtype."""
+
+import numpy as np
+
+from attnpool_ref.conformance.candidates.adapters import Untraceable
+from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.candidates.watch import said
+from attnpool_ref.conformance.checks import PROMISE_OF, booked, excuses
+from attnpool_ref.conformance.checks.agreement import Finding
+from attnpool_ref.conformance.report import BROKEN, HELD, Failure
+from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, explained_by
+from attnpool_ref.conformance.running import exhibits, shrinking, snippets
+from attnpool_ref.conformance.running.hints import hint
+
+NOTES = 3
+"""How many notes of a promise are kept."""
+
+LINE = 200
+"""How long a note is at most."""
+
+
+def shortened(text):
+    """A text in one line, without its end where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LINE else f"{line[: LINE - 4]} ..."
+
+
+class Runner:
+    """The checks of one case of a row in one dtype."""
+
+    def __init__(self, report, subject, case, situation):
+        self.report, self.subject, self.case, self.situation = report, subject, case, situation
+
+    def __call__(self, name, run):
+        """The findings of the check ``name``, noted in the report.
+
+        Raises:
+          Untraceable: the check needs a gradient that the framework cannot take.
+        """
+        try:
+            findings = self.look(name, run, self.case)
+        except NotAsked as error:
+            kept = self.report.promises[self._promise_of(name)]
+            kept.why = kept.why or str(error)
+            return []
+        for finding in findings:
+            self._note(name, run, finding)
+        return findings
+
+    def _note(self, name, run, finding):
+        kept, dtype = self.report.promises[finding.check], self.subject.dtype
+        kept.cases += 1
+        if dtype not in kept.dtypes:
+            kept.dtypes.append(dtype)
+        if finding.note and len(kept.notes) < NOTES and not self._is_noted(kept, finding.note):
+            kept.notes.append(shortened(f"{finding.case.title} ({dtype}): {finding.note}"))
+        if finding.excused:
+            return
+        if not finding.message:
+            kept.status = kept.status if kept.status == BROKEN else HELD
+            return
+        kept.status = BROKEN
+        if dtype not in [failure.dtype for failure in kept.failures]:
+            kept.failures.append(self._smallest(name, run, finding))
+
+    def _is_noted(self, kept, note):
+        """Returns whether the same note exists, for this guarantee or, if it is checked by default, for another one."""
+        others = [kept] if BY_NAME[kept.promise].asked else self.report.promises.values()
+        return any(known.endswith(shortened(f": {note}")) for other in others for known in other.notes)
+
+    def _smallest(self, name, run, finding):
+        small, found = self.case, finding
+        if not self._is_explained(finding.check):
+            small = shrinking.shrink(self.case, lambda case: self._alike(name, run, case, finding) is not None)
+            found = self._alike(name, run, small, finding) or finding
+        got = exhibits.answer_to(self.subject, found)
+        return Failure(
+            self.report.name,
+            found.check,
+            self.subject.dtype,
+            found.message,
+            snippets.reproduce(self.subject, found, got),
+            small.size(),
+            exhibits.arrays_of(self.subject, found, got),
+        )
+
+    def _is_explained(self, promise):
+        """Returns whether another guarantee broken in this dtype explains this one: no smallest case is then needed."""
+        here = {self.subject.dtype}
+        broken = {k: here for k, kept in self.report.promises.items() if here & {f.dtype for f in kept.failures}}
+        return bool(explained_by(promise, broken | {promise: here}))
+
+    def _alike(self, name, run, case, finding):
+        """Returns a finding in which a smaller, valid case breaks the same guarantee in the same way, or None."""
+        try:
+            self.subject.exact(case)
+            findings = self.look(name, run, case)
+        except (ValueError, NotAsked, Untraceable):
+            return None  # a rule ties an axis that was cut to one that was not, or nobody can ask it
+        raises = finding.message.startswith("raises ")
+        alike = (f for f in findings if f.check == finding.check and f.message)
+        return next((f for f in alike if f.message.startswith("raises ") == raises), None)
+
+    def look(self, name, run, case):
+        """The findings of the check ``name`` on a case of this kind, noted nowhere.
+
+        Raises:
+          NotAsked: the candidate cannot be asked.
+          Untraceable: the check needs a gradient that the framework cannot take.
+        """
+        found = self._look(name, run, case)
+        found = excuses.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
+        for finding in found:
+            if finding.message:
+                finding.message, finding.hint = finding.message + finding.hint, ""
+        return found
+
+    def _look(self, name, run, case):
+        """The findings, before anything is excused."""
+        self.subject.watch.title = case.title
+        try:
+            found = run(self.subject, case, self.situation)
+        except (NotAsked, Untraceable):
+            raise
+        except Exception as error:  # the candidate's own: whatever it is, it is the finding
+            found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {said(error)}")
+            found.hint = hint(error, self.subject, case)
+        found = found if isinstance(found, list) else [found]
+        found = [finding for finding in found if finding is not None]
+        for finding in found:
+            finding.check = booked(name, finding)
+        return found
+
+    def _promise_of(self, name):
+        """The promise that an error of a check speaks of."""
+        if name == "agreement":
+            return PROMISE_OF.get(self.situation.kind, ANSWER)
+        return booked(name, Finding("", self.case))

@@ -1,0 +1,125 @@
+"""More calls than those that everybody is judged on: hypothesis searches for one that is wrong, and makes it smaller.
+
+It chooses what is given, sizes, batch axes, masks, options and the form of the numbers; the numbers derive from the
+example's name, like those of every case. What it finds is judged and shown like any other failure.
+"""
+
+from dataclasses import replace
+from random import Random
+
+from attnpool_ref import extras
+from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.cases import SEED
+from attnpool_ref.conformance.checks import CHECKS, agreeing
+from attnpool_ref.conformance.checks.purity import TWICE
+from attnpool_ref.conformance.report import BROKEN, HELD, Failure, Unasked
+from attnpool_ref.conformance.running import snippets
+from attnpool_ref.conformance.running.examples import examples_of
+from attnpool_ref.conformance.running.runner import Runner
+
+
+def need_hypothesis():
+    """Raises a ModuleNotFoundError that names the extra, where hypothesis is not installed."""
+    missing = extras.missing("test")
+    if missing:
+        raise ModuleNotFoundError(missing.removeprefix("attnpool: "))
+
+
+def search(report, subject, count, traced):
+    """Judges ``count`` examples of a row, and notes in its report what held, or the smallest example that did not.
+
+    A row that is wrong already is not searched: what was found is smaller.
+
+    Args:
+      report: the row's report.
+      subject: the candidate, in one dtype, with results of the oracle of its own.
+      count: how many examples.
+      traced: whether gradients are judged, on an eighth of the examples.
+
+    Returns:
+      The (case, situation) that was found, in a list; an empty one where everything held.
+    """
+    broken = [kept.promise for kept in report.promises.values() if kept.status == BROKEN]
+    if broken:
+        report.unasked.append(Unasked("more examples", f"broken already: {', '.join(broken)}"))
+        return []
+    import hypothesis
+    from hypothesis.errors import Flaky, NoSuchExample, Unsatisfiable
+
+    look = _Look(report, subject)
+    settings = hypothesis.settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+        verbosity=hypothesis.Verbosity.quiet,
+    )
+    drawn = Random(f"{subject.row.name} {subject.dtype} {SEED.get()}")
+    try:
+        hypothesis.find(examples_of(subject, traced), look.fails, settings=settings, random=drawn)
+    except Unsatisfiable:
+        report.unasked.append(Unasked("more examples", "none was drawn that it takes"))
+    except (NoSuchExample, Flaky):
+        pass  # what answers differently each time was still seen to be wrong once
+    return look.conclude()
+
+
+class _Look:
+    """Results of the examples: checks that held, and the last and smallest example that breaks a guarantee."""
+
+    def __init__(self, report, subject):
+        self.report, self.subject, self.found = report, subject, None
+
+    def fails(self, example):
+        """Returns whether an example breaks any guarantee."""
+        case, situation = example
+        self.subject.forget()
+        runner = Runner(self.report, self.subject, case, situation)
+        held = []
+        for name, run in _checks(situation):
+            try:
+                findings = runner.look(name, run, case)
+            except NotAsked:
+                continue
+            for finding in findings:
+                if finding.message:
+                    self.found = case, situation, name, run, finding
+                    return True
+                held.append(finding.check)
+        if self.found is None:
+            self._note(held)
+        return False
+
+    def _note(self, held):
+        self.report.cases += 1
+        for promise in held:
+            kept = self.report.promises[promise]
+            kept.status, kept.cases = HELD, kept.cases + 1
+            if self.subject.dtype not in kept.dtypes:
+                kept.dtypes.append(self.subject.dtype)
+
+    def conclude(self):
+        """Judges what was found once more, which makes it smaller still and keeps it."""
+        if self.found is None:
+            return []
+        case, situation, name, run, finding = self.found
+        self.subject.forget()
+        again = Runner(self.report, self.subject, case, situation)(name, run)
+        if not any(f.message for f in again):
+            self._unsteady(finding)
+        return [(case, situation)]
+
+    def _unsteady(self, finding):
+        """Keeps what was wrong once and is right now."""
+        kept, dtype = self.report.promises[TWICE], self.subject.dtype
+        message = f"wrong once, right when asked again ({finding.message})"
+        code = snippets.reproduce(self.subject, replace(finding, check=TWICE))
+        kept.status, kept.cases = BROKEN, kept.cases + 1
+        kept.failures.append(Failure(self.report.name, TWICE, dtype, message, code, finding.case.size()))
+
+
+def _checks(situation):
+    for weights in situation.asked:
+        yield "agreement", lambda s, c, known, w=weights: agreeing(s, c, known, w)
+    if situation.differentiated:
+        yield "gradient", CHECKS["gradient"].run

@@ -1,0 +1,97 @@
+"""From a failing case to Python code that shows it at a prompt, whatever the candidate is."""
+
+import numpy as np
+
+from attnpool_ref.conformance.candidates.calling import arrange
+from attnpool_ref.conformance.report.promises import ANSWER, MASKED, VALUES, WEIGHTS
+
+LONGEST = 512
+"""How many numbers of an answer are written down where the candidate has no name."""
+
+
+def reproduce(subject, finding, got=None):
+    """Code: the arguments by the row's names, the candidate's result, the oracle's.
+
+    Args:
+      subject: the candidate.
+      finding: what failed.
+      got: the candidate's answer, for the reader of a candidate that no name leads to; None if it raises.
+    """
+    case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
+    weights = finding.with_weights or WEIGHTS in (finding.check, finding.aspect)
+    ours = {k: v for k, v in subject.values(case).items() if v is not None} | case.options
+    ours |= {k: float(ours[k]) for k in case.given("number") if k not in case.dtypes}
+    ours |= {"return_weights": True} if weights else {}
+    dtypes = {k: case.dtypes.get(k, dtype) for k in ours}
+    theirs, code = {}, {}
+    for key, value in subject.passed(case, weights).items():
+        if key in ours and _same(value, ours[key]):
+            code[key] = adapter.code(key, dtypes[key]) if isinstance(value, np.ndarray) else key
+        else:
+            theirs[key] = value
+            code[key] = adapter.code(f"their_{key}", dtype) if isinstance(value, np.ndarray) else repr(value)
+    lines = ["import numpy as np", "import attnpool_ref", *adapter.imports(dtype)]
+    functions = [value for value in ours.values() if callable(value)]
+    lines += [f"from {function.__module__} import {function.__name__}" for function in functions]
+    lines += ["import ml_dtypes"] if "bfloat16" in (dtype, *dtypes.values()) else []
+    lines += ["from attnpool_ref.conformance import chunks"] if subject.row.state else []
+    if not weights and got is not None:
+        got = got[: len(subject.row.results)]
+    lines += subject.named or [without_name(subject.function, _answer(finding, got, dtype))]
+    lines += [f"{key} = {_literal(value, dtypes[key])}" for key, value in ours.items()]
+    lines += [f"their_{k} = {_literal(v, dtype)}" for k, v in theirs.items() if isinstance(v, np.ndarray)]
+    lines += [f"print('candidate:', candidate({_call(*subject.calling.arrange(code))}))"]
+    args, kwargs = arrange(subject.oracle, {key: key for key in ours})
+    oracle = f"chunks.oracle_of({name!r})" if subject.row.state else f"attnpool_ref.{name}"
+    lines += [f"print('oracle:', {oracle}({_call(args, kwargs)}))"]
+    if finding.check not in (VALUES, MASKED, ANSWER):
+        lines += [f"# {finding.check}: {' '.join(finding.message.split())}"]
+    return "\n".join(lines)
+
+
+def without_name(target, answer):
+    """A line that takes the reader's ``candidate``, or else one that gives the answer of then, an expression."""
+    return (
+        f"candidate = globals().get('candidate', lambda *args, **kwargs: {answer})  # {_described(target)} has no name "
+        "to import it by: call yours `candidate` before this line; without it, its answer is repeated"
+    )
+
+
+def _answer(finding, got, dtype):
+    """An expression of an answer that was given, or of why there is none."""
+    if got is None or not all(isinstance(part, np.ndarray) for part in got):
+        return repr(finding.message)
+    if sum(part.size for part in got) > LONGEST:
+        return "'an answer that is too long to print'"
+    parts = [" ".join(_literal(part, part.dtype.name if part.dtype.kind in "fV" else dtype).split()) for part in got]
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _same(theirs, ours):
+    """Whether an argument is passed as it is."""
+    if not isinstance(theirs, np.ndarray) or not isinstance(ours, np.ndarray):
+        return type(theirs) is type(ours) and theirs == ours
+    same = theirs.shape == ours.shape and theirs.dtype == ours.dtype
+    return same and np.array_equal(theirs, ours, equal_nan=theirs.dtype.kind == "f")
+
+
+def _call(args, kwargs):
+    return ", ".join([*map(str, args), *(f"{key}={value}" for key, value in kwargs.items())])
+
+
+def _described(target):
+    module, name = getattr(target, "__module__", ""), getattr(target, "__qualname__", "")
+    return f"{module}.{name}" if module and name else f"a {type(target).__name__}"
+
+
+def _literal(value, dtype):
+    if not isinstance(value, np.ndarray):
+        return value.__name__ if callable(value) else repr(value)
+    text = np.array2string(value, separator=", ", threshold=10**9, floatmode="unique", max_line_width=110)
+    for word in ("nan", "inf"):
+        text = text.replace(word, f"np.{word}")
+    kind = value.dtype.kind
+    name = {"b": "bool", "i": "int", "u": "int"}.get(
+        kind, f"np.{dtype}" if dtype != "bfloat16" else "ml_dtypes.bfloat16"
+    )
+    return f"np.array({text}, {name}).reshape{value.shape}" if value.size == 0 else f"np.array({text}, {name})"

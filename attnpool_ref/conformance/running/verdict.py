@@ -1,0 +1,172 @@
+"""From what was judged to a row's verdict: what follows from what, what was never judged, and why."""
+
+from dataclasses import dataclass, field
+
+from attnpool_ref.conformance.checks import second
+from attnpool_ref.conformance.checks.hazards import POISONS
+from attnpool_ref.conformance.checks.stated import STATED
+from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Failure, Unasked, promises
+
+
+@dataclass
+class Coverage:
+    """Coverage of the cases of one function.
+
+    Attributes:
+      masks: the masks that were given with padding in them.
+      given: the arguments and options that were given.
+      untraceable: the reason for missing gradients where the framework has gradients, or "".
+    """
+
+    masks: set[str] = field(default_factory=set)
+    given: set[str] = field(default_factory=set)
+    untraceable: str = ""
+
+
+def conclude(report, subject, scope, coverage, ended=""):
+    """Fills in what the cases' findings come to.
+
+    Args:
+      report: the row's report.
+      subject: the candidate.
+      scope: what was to be judged.
+      coverage: what was.
+      ended: why the judging ended early, or "".
+    """
+    report.ended = ended
+    broken = {name: set(_dtypes(kept)) for name, kept in report.promises.items() if kept.status == BROKEN}
+    for name, kept in report.promises.items():
+        if kept.status == BROKEN:
+            kept.follows_from = promises.explained_by(name, broken)
+        elif kept.notes and promises.BY_NAME[name].asked not in ("", *scope.demands):
+            kept.status, kept.why = NOT_APPLICABLE, kept.notes[0]
+        elif kept.status == NOT_APPLICABLE and not kept.why:
+            kept.why = kept.notes[0] if kept.notes else _why(name, report, subject, scope, broken)
+    for key in subject.calling.not_taken():
+        report.unasked.append(Unasked(f"`{key}`", "it takes none" + _default(subject.calling.default(key))))
+    report.partial = list(_partial(subject, scope, coverage, ended))
+    report.set_status()
+
+
+def unanswered(report, dtype, title, how, code=""):
+    """Fills in the report of a row of which no more is known than how its judging ended.
+
+    Args:
+      report: the row's report.
+      dtype: that of the last call, or "".
+      title: its case's, or "".
+      how: how it ended.
+      code: what shows it at a prompt.
+    """
+    for kept in report.promises.values():
+        kept.why = "its check was not reached"
+    kept = report.promises[promises.ANSWER]
+    kept.status, kept.why, kept.cases = BROKEN, "", 1
+    kept.dtypes = [dtype] if dtype else []
+    finding = f"{title}: {how}" if title else how
+    kept.failures.append(Failure(report.name, promises.ANSWER, dtype, finding, code, 10**9))
+    report.ended = how
+    report.partial.append(how)
+    report.set_status()
+
+
+def _dtypes(kept):
+    return [failure.dtype for failure in kept.failures]
+
+
+def _default(value):
+    return "" if value is None or callable(value) or isinstance(value, bool) else f"; the row's default is {value!r}"
+
+
+def _partial(subject, scope, coverage, ended):
+    """Why a row that broke nothing has not passed."""
+    calling = subject.calling
+    for key in calling.unjudged:
+        yield (
+            f"its argument `{key}` was never given: say what it is (arguments={{{key!r}: NAME}}, --arg {key}=NAME), "
+            f"or that it may stay as it is (leave=({key!r},), --leave {key})"
+        )
+    for key, argument in _arguments(subject):
+        if argument.kind == "mask" and not _can_hide(calling, key, argument):
+            yield (
+                f"it takes no `{key}`, so its padding was never judged: if it is meant to have none, say so "
+                f"(leave=({key!r},), --leave {key})"
+            )
+        if key not in calling.declared:
+            continue
+        if argument.kind == "mask" and key not in coverage.masks:
+            yield f"its mask `{calling.names.get(key, key)}` was never given with padding in it"
+        elif scope.partial and argument.kind != "mask" and key not in coverage.given:
+            yield f"its argument `{calling.names[key]}` was never given"
+    if coverage.untraceable:
+        yield f"its gradient was never judged: {coverage.untraceable}"
+    if ended:
+        yield ended
+
+
+def _can_hide(calling, key, argument):
+    """Returns whether the implementation takes a mask or lengths, or is declared to have neither."""
+    return calling.takes(key) or calling.takes(argument.lengths) or key in calling.candidate.leave
+
+
+def _arguments(subject):
+    """(name, argument) of the row's arguments that the candidate does not hold itself."""
+    return [(k, a) for k, a in subject.row.arguments.items() if k not in subject.parameters]
+
+
+def _why(name, report, subject, scope, broken):
+    """Why nothing was judged of a promise."""
+    row, calling = subject.row, subject.calling
+    masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
+    if name == promises.REFUSALS:
+        return "nothing of it could be asked" if scope.refusals else "refusals were not asked for"
+    if not report.cases:
+        return "nothing was judged"
+    if name == promises.WEIGHTS or name == "return_weights":
+        if not row.weights:
+            return "the row has no weights"
+        if not calling.takes("return_weights"):
+            return "it takes no `return_weights`"
+    if name in _OF_MASKS:
+        if not masks:
+            return "the row has no mask"
+        if not any(calling.takes(k) for k in masks):
+            return "it takes no mask"
+        if subject.candidate.mask_form == "segments":
+            return "packed tokens hold no padding"
+    if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
+        return f"{subject.adapter.name} arrays know neither jit nor vmap"
+    if name == promises.INTEGERS and not scope.integers:
+        return "integers were not asked for"
+    if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
+        return "it is judged beside float64 alone"
+    if name in (promises.GRADIENT, "finite gradients", "stated gradients", second.REVERSE, second.FORWARD):
+        if subject.adapter.gradient is None:
+            return f"{subject.adapter.name} arrays have no gradients"
+        if not scope.gradients:
+            return "gradients were not asked for"
+        if name in (second.REVERSE, second.FORWARD) and not (
+            "float64" in scope.dtypes and scope.differentiates("float64")
+        ):
+            return "they are judged in float64 alone, where gradients are"
+    if name == "long sums" and not scope.long:
+        return "long sums were not asked for"
+    if name in _OF_LAWS and not scope.laws:
+        return "not asked for (laws=False, --quick)"
+    if (name == "shapes" and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
+        return "not asked for (shapes, partial=False, --quick)"
+    if name == "stated gradients" and "contract" not in scope.demands:
+        return "it was not asked for (contract=True, --contract)"
+    if name == "stated gradients" and subject.row.name not in STATED:
+        return "the contract states none for the row"
+    if broken:
+        return "its check was not reached"
+    return "no case of this row speaks of it"
+
+
+_OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}
+_OF_MASKS |= {f"{name} in padding" for name in POISONS}
+_OF_PARTIAL_CALLS = {promises.VALUES, "ties and edges"}
+_OF_LAWS = {"padding amount", "padding side", "deleting is masking", "permuting", "shifting the scores", "batch mates"}
+_OF_LAWS |= {"NaN at a real token", "return_weights", "inputs unchanged", "the same answer twice"}
+_OF_LAWS |= {"random state untouched", "jit and vmap", "one program", "no warnings", "stated gradients"}
