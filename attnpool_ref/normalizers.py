@@ -15,6 +15,8 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
     .. math:: w_j = \frac{k_j \exp(s_j - c)}{\sum_{i : k_i} \exp(s_i - c)}, \qquad c = \max_{i : k_i} s_i
 
+    :math:`k_j` is 1 at real positions, else 0.
+
     Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of
     :math:`+\infty` gives NaN in its own row.
 
@@ -158,6 +160,8 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
 
     .. math:: w_j = \big[(\alpha - 1) s_j - \tau\big]_+^{1 / (\alpha - 1)}, \qquad \sum_{j : k_j} w_j = 1
 
+    :math:`k_j` is 1 at real positions, else 0.
+
     Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
     gives NaN in its own row, and so does an :math:`\alpha` that is not finite. The gradient at a score on the edge of the
     support is that of weight 0.
@@ -215,6 +219,8 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
 
     .. math:: w = \mathrm{softmax}_{j : k_j, s_j \ge t}(s), \qquad t \text{ the k-th largest real score}
 
+    :math:`k_j` is 1 at real positions, else 0.
+
     Scores that equal the k-th largest are all kept; where fewer are real, all of them are. Where nothing is real, or
     every real score is :math:`-\infty`, all weights are 0. NaN or :math:`+\infty` at a real position gives NaN in its own
     row. The gradient is that of the softmax over what is kept.
@@ -251,6 +257,8 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
     r"""Softmax of scores with noise: a sample that has a gradient, the noise drawn by the caller.
 
     .. math:: w = \mathrm{softmax}_{j : k_j}\Big(\frac{s + g}{T}\Big)
+
+    :math:`k_j` is 1 at real positions, else 0.
 
     Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
     gives NaN in its own row. With ``hard`` the value is :func:`hardmax` of :math:`s + g`, and the gradient stays that of
@@ -292,6 +300,8 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     .. math:: w_j = \sigma(s_j) = \frac 1 {1 + e^{-s_j}}, \qquad
               \text{or with normalize } \frac{\sigma(s_j)}{\sum_{i : k_i} \sigma(s_i)}
 
+    :math:`k_i` is 1 at real positions, else 0.
+
     The weights need not sum to 1, and a constant added to every score changes them. With ``normalize`` they sum to 1,
     also where every :math:`\sigma(s_j)` would be rounded to 0; where nothing is real, or every real score is
     :math:`-\infty`, they are 0. A real score of :math:`+\infty` has weight NaN.
@@ -329,6 +339,8 @@ def hardmax(scores, mask=None, *, axis=-1):
     r"""Gives the first of the largest real scores the weight 1, and all others 0.
 
     .. math:: w_j = [j = \min \operatorname*{argmax}_{i : k_i} s_i]
+
+    :math:`k_i` is 1 at real positions, else 0.
 
     Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. NaN or :math:`+\infty` at a real
     position gives NaN in its own row. The gradient is 0.
