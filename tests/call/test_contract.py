@@ -178,7 +178,7 @@ BAD = [  # name, arguments, options, type, the whole message as a pattern
         (SCORES,),
         {"lengths": np.array([1])},
         ValueError,
-        "`lengths` has shape (1,), needs () or the first axes of (3, 2), which are those of `scores` without axis -1",
+        "`lengths` has shape (1,), needs () or the first axes of (3, 2), the axes of `scores` without axis -1",
     ),
     ("lengths_to_mask", (7, 5), {}, ValueError, "`lengths` has the value 7, needs 0 to 5"),
     ("lengths_to_mask", (np.array([-3]), 5), {}, ValueError, "`lengths` has the value -3, needs 0 to 5"),
