@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from packages import every_package
 from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
-
-PACKAGES = (attnpool_ref, attnpool_flax)
 
 X = np.zeros((3, 5, 4), np.float32)
 Y = np.zeros((3, 7, 6), np.float32)
@@ -324,7 +323,7 @@ BAD = [  # name, arguments, options, type, the whole message as a pattern
 ]
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+@every_package
 @pytest.mark.parametrize(("name", "args", "kwargs", "error", "message"), BAD, ids=[f"{r[0]}: {r[4][:40]}" for r in BAD])
 def test_bad_input_is_refused_by_name(package, name, args, kwargs, error, message):
     with pytest.raises(error, match="^" + re.escape(f"{name}: {message}") + "$"):
@@ -351,7 +350,7 @@ def test_values_of_masks_and_lengths_on_a_device_are_not_read_back():
     assert beyond.tolist() == [[False] * 4, [True] * 4]
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+@every_package
 @pytest.mark.parametrize(
     "mask", [True, np.True_, np.ones(5, bool), np.ones((1, 5), np.uint8), np.ones((3, 1), np.int64)]
 )
@@ -359,7 +358,7 @@ def test_masks_broadcast_as_numpy_does(package, mask):
     assert np.array_equal(package.mean_pooling(X + 1, mask), package.mean_pooling(X + 1, MASK))
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+@every_package
 def test_an_array_without_batch_axes_is_shared_by_every_example(package):
     query = np.arange(4, dtype=np.float32)
     tokens = np.arange(60, dtype=np.float32).reshape(3, 5, 4) / 9

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from packages import PACKAGES, every_package
 from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
 
-BOTH = (attnpool_ref, attnpool_flax)
 FLAX = (attnpool_flax,)
 TAKEN = "float16, bfloat16, float32, float64 or integers"
 
@@ -45,7 +45,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
     (FLAX, "mean_pooling", (X, Tensor()), {}, TypeError, "`mask` is a Tensor, needs an array of numbers"),
     (FLAX, "mean_pooling", (Series(),), {}, TypeError, "`x` is a Series, needs an array of numbers"),
     (
-        BOTH,
+        PACKAGES,
         "mean_pooling",
         (jax.random.key(0),),
         {},
@@ -53,7 +53,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         "`x` has dtype key<fry>, needs an array of numbers",
     ),
     (
-        BOTH,
+        PACKAGES,
         "mean_pooling",
         (X, jax.random.split(jax.random.key(0), 5)),
         {},
@@ -61,7 +61,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         "`mask` has dtype key<fry>, needs an array of numbers",
     ),
     (
-        BOTH,
+        PACKAGES,
         "mean_pooling",
         (np.ones((3, 5), "m8[s]"),),
         {},
@@ -71,7 +71,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
     # numbers, but none that can be used
     *(
         (
-            BOTH,
+            PACKAGES,
             "mean_pooling",
             (narrow(dtype),),
             {},
@@ -82,7 +82,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         for dtype in ("int2", "int4", "uint4")
     ),
     (
-        BOTH,
+        PACKAGES,
         "mean_pooling",
         (X, narrow("int4")),
         {},
@@ -92,7 +92,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
     ),
     *(
         (
-            BOTH,
+            PACKAGES,
             "mean_pooling",
             (narrow(dtype),),
             {},
@@ -102,7 +102,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         for dtype in ("float8_e4m3fn", "float8_e5m2")
     ),
     (
-        BOTH,
+        PACKAGES,
         "mean_pooling",
         (np.ones((3, 5), np.longdouble),),
         {},
@@ -111,12 +111,12 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         "did you mean `x.astype('float64')`?",
     ),
     # numbers
-    (BOTH, "scaled_dot_score", (X, X), {"scale": np.ones(1)}, ValueError, f"`scale` {NUMBER}"),
-    (BOTH, "gaussian_score", (X, X), {"bandwidth": np.ones(1)}, ValueError, f"`bandwidth` {NUMBER}"),
-    (BOTH, "rigid_decomposition", (X, X), {"atol": np.ones(1)}, ValueError, f"`atol` {NUMBER}"),
+    (PACKAGES, "scaled_dot_score", (X, X), {"scale": np.ones(1)}, ValueError, f"`scale` {NUMBER}"),
+    (PACKAGES, "gaussian_score", (X, X), {"bandwidth": np.ones(1)}, ValueError, f"`bandwidth` {NUMBER}"),
+    (PACKAGES, "rigid_decomposition", (X, X), {"atol": np.ones(1)}, ValueError, f"`atol` {NUMBER}"),
     # an adjacency is no mask of padding
     (
-        BOTH,
+        PACKAGES,
         "graph_decomposition",
         (np.ones((2, 4)), 2 * np.eye(2, dtype=int)),
         {},
@@ -125,7 +125,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         "did you mean `adjacency != 0`?",
     ),
     (
-        BOTH,
+        PACKAGES,
         "graph_decomposition",
         (np.ones((2, 4)), np.eye(2)),
         {},
@@ -133,9 +133,9 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         "`adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; did you mean `adjacency != 0`?",
     ),
     # static arguments
-    (BOTH, "l2_normalize", (X,), {"axis": np.asarray(1.0)}, ValueError, "`axis` is 1.0, needs an integer"),
+    (PACKAGES, "l2_normalize", (X,), {"axis": np.asarray(1.0)}, ValueError, "`axis` is 1.0, needs an integer"),
     (
-        BOTH,
+        PACKAGES,
         "l2_normalize",
         (X,),
         {"axis": jnp.asarray(3)},
@@ -143,7 +143,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         "`axis` is 3, needs -3 to 2 for an array with 3 axes",
     ),
     (
-        BOTH,
+        PACKAGES,
         "lengths_to_mask",
         (3, np.asarray(-1)),
         {},
@@ -151,7 +151,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         "`max_length` is -1, needs an integer of at least 0",
     ),
     (
-        BOTH,
+        PACKAGES,
         "lengths_to_mask",
         (3, np.True_),
         {},
@@ -159,7 +159,7 @@ BAD = [  # packages, name, arguments, options, type, the whole message
         "`max_length` is True, needs an integer of at least 0",
     ),
     (
-        BOTH,
+        PACKAGES,
         "attend",
         (SCORES, X),
         {"return_weights": np.asarray(1)},
@@ -202,7 +202,7 @@ def test_a_traced_static_argument_is_refused_by_name(name, key, call, needs):
             transformed(value)
 
 
-@pytest.mark.parametrize("package", BOTH, ids=lambda package: package.__name__)
+@every_package
 @pytest.mark.parametrize("static", [np.asarray, np.int8, jnp.asarray, jnp.uint8])
 def test_a_static_argument_may_be_an_array_without_axes(package, static):
     lengths, labels, edges = np.array([1, 3]), np.eye(4, dtype=np.float32), np.ones((4, 4), bool)
@@ -227,7 +227,7 @@ def test_a_static_argument_may_be_an_array_without_axes(package, static):
         assert np.array_equal(got, want)
 
 
-@pytest.mark.parametrize("package", BOTH, ids=lambda package: package.__name__)
+@every_package
 @pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8", ">i4"])
 def test_the_byte_order_does_not_matter(package, dtype):
     native = np.arange(60).reshape(3, 5, 4).astype(dtype[1:])
@@ -301,7 +301,7 @@ def test_a_flag_of_a_module_may_be_numpys():
     assert module(X).shape == (3, 4)
 
 
-@pytest.mark.parametrize("package", BOTH, ids=lambda package: package.__name__)
+@every_package
 def test_a_memmap_is_an_array(package, tmp_path):
     x = np.memmap(tmp_path / "x", np.float32, "w+", shape=(3, 4))
     x[:] = np.arange(12).reshape(3, 4)

@@ -6,11 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
-
-BOTH = (attnpool_ref, attnpool_flax)
 
 X = np.ones((3, 5, 4), np.float32)
 QUERY = np.ones(4, np.float32)
@@ -115,7 +114,7 @@ BAD = [  # name, arguments, options, type, the whole message
 ]
 
 
-@pytest.mark.parametrize("package", BOTH, ids=lambda package: package.__name__)
+@every_package
 @pytest.mark.parametrize(
     ("name", "args", "kwargs", "error", "message"), BAD, ids=[f"{i}: {row[0]}" for i, row in enumerate(BAD)]
 )
@@ -124,7 +123,7 @@ def test_the_message_says_what_should_have_been_written(package, name, args, kwa
         getattr(package, name)(*args, **kwargs)
 
 
-@pytest.mark.parametrize("package", BOTH, ids=lambda package: package.__name__)
+@every_package
 def test_the_repair_of_a_masked_array_says_what_its_mask_said(package):
     x = np.ma.array(np.where(MASKED.mask, np.nan, X), mask=MASKED.mask)
     got = package.mean_pooling(x.filled(0), mask=~np.ma.getmaskarray(x).any(-1))

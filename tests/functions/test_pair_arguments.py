@@ -5,12 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from constants import compiling_anew
+from packages import every_package
 
 import attnpool_flax
-import attnpool_ref
 from attnpool_flax.call.compiled import FRAMES
-
-PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 
 TOKENS, TARGET, FIELDS, KERNEL = np.ones((2, 5, 3)), np.ones(4), np.ones((2, 5, 3)), np.ones((5, 7))
 CASES = [np.ones(shape, np.float32) for shape in ((2, 3), (2, 3), (3, 6), (3, 6), (6, 4), (6,))]
@@ -69,7 +67,7 @@ REFUSED = {
 }
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_input_is_refused_in_the_same_words(package, name):
     function, args, kwargs, message = REFUSED[name]
@@ -78,21 +76,21 @@ def test_bad_input_is_refused_in_the_same_words(package, name):
     assert str(refusal.value) == message
 
 
-@PACKAGES
+@every_package
 def test_the_margin_of_a_relation_triplet_is_required(package):
     case = CASES[0]
     with pytest.raises(TypeError, match="relation_triplet_loss: missing a required"):
         package.relation_triplet_loss(case, case, *CASES[1:])
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("bias", [2, 2.0, np.float64(2), np.array(2.0)])
 def test_a_bias_that_is_a_number_does_not_widen_the_result(package, bias):
     narrow = [np.float32(a) for a in (TARGET, FIELDS, KERNEL)]
     assert package.field_attention_pooling(*narrow, bias).dtype == np.float32
 
 
-@PACKAGES
+@every_package
 def test_infinity_equals_itself_and_nan_is_not_patched_away(package):
     x = np.array([[np.inf, 1.0], [np.inf, 1], [np.nan, 1]])
     reference = np.array([[np.inf, 1.0], [-np.inf, 1], [0, 1]])
@@ -101,7 +99,7 @@ def test_infinity_equals_itself_and_nan_is_not_patched_away(package):
     assert np.array_equal(dissimilar, [[0, 0], [np.inf, 1], [np.nan, np.nan]], equal_nan=True)
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("method", ["max", "global", "local"])
 def test_a_real_nan_reaches_all_matches_of_its_example_and_no_other(package, method):
     x, y = np.arange(24.0).reshape(2, 4, 3) + 1, np.arange(30.0).reshape(2, 5, 3) - 7

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import programs
 import pytest
+from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
@@ -16,7 +17,6 @@ from attnpool_flax.streaming import merging
 from attnpool_ref import table
 from attnpool_ref.conformance.checks import tolerances
 
-PACKAGES = (attnpool_ref, attnpool_flax)
 RNG = np.random.default_rng(15)
 X = RNG.standard_normal((3, 7, 4)).astype(np.float32)
 MASK = np.array([[1] * 7, [0, 1, 0, 1, 1, 0, 0], [0] * 7], bool)
@@ -66,7 +66,6 @@ MORE = {
 }
 NAMES = [row.name for row in table.STATES]
 
-every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 every_kind = pytest.mark.parametrize("name", NAMES)
 
 
