@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from packages import PACKAGES, every_package
+from packages import every_package
+from refusals import Call, every_refusal
 from rounding import rounded
 
 import attnpool_flax
@@ -39,151 +40,79 @@ def narrow(dtype):
     return jnp.ones((3, 5), dtype)
 
 
-BAD = [  # packages, name, arguments, options, type, the whole message
+BAD = [
     # no numeric array at all
-    (FLAX, "mean_pooling", (Tensor(),), {}, TypeError, "`x` is a Tensor, needs an array of numbers"),
-    (FLAX, "mean_pooling", (X, Tensor()), {}, TypeError, "`mask` is a Tensor, needs an array of numbers"),
-    (FLAX, "mean_pooling", (Series(),), {}, TypeError, "`x` is a Series, needs an array of numbers"),
-    (
-        PACKAGES,
-        "mean_pooling",
-        (jax.random.key(0),),
-        {},
-        TypeError,
-        "`x` has dtype key<fry>, needs an array of numbers",
+    Call("mean_pooling", Tensor()).raises(TypeError, "`x` is a Tensor, needs an array of numbers", FLAX),
+    Call("mean_pooling", X, Tensor()).raises(TypeError, "`mask` is a Tensor, needs an array of numbers", FLAX),
+    Call("mean_pooling", Series()).raises(TypeError, "`x` is a Series, needs an array of numbers", FLAX),
+    Call("mean_pooling", jax.random.key(0)).raises(TypeError, "`x` has dtype key<fry>, needs an array of numbers"),
+    Call("mean_pooling", X, jax.random.split(jax.random.key(0), 5)).raises(
+        TypeError, "`mask` has dtype key<fry>, needs an array of numbers"
     ),
-    (
-        PACKAGES,
-        "mean_pooling",
-        (X, jax.random.split(jax.random.key(0), 5)),
-        {},
-        TypeError,
-        "`mask` has dtype key<fry>, needs an array of numbers",
-    ),
-    (
-        PACKAGES,
-        "mean_pooling",
-        (np.ones((3, 5), "m8[s]"),),
-        {},
-        TypeError,
-        "`x` has dtype timedelta64[s], needs an array of numbers",
+    Call("mean_pooling", np.ones((3, 5), "m8[s]")).raises(
+        TypeError, "`x` has dtype timedelta64[s], needs an array of numbers"
     ),
     # numbers, but none that can be used
     *(
-        (
-            PACKAGES,
-            "mean_pooling",
-            (narrow(dtype),),
-            {},
+        Call("mean_pooling", narrow(dtype)).raises(
             ValueError,
             f"`x` has dtype {dtype}, which is too narrow, needs integers of at least 8 bits; "
             "did you mean `x.astype('int8')`?",
         )
         for dtype in ("int2", "int4", "uint4")
     ),
-    (
-        PACKAGES,
-        "mean_pooling",
-        (X, narrow("int4")),
-        {},
+    Call("mean_pooling", X, narrow("int4")).raises(
         ValueError,
         "`mask` has dtype int4, which is too narrow, needs integers of at least 8 bits; "
         "did you mean `mask.astype('int8')`?",
     ),
     *(
-        (
-            PACKAGES,
-            "mean_pooling",
-            (narrow(dtype),),
-            {},
+        Call("mean_pooling", narrow(dtype)).raises(
             ValueError,
             f"`x` has dtype {dtype}, which is too narrow, needs one of {TAKEN}; did you mean `x.astype('float32')`?",
         )
         for dtype in ("float8_e4m3fn", "float8_e5m2")
     ),
-    (
-        PACKAGES,
-        "mean_pooling",
-        (np.ones((3, 5), np.longdouble),),
-        {},
+    Call("mean_pooling", np.ones((3, 5), np.longdouble)).raises(
         ValueError,
         f"`x` has dtype {np.dtype(np.longdouble)}, which is too wide, needs one of {TAKEN}; "
         "did you mean `x.astype('float64')`?",
     ),
     # numbers
-    (PACKAGES, "scaled_dot_score", (X, X), {"scale": np.ones(1)}, ValueError, f"`scale` {NUMBER}"),
-    (PACKAGES, "gaussian_score", (X, X), {"bandwidth": np.ones(1)}, ValueError, f"`bandwidth` {NUMBER}"),
-    (PACKAGES, "rigid_decomposition", (X, X), {"atol": np.ones(1)}, ValueError, f"`atol` {NUMBER}"),
+    Call("scaled_dot_score", X, X, scale=np.ones(1)).raises(ValueError, f"`scale` {NUMBER}"),
+    Call("gaussian_score", X, X, bandwidth=np.ones(1)).raises(ValueError, f"`bandwidth` {NUMBER}"),
+    Call("rigid_decomposition", X, X, atol=np.ones(1)).raises(ValueError, f"`atol` {NUMBER}"),
     # an adjacency is no mask of padding
-    (
-        PACKAGES,
-        "graph_decomposition",
-        (np.ones((2, 4)), 2 * np.eye(2, dtype=int)),
-        {},
+    Call("graph_decomposition", np.ones((2, 4)), 2 * np.eye(2, dtype=int)).raises(
         ValueError,
         "`adjacency` has the value 2, but an adjacency is boolean, True = neighbour, or 0/1 integers; "
         "did you mean `adjacency != 0`?",
     ),
-    (
-        PACKAGES,
-        "graph_decomposition",
-        (np.ones((2, 4)), np.eye(2)),
-        {},
+    Call("graph_decomposition", np.ones((2, 4)), np.eye(2)).raises(
         ValueError,
         "`adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; did you mean `adjacency != 0`?",
     ),
     # static arguments
-    (PACKAGES, "l2_normalize", (X,), {"axis": np.asarray(1.0)}, ValueError, "`axis` is 1.0, needs an integer"),
-    (
-        PACKAGES,
-        "l2_normalize",
-        (X,),
-        {"axis": jnp.asarray(3)},
-        ValueError,
-        "`axis` is 3, needs -3 to 2 for an array with 3 axes",
+    Call("l2_normalize", X, axis=np.asarray(1.0)).raises(ValueError, "`axis` is 1.0, needs an integer"),
+    Call("l2_normalize", X, axis=jnp.asarray(3)).raises(
+        ValueError, "`axis` is 3, needs -3 to 2 for an array with 3 axes"
     ),
-    (
-        PACKAGES,
-        "lengths_to_mask",
-        (3, np.asarray(-1)),
-        {},
-        ValueError,
-        "`max_length` is -1, needs an integer of at least 0",
-    ),
-    (
-        PACKAGES,
-        "lengths_to_mask",
-        (3, np.True_),
-        {},
-        ValueError,
-        "`max_length` is True, needs an integer of at least 0",
-    ),
-    (
-        PACKAGES,
-        "attend",
-        (SCORES, X),
-        {"return_weights": np.asarray(1)},
-        ValueError,
-        "`return_weights` is 1, needs True or False",
+    Call("lengths_to_mask", 3, np.asarray(-1)).raises(ValueError, "`max_length` is -1, needs an integer of at least 0"),
+    Call("lengths_to_mask", 3, np.True_).raises(ValueError, "`max_length` is True, needs an integer of at least 0"),
+    Call("attend", SCORES, X, return_weights=np.asarray(1)).raises(
+        ValueError, "`return_weights` is 1, needs True or False"
     ),
     # precision
-    (FLAX, "dot_score", (X, X), {"precision": ["highest"]}, ValueError, f"`precision` is ['highest'], {PRECISION}"),
-    (FLAX, "dot_score", (X, X), {"precision": "fast"}, ValueError, f"`precision` is 'fast', {PRECISION}"),
-    (FLAX, "dot_score", (X, X), {"precision": 3}, ValueError, f"`precision` is 3, {PRECISION}"),
-    (FLAX, "dot_score", (X, X), {"precision": ("high",)}, ValueError, f"`precision` is ('high',), {PRECISION}"),
+    Call("dot_score", X, X, precision=["highest"]).raises(ValueError, f"`precision` is ['highest'], {PRECISION}", FLAX),
+    Call("dot_score", X, X, precision="fast").raises(ValueError, f"`precision` is 'fast', {PRECISION}", FLAX),
+    Call("dot_score", X, X, precision=3).raises(ValueError, f"`precision` is 3, {PRECISION}", FLAX),
+    Call("dot_score", X, X, precision=("high",)).raises(ValueError, f"`precision` is ('high',), {PRECISION}", FLAX),
 ]
 
-CALLS = [(package, *row) for packages, *row in BAD for package in packages]
 
-
-@pytest.mark.parametrize(
-    ("package", "name", "args", "kwargs", "error", "message"),
-    CALLS,
-    ids=[f"{package.__name__}: {name}: {message[:40]}" for package, name, *_, message in CALLS],
-)
-def test_what_cannot_be_used_is_refused_by_name(package, name, args, kwargs, error, message):
-    with pytest.raises(error, match="^" + re.escape(f"{name}: {message}") + "$"):
-        getattr(package, name)(*args, **kwargs)
+@every_refusal(BAD)
+def test_what_cannot_be_used_is_refused_by_name(package, refusal):
+    refusal.check(package)
 
 
 TRACED = [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from constants import compiling_anew
 from packages import every_package
+from refusals import Call, every_refusal
 
 import attnpool_flax
 from attnpool_flax.call.compiled import FRAMES
@@ -13,67 +14,38 @@ from attnpool_flax.call.compiled import FRAMES
 TOKENS, TARGET, FIELDS, KERNEL = np.ones((2, 5, 3)), np.ones(4), np.ones((2, 5, 3)), np.ones((5, 7))
 CASES = [np.ones(shape, np.float32) for shape in ((2, 3), (2, 3), (3, 6), (3, 6), (6, 4), (6,))]
 
-REFUSED = {
-    "one batch axis a side": (
-        "cross_attention_pooling_all_pairs",
-        (TOKENS[0], TOKENS),
-        {},
-        "cross_attention_pooling_all_pairs: `x` has shape (5, 3), needs [B, L, d]",
+REFUSED = [
+    Call("cross_attention_pooling_all_pairs", TOKENS[0], TOKENS).raises(
+        ValueError, "`x` has shape (5, 3), needs [B, L, d]"
     ),
-    "no more than one": (
-        "cross_attention_pooling_all_pairs",
-        (TOKENS, TOKENS[None]),
-        {},
-        "cross_attention_pooling_all_pairs: `y` has shape (1, 2, 5, 3), needs [C, T, e]",
+    Call("cross_attention_pooling_all_pairs", TOKENS, TOKENS[None]).raises(
+        ValueError, "`y` has shape (1, 2, 5, 3), needs [C, T, e]"
     ),
-    "a mask of the other side": (
-        "cross_attention_pooling_all_pairs",
-        (TOKENS, np.ones((3, 4, 3)), np.ones((3, 4), bool)),
-        {},
-        "cross_attention_pooling_all_pairs: `x_mask` has shape (3, 4), needs a shape that broadcasts to [B, L] = (2, 5)",
+    Call("cross_attention_pooling_all_pairs", TOKENS, np.ones((3, 4, 3)), np.ones((3, 4), bool)).raises(
+        ValueError, "`x_mask` has shape (3, 4), needs a shape that broadcasts to [B, L] = (2, 5)"
     ),
-    "a kernel for other fields": (
-        "field_attention_pooling",
-        (TARGET, FIELDS, KERNEL[1:], 0.0),
-        {},
-        "field_attention_pooling: `kernel` has shape (4, 7) but `fields` has (2, 5, 3): "
-        "`kernel` needs [J, d+e] or [d+e] with J = 5",
+    Call("field_attention_pooling", TARGET, FIELDS, KERNEL[1:], 0.0).raises(
+        ValueError, "`kernel` has shape (4, 7) but `fields` has (2, 5, 3): `kernel` needs [J, d+e] or [d+e] with J = 5"
     ),
-    "a kernel for fields alone": (
-        "field_attention_pooling",
-        (TARGET, FIELDS, KERNEL[:, :3], 0.0),
-        {},
-        "field_attention_pooling: `kernel` has shape (5, 3), needs [J, d+e] or [d+e] with d+e = 7",
+    Call("field_attention_pooling", TARGET, FIELDS, KERNEL[:, :3], 0.0).raises(
+        ValueError, "`kernel` has shape (5, 3), needs [J, d+e] or [d+e] with d+e = 7"
     ),
-    "a float adjacency": (
-        "graph_decomposition",
-        (np.ones((3, 4)), np.ones((3, 3))),
-        {},
-        "graph_decomposition: `adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; "
-        "did you mean `adjacency != 0`?",
+    Call("graph_decomposition", np.ones((3, 4)), np.ones((3, 3))).raises(
+        ValueError,
+        "`adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; did you mean `adjacency != 0`?",
     ),
-    "a negative window": (
-        "semantic_match",
-        (TOKENS, TOKENS),
-        {"window": -1},
-        "semantic_match: `window` is -1, needs an integer of at least 0",
+    Call("semantic_match", TOKENS, TOKENS, window=-1).raises(
+        ValueError, "`window` is -1, needs an integer of at least 0"
     ),
-    "an unknown method": (
-        "semantic_match",
-        (TOKENS, TOKENS),
-        {"method": "nearest"},
-        "semantic_match: `method` is 'nearest', needs one of 'max', 'global', 'local'",
+    Call("semantic_match", TOKENS, TOKENS, method="nearest").raises(
+        ValueError, "`method` is 'nearest', needs one of 'max', 'global', 'local'"
     ),
-}
+]
 
 
-@every_package
-@pytest.mark.parametrize("name", REFUSED)
-def test_bad_input_is_refused_in_the_same_words(package, name):
-    function, args, kwargs, message = REFUSED[name]
-    with pytest.raises(ValueError) as refusal:
-        getattr(package, function)(*args, **kwargs)
-    assert str(refusal.value) == message
+@every_refusal(REFUSED)
+def test_bad_input_is_refused_in_the_same_words(package, refusal):
+    refusal.check(package)
 
 
 @every_package
