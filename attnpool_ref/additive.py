@@ -76,7 +76,7 @@ def additive_attention_pooling(
 
 
 def additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """The scores [..., n, L] of clean tokens; n is 1 for an ``out_kernel`` [h]."""
+    """Returns scores [..., n, L] of tokens without padding values; n is 1 for an ``out_kernel`` [h]."""
     hidden = OF_SCORES[activation](x @ kernel + (0 if bias is None else bias))
     if gate_kernel is not None:
         hidden = hidden * _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))

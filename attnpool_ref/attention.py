@@ -64,7 +64,7 @@ def dot_product_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Scaled dot-product attention.
+    r"""Computes scaled dot-product attention (Vaswani et al. 2017).
 
     .. math:: O = \mathrm{softmax}\Big(\frac{Q K^\top}{\sqrt d} + B\Big) V
 
@@ -119,7 +119,7 @@ def additive_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Attention whose scores are a perceptron with one hidden layer; queries and keys may differ in width.
+    r"""Computes additive attention (Bahdanau): the scores are a perceptron of query and key, with one hidden layer.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\big(w^\top \tanh(W_q q_i + W_k k_j + b)\big)
 
@@ -157,7 +157,7 @@ def additive_attention(
 
 @definition
 def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bias=None, return_weights=False):
-    r"""Attention whose scores are the sum of a hidden layer over query and key side by side.
+    r"""Computes attention whose scores are the sum of a hidden layer over query and key, concatenated.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\Big(\sum_h \tanh(W [q_i; k_j] + b)_h\Big)
 
@@ -191,7 +191,7 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
 
 @definition
 def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, mask=None, *, return_weights=False):
-    r"""Attention over numbered slots, each with its own score; query and context then go through an affine map.
+    r"""Computes location-based attention: a score per slot from the query, then an affine map of query and context.
 
     .. math:: o_i = W_o [q_i; c_i] + b_o, \qquad c_i = \sum_j w_{ij} v_j, \qquad
               w_i = \mathrm{softmax}_j\big((W [q_i; k_i] + b)_j\big)
@@ -247,7 +247,7 @@ def multi_head_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Scaled dot-product attention in several heads, each with its own projections, and an affine map of them all.
+    r"""Computes multi-head attention: scaled dot products in H projections, then an affine map of all heads.
 
     .. math:: O = \sum_h \mathrm{softmax}\Big(\frac{Q_h K_h^\top}{\sqrt c}\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = K W_k^h + b_k^h, \quad V_h = V W_v^h + b_v^h
@@ -310,7 +310,7 @@ def multi_head_attention(
 
 
 def project_to_heads(x, kernel, bias):
-    """[..., L, d] by a kernel [d, H, c] to [..., H, L, c]."""
+    """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c]."""
     heads = np.einsum("...ld,dhc->...hlc", x, kernel)
     return heads if bias is None else heads + bias[:, None, :]
 
@@ -319,7 +319,7 @@ def project_to_heads(x, kernel, bias):
 def kernel_regression(
     query, key, value, mask=None, *, lengths=None, kernel="gaussian", bandwidth=1.0, return_weights=False
 ):
-    r"""Nadaraya-Watson regression: averages the values under a kernel of the distance between query and key.
+    r"""Averages values under a kernel of the distance between query and key (Nadaraya-Watson regression).
 
     .. math:: o_i = \frac{\sum_j K(u_{ij}) v_j}{\sum_j K(u_{ij})}, \qquad u_{ij} = \frac{\lVert q_i - k_j \rVert}{\sigma}
 

@@ -38,7 +38,7 @@ def orthogonal_decomposition(x, reference):
 
 
 def projection(x, reference):
-    """(x . r / r . r) r, by the unit vector along r: squares of 1e-300 would underflow."""
+    """Returns (x . r / r . r) r, computed with the unit vector along r, because squares of 1e-300 would underflow."""
     unit = l2_normalize(reference)
     return np.sum(x * unit, -1, keepdims=True) * unit
 
@@ -219,6 +219,6 @@ def graph_decomposition(labels, adjacency, *, num_layers=2):
 
 
 def norm(x):
-    """Euclidean norms along the last axis, which stays; squares of 1e-300 would underflow."""
+    """Returns Euclidean norms along the last axis, which is kept; scaled, because squares of 1e-300 would underflow."""
     size = power_of_two(np.max(np.abs(x), -1, keepdims=True))
     return size * np.sqrt(np.sum((x / size) ** 2, -1, keepdims=True))

@@ -185,7 +185,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
 
 
 def either(a, b):
-    """The probability that at least one of two independent events happens."""
+    """Returns the probability that at least one of two independent events happens."""
     with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
         return np.where(np.isinf(a) | np.isinf(b), 1 - (1 - a) * (1 - b), a + b * (1 - a))
 
@@ -305,7 +305,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
 
 def in_range(x, real, scale):
-    """(x, scale, unit): tokens in a unit [..., d], 1 unless they are so large that a sum of differences overflows."""
+    """Returns (x, scale, unit): tokens divided by a unit [..., d], 1 unless sums of their differences would overflow."""
     most = np.max(np.where(real & np.isfinite(x), np.abs(x), 0), -2, keepdims=True, initial=0)
     unit = np.where(most > LARGE, SMALLER, 1.0)
     with np.errstate(over="ignore"):  # an infinite scale leaves the largest token, as one of that size does
@@ -330,7 +330,7 @@ def _below_the_top(x, real, scale):
 
 
 def _mean_of_exponentials(x, real, scale, mean):
-    """ln(mean exp(scale x)) / scale, of the sum without ``mean``, for any scale; anything where nothing is real."""
+    """Computes ln(mean exp(scale x)) / scale, of the sum without ``mean``; undefined in a fully masked row."""
     x, scale, unit = in_range(x, real, scale)
     scale = np.broadcast_to(scale, (*x.shape[:-2], 1, x.shape[-1]))
     below_top, scaled, top = _below_the_top(x, real, scale)

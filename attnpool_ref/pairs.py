@@ -70,7 +70,7 @@ def cross_attention_pooling(
 
 
 def _reduce(scores, real, reduction, axis):
-    """Sum, mean or maximum over the real pairs along an axis; 0 where there are none."""
+    """Computes the sum, mean or maximum over the real pairs along an axis; 0 if there are none."""
     if reduction == "max":
         largest = np.max(np.where(real, scores, -np.inf), axis, initial=-np.inf)
         return np.where(np.any(real, axis), largest, 0)
@@ -130,7 +130,7 @@ def cross_attention_pooling_all_pairs(
     pairs = x.shape[0], y.shape[0]
 
     def paired(array, axis):
-        """The array once per partner: [B, C, ...]."""
+        """Broadcasts an array to pairs: [B, C, ...]."""
         return np.broadcast_to(np.expand_dims(array, axis), pairs + array.shape[1:])
 
     return cross_attention_pooling(

@@ -126,7 +126,7 @@ def draw_weights(panel, tokens, weights, mask):
 
 
 def new_figure(figsize):
-    """A figure of its own, in inches, whose layout makes room for every label."""
+    """Returns a new figure of this size in inches, whose layout makes room for every label."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine

@@ -221,7 +221,7 @@ def vlad_pooling(
 
 
 def residuals_of(x, mask, assign_kernel, centers, assign_bias):
-    """The sums of residuals.
+    """Computes the sums of residuals.
 
     Returns:
       (top [..., K], the largest logarithm of a weight; the sums [..., K, d] under weights relative to it; weights [..., L, K]).
@@ -239,7 +239,7 @@ def residuals_of(x, mask, assign_kernel, centers, assign_bias):
 
 
 def vlad_of(top, residuals, normalize):
-    """[..., K, d]: sums of residuals under weights relative to ``top``, normalised or in their own size."""
+    """Returns [..., K, d] from sums of residuals under weights relative to ``top``, normalised or rescaled."""
     if not normalize:
         return np.exp(top)[..., None] * residuals
     each = l2_normalize(residuals)

@@ -40,7 +40,7 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
 
 
 def _triplet(to_positive, to_negative, margin):
-    """The hinge of two differences [..., m]."""
+    """Computes the hinge loss of two differences [..., m]."""
     return np.maximum(0, np.sum(to_positive**2, -1) + margin - np.sum(to_negative**2, -1))
 
 

@@ -291,7 +291,7 @@ def gaussian_score(query, key, *, bandwidth=1.0):
 
 
 def _side_by_side(query, key):
-    """[..., n, m, d+e]: each query followed by each key."""
+    """Concatenates each query with each key: [..., n, m, d+e]."""
     *batch, n, d = query.shape
     m, e = key.shape[-2:]
     queries = np.broadcast_to(query[..., :, None, :], (*batch, n, m, d))

@@ -151,7 +151,7 @@ def attentive_statistics_pooling(
 
 
 def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kernel):
-    """The scores [..., L] or [..., L, d] that the network gives clean tokens."""
+    """Computes the network's scores [..., L] or [..., L, d] of tokens without padding values."""
     hidden = tokens @ kernel + (0 if bias is None else bias)
     if norm_scale is not None:
         hidden = norm_scale * np.maximum(hidden, 0) + (0 if norm_bias is None else norm_bias)
@@ -159,7 +159,7 @@ def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kerne
 
 
 def _moments(x, mask, weights, ddof, epsilon):
-    """(mean, deviation) [..., d] of the real tokens under weights [..., L] or [..., L, d], None for 1."""
+    """Returns (mean, deviation) [..., d] of the real tokens under weights [..., L] or [..., L, d], None for 1."""
     mask = np.broadcast_to(mask[..., None], x.shape)
     if weights is None:
         weights = np.ones(x.shape)
@@ -178,7 +178,7 @@ def _moments(x, mask, weights, ddof, epsilon):
 
 
 def deviation_of(total, squares, second, ddof, epsilon, size=1):
-    """The deviation of the sum of weights, of their squares, and of weighted squared distances in units of ``size``."""
+    """Computes the deviation from the sums of weights, squared weights, and weighted squared distances in units of ``size``."""
     whole = total - ddof * squares / np.where(total == 0, 1, total)
     variance = np.where(whole <= 0, 0, second) / np.where(whole <= 0, 1, whole)
     deviation, floor = size * np.sqrt(np.where(variance < 0, 0, variance)), np.sqrt(epsilon)
@@ -191,7 +191,7 @@ def counting(x, weights):
 
 
 def first_used(x, weights):
-    """[..., 1, d]: for each feature the first token whose weight is not 0; 0 where none is."""
+    """Returns [..., 1, d]: for each feature the first token whose weight is not 0, or 0."""
     if x.shape[-2] == 0:
         return np.sum(x, -2, keepdims=True)
     used = np.broadcast_to(weights != 0, x.shape)

@@ -51,7 +51,7 @@ FAMILIES = tuple(dict.fromkeys(row.family for row in table.BY_NAME.values()))
 )
 @click.pass_context
 def list_command(context, families, words):
-    """Show the table of variants."""
+    """Show the table of functions."""
     from attnpool_ref.cli import listing
 
     context.exit(listing.run(families, words))
@@ -61,7 +61,7 @@ def list_command(context, families, words):
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @click.pass_context
 def find(context, words):
-    """Find a pooling by the name that you know: ABMIL, GeM, CLS, ColBERT, global attention ...
+    """Find a pooling by a name from elsewhere: ABMIL, GeM, CLS, ColBERT, global attention ...
 
     Exit status: 1 where nothing is found.
     """
@@ -104,7 +104,7 @@ def inspect(context, file):
 @application.command()
 @click.argument("name", type=VariantName())
 def show(name):
-    """Show one variant: equation, source, signature, definition and implementation."""
+    """Show one function: equation, source, signature, definition and implementation."""
     from attnpool_ref.cli import show as showing
 
     showing.run(name)
@@ -217,7 +217,7 @@ def check(
     jobs,
     quick,
 ):
-    """Judge a candidate against the oracle.
+    """Judge an implementation against the oracle.
 
     CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
@@ -268,7 +268,7 @@ def check(
 
 
 def _pairs(option, pairs, form, example):
-    """A mapping from pairs with an equals sign.
+    """Parses pairs with an equals sign into a mapping.
 
     Raises:
       UsageError: one has none, or nothing on one side.
@@ -293,7 +293,7 @@ def _sizes(pairs):
 
 
 def _value(text):
-    """A number, a truth value or None as Python writes it, or else the text itself."""
+    """Parses a number, a truth value or None in Python's notation; returns other text unchanged."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -301,7 +301,7 @@ def _value(text):
 
 
 def _waivers(pairs):
-    """The promises that are waived, each with its reason.
+    """Parses the waived guarantees, each with its reason.
 
     Raises:
       UsageError: there is no reason, or no such promise.

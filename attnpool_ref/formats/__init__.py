@@ -7,10 +7,10 @@ of it.
 
 from attnpool_ref import contract
 from attnpool_ref.formats import options, saving_sentences, sentences, sources
-from attnpool_ref.formats.instead import instead
 from attnpool_ref.formats.matching import Names, check_prefix, find, prefixes
+from attnpool_ref.formats.printable import brief
 from attnpool_ref.formats.row import Format, Head
-from attnpool_ref.formats.showing import brief
+from attnpool_ref.formats.suggestions import suggestion
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
 from attnpool_ref.table.suggestions import did_you_mean
@@ -83,7 +83,7 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     try:
         found = find(row, names, prefix, source.title)
     except ValueError as error:
-        raise ValueError(f"{error}{instead(ROWS, row, names, prefix)}") from None
+        raise ValueError(f"{error}{suggestion(ROWS, row, names, prefix)}") from None
     given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation}
     chosen = options.chosen(row, given, source.config, found)
     sizes = found.sizes | {"H": chosen["num_heads"]} if "num_heads" in chosen else found.sizes

@@ -6,7 +6,7 @@ _TERM = re.compile(r"(?:(?P<times>\d+)?(?P<letter>[A-Za-z]\w*)(?:\+(?P<plus>\d+)
 
 
 def axes(shape):
-    """The axes of a shape that is written in letters."""
+    """Returns the axes of a shape that is written in letters."""
     return tuple(shape.split())
 
 
@@ -39,17 +39,17 @@ def bind(shape, actual, sizes):
 
 
 def filled(shape, sizes):
-    """The shape with the sizes that are known: a tuple of numbers and, where they are not, letters."""
+    """Replaces the letters of a shape by their sizes, where these are known."""
     return tuple(_filled(axis, sizes) for axis in axes(shape))
 
 
 def letters(shape):
-    """The letters of a shape."""
+    """Returns the letters of a shape."""
     return {term["letter"] for term in map(_parsed, axes(shape)) if term["letter"]}
 
 
 def written(shape):
-    """A shape as messages show it."""
+    """Formats a shape for messages."""
     return f"[{', '.join(map(str, shape))}]"
 
 

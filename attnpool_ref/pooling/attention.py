@@ -82,7 +82,7 @@ def attention_pooling(
 
 
 def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
-    """The scores [..., L] of clean tokens under a query, in its normalisation (flag, scale, bias, epsilon)."""
+    """Returns scores [..., L] of tokens without padding values; ``normalization`` of the query: flag, scale, bias, epsilon."""
     normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
     if normalize_query:
         query = layer_norm(query, query_norm_scale, query_norm_bias, epsilon=epsilon)

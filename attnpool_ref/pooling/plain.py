@@ -135,7 +135,7 @@ def last_pooling(x, mask=None, *, lengths=None):
 
 
 def _token_at(x, mask, position):
-    """The token at ``position()``; 0 where nothing is real, which a sequence of length 0 is as well."""
+    """Returns the token at ``position()``; 0 in a fully masked row, and for sequences of length 0."""
     if x.shape[-2] == 0:
         return np.sum(x.astype(np.float64), -2)
     token = np.take_along_axis(x, position()[..., None, None], -2)[..., 0, :].astype(np.float64)
@@ -182,7 +182,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
 
 def weighted_average(weights, x, mask):
-    """Sum of the tokens under weights [..., L, 1] or [..., L, d] that already know the mask."""
+    """Sums tokens under weights [..., L, 1] or [..., L, d] that are 0 at padding."""
 
     def share(x, weights, mask):
         return weights * np.where(mask[..., None], x, 0)

@@ -249,7 +249,7 @@ def test_all_layouts_of_a_row_stand_in_one_table():
 def test_an_unknown_name_is_refused_in_one_line_with_the_nearest(arguments):
     result = run(*arguments)
     assert result.exit_code == 2
-    assert re.fullmatch(r"Error: no variant is called 'mean_poling'; did you mean mean_pooling.*\n", result.output)
+    assert re.fullmatch(r"Error: no function is called 'mean_poling'; did you mean mean_pooling.*\n", result.output)
 
 
 # check

@@ -12,7 +12,7 @@ REPAIRS = {
     "state_dict": "what its `state_dict()` returns",  # of PyTorch
     "init_with_output": "its variables, as `init` returns them",  # of Linen
 }
-"""What to give in the place of a module, by a method that it has."""
+"""The mapping to pass instead of a module, by a method that the module has."""
 
 
 def opened(source):
