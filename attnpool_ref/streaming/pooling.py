@@ -16,7 +16,7 @@ from attnpool_ref.streaming.states import (
     MeanState,
     MultiHeadAttentionState,
     WeightedState,
-    part_of,
+    divisor_of,
 )
 
 
@@ -180,7 +180,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
     size = np.where(largest == 0, 0, power_of_two(largest))
     weights = weights / np.where(size == 0, 1, size)[..., None, :]
     mass = np.sum(np.abs(weights), -2)
-    weights = weights / part_of(mass)[..., None, :]
+    weights = weights / divisor_of(mass)[..., None, :]
     total, pooled = np.sum(weights, -2), np.sum(weights * _clean(x, mask), -2)
     if by_channel:
         return ChannelState(size, mass, total, pooled)
