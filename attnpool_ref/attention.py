@@ -12,7 +12,7 @@ from attnpool_ref.scores import additive_score, gaussian_score, location_score, 
 def attend(
     scores, value, mask=None, *, lengths=None, normalizer="softmax", dropout_multiplier=None, return_weights=False
 ):
-    r"""Averages the values under normalised scores.
+    r"""Averages values under normalised scores: attention with scores that the caller computes.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{normalizer}(s_i)
 
@@ -26,7 +26,7 @@ def attend(
         or ``mask``.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
         (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. It gets the mask as a boolean array of the
-        scores' shape, and scores that are 0 at padding; what it returns there is dropped. JAX compiles once for each
+        scores' shape, and scores that are 0 at padding; its weights there are replaced by 0. JAX compiles once for each
         function: keep one object.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights, which then no longer sum to 1.
       return_weights: also return the weights, as they are before dropout.
@@ -76,7 +76,7 @@ def dot_product_attention(
       lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
         or ``mask``.
       bias: broadcastable to [..., n, m], :math:`B`; does not decide the result's dtype.
-      scale: a number in place of :math:`1/\sqrt d`.
+      scale: a number instead of :math:`1/\sqrt d`.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
       return_weights: also return the weights, as they are before dropout.
 
@@ -200,8 +200,8 @@ def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, 
 
     Args:
       query: [..., n, d] queries, :math:`q`.
-      state: [..., n, e] one vector beside each query, :math:`k`.
-      value: [..., m, v] what stands in the slots.
+      state: [..., n, e] one vector per query, :math:`k`.
+      value: [..., m, v] the contents of the slots.
       kernel: [d+e, m], :math:`W` transposed, the query's rows first; a column for each slot.
       bias: [m], :math:`b`.
       out_kernel: [d+v, o], :math:`W_o` transposed, the query's rows first.
@@ -252,7 +252,7 @@ def multi_head_attention(
     .. math:: O = \sum_h \mathrm{softmax}\Big(\frac{Q_h K_h^\top}{\sqrt c}\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = K W_k^h + b_k^h, \quad V_h = V W_v^h + b_v^h
 
-    Where a query sees nothing, what the heads attend to is 0 and the result is :math:`b_o`.
+    For a query that sees no key the heads' outputs are 0, and the result is :math:`b_o`.
 
     Args:
       query: [..., n, d] queries, :math:`Q`.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.means import depths, either, noisy_or_pooling, sum_pooling
+from attnpool_ref.means import below_maximum, either, noisy_or_pooling, sum_pooling
 from attnpool_ref.streaming.states import kind
 
 
@@ -197,7 +197,7 @@ def _met(a, b, scale):
     """The extreme of two states, and half of each one's distance from it as scale x goes, at most 0."""
     heights = [np.where(scale < 0, -state.extreme, state.extreme) for state in (a, b)]
     top = np.maximum(*heights)
-    return np.where(scale < 0, -top, top), *(depths(height / 2, top / 2, scale) for height in heights)
+    return np.where(scale < 0, -top, top), *(below_maximum(height / 2, top / 2, scale) for height in heights)
 
 
 def _times(scale, half):
@@ -254,7 +254,7 @@ def _measured(x, mask, scale):
     real, each = mask[..., None], scale[..., None, :]
     heights = np.where(each < 0, -x, x)
     top = np.max(np.where(real, heights, -np.inf), -2, keepdims=True, initial=-np.inf)
-    halves = np.where(real, depths(np.where(real, heights, top) / 2, top / 2, each), 0)
+    halves = np.where(real, below_maximum(np.where(real, heights, top) / 2, top / 2, each), 0)
     return np.where(each < 0, -top, top)[..., 0, :], halves
 
 

@@ -227,7 +227,7 @@ def attention_state(
       query_norm_scale: [d], 1 if None; the query's width where that is not d.
       query_norm_bias: [d], 0 if None.
       epsilon: of the normalisation, a number.
-      scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      scale: a number instead of :math:`1/\sqrt c`; c is d without kernels.
       bias: broadcastable to [..., L] of the chunk, :math:`b`; may hold anything at padding.
 
     Returns:
@@ -286,7 +286,7 @@ def multi_head_attention_state(
       key_kernel: [d, H, c], :math:`W_k`.
       query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
       key_bias: [H, c], or None.
-      scale: a number in place of :math:`1/\sqrt c`.
+      scale: a number instead of :math:`1/\sqrt c`.
       bias: broadcastable to [..., H, n, L] of the chunk, :math:`B`.
 
     Returns:
