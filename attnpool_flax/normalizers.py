@@ -35,7 +35,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
 def softmax(scores, mask, axis=-1):
     """Returns the masked softmax of checked arguments."""
-    return shares(*exp_scores(scores, mask, axis), mask)
+    return normalized(*exp_scores(scores, mask, axis), mask)
 
 
 def exp_scores(scores, mask, axis=-1):
@@ -43,13 +43,13 @@ def exp_scores(scores, mask, axis=-1):
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     top = saveable(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
-    heights = exponential(scores, top)
-    return heights, saveable(jnp.sum(heights, axis, keepdims=True))
+    unnormalized = exponential(scores, top)
+    return unnormalized, saveable(jnp.sum(unnormalized, axis, keepdims=True))
 
 
-def shares(heights, total, mask):
-    """Divides unnormalized weights by their total; 0 where the total is 0."""
-    weights = heights / jnp.where(total == 0, 1, total)
+def normalized(unnormalized, denominator, mask):
+    """Divides unnormalized weights by their denominator; 0 where it is 0."""
+    weights = unnormalized / jnp.where(denominator == 0, 1, denominator)
     return weights if mask is None else jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
 
 
@@ -163,8 +163,8 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     least = jnp.min(largest, -1, keepdims=True, initial=jnp.inf)
     top = jnp.max(rows, -1, keepdims=True, initial=-jnp.inf)
     wild = jnp.moveaxis(jnp.isnan(top) | (top == jnp.inf), -1, axis)
-    kept = ~(scores < jnp.moveaxis(least, -1, axis)) | wild  # all of a row that is NaN
-    return softmax(scores, kept if mask is None else kept & mask, axis)
+    taken = ~(scores < jnp.moveaxis(least, -1, axis)) | wild  # all of a row that is NaN
+    return softmax(scores, taken if mask is None else taken & mask, axis)
 
 
 @compiled

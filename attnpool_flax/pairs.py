@@ -114,7 +114,7 @@ def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
 
 
 def _average(weights, x, precision):
-    """Averages clean values [..., L, d] under weights [..., L]: [..., d]."""
+    """Averages values [..., L, d] under weights [..., L]: [..., d]."""
     return weighted(weights[..., None, :], x, precision)[..., 0, :]
 
 
@@ -276,7 +276,7 @@ def maxsim_score_all_pairs(
 
     def of_document(y, y_mask):
         y, y_mask = keep_real(y.astype(dtype), y_mask)[None], None if y_mask is None else y_mask[None]
-        rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # so that blocks end anywhere
+        rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # blocks may then end anywhere
         best = over_queries(_best_of(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
         return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
 
@@ -337,7 +337,7 @@ def mask_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: blocks of context; all of [n, k] for the weights alone.
+    """Twin of :func:`attnpool_ref.mask_attention`: blocks of context; all of [n, k] only for the weights.
 
     >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
     >>> mask_attention(query, context)
@@ -367,9 +367,9 @@ def bidaf_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.bidaf_attention`: blocks of context; all of [T, J] for the weights alone.
+    """Twin of :func:`attnpool_ref.bidaf_attention`: blocks of context; all of [T, J] only for the weights.
 
-    The scores are taken apart, H w1 + U w2 + (H * w3) U^T, so that no [T, J, 3d] exists. The first term is the same
+    The scores are H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same
     for a whole row: it waits for the maxima.
 
     >>> bidaf_attention(jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [0.0]]), jnp.zeros(3))

@@ -8,7 +8,7 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.means import (
-    doubled,
+    doubled_magnitude,
     either,
     finished_logsumexp,
     finished_power_mean,
@@ -17,7 +17,7 @@ from attnpool_flax.means import (
     noisy_or,
     power_mean_sums,
     softmax_sums,
-    turned,
+    times_sign,
 )
 from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half, scaled, slackened
@@ -164,12 +164,12 @@ class PowerMeanState(State):
 
     def merged(self, other):
         """Merges both chunks, rescaled to the larger one."""
-        logarithms = [turned(jnp.log(state.extreme), self.p) for state in (self, other)]
-        first, second = (turned(state.extreme, self.p) for state in (self, other))
-        apart = turned(jnp.maximum(first, second), self.p)
+        logarithms = [times_sign(jnp.log(state.extreme), self.p) for state in (self, other)]
+        first, second = (times_sign(state.extreme, self.p) for state in (self, other))
+        apart = times_sign(jnp.maximum(first, second), self.p)
         below = depths(jnp.minimum(*logarithms), jnp.maximum(*logarithms), self.p)
         under = [jnp.where(state.extreme == apart, 0, below) for state in (self, other)]
-        sums = _exponents_merged((self, other), under, turned(self.p, self.p))
+        sums = _exponents_merged((self, other), under, times_sign(self.p, self.p))
         return PowerMeanState(apart, *sums, self.zeros + other.zeros, self.count + other.count, self.p)
 
     def finalized(self):
@@ -218,7 +218,7 @@ class LogsumexpState(State):
     def merged(self, other):
         """Merges both chunks, rescaled to the larger exponent."""
         extreme, under = _met(self, other)
-        sums = _exponents_merged((self, other), under, doubled(self.scale))
+        sums = _exponents_merged((self, other), under, doubled_magnitude(self.scale))
         return LogsumexpState(extreme, *sums, self.count + other.count, self.scale, self.mean)
 
     def finalized(self):
@@ -263,7 +263,7 @@ class SoftmaxState(State):
     def merged(self, other):
         """Merges both chunks, rescaled to the larger exponent."""
         extreme, under = _met(self, other)
-        exponents = [scaled(below, doubled(self.scale)) for below in under]
+        exponents = [scaled(below, doubled_magnitude(self.scale)) for below in under]
         shares = [jnp.exp(exponent) for exponent in exponents]
         totals = [(s.total * share, s.total_rest * share) for s, share in zip((self, other), shares, strict=True)]
         total, sums = compensated_add(*totals), []
@@ -283,9 +283,9 @@ class SoftmaxState(State):
 
 def _met(a, b):
     """Returns the extreme of two states, and half of each one's distance from it in the scale's sign, at most 0."""
-    tops = [turned(state.extreme, a.scale) for state in (a, b)]
-    top = jnp.maximum(*tops)
-    return turned(top, a.scale), [depths(own / 2, half(top), a.scale) for own in tops]
+    max_and_distances = [times_sign(state.extreme, a.scale) for state in (a, b)]
+    top = jnp.maximum(*max_and_distances)
+    return times_sign(top, a.scale), [depths(own / 2, half(top), a.scale) for own in max_and_distances]
 
 
 def _exponents_merged(states, under, scale):
