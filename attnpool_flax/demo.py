@@ -1,4 +1,4 @@
-"""``attnpool demo``: real sentence embeddings, pooled in both packages, beside what a wrong mask makes of them."""
+"""``attnpool demo``: real sentence embeddings, pooled in both packages, and compared with a wrong mask."""
 
 import time
 from dataclasses import dataclass
@@ -215,7 +215,7 @@ def measure_ranking(pairs):
 
 
 def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
-    """Draws the weights of a few pairs over their word pieces, the notebook's beside ours, all on one scale."""
+    """Draws the weights of a few pairs over their word pieces, the notebook's and attnpool's, on one scale."""
     unit = normalized(pairs)
     arrays = [pad_to(length, array[list(pictured)]) for array in _arrays(unit)]
     _, wrong = notebook_cross_pooling(*arrays)

@@ -20,7 +20,7 @@ LEGEND = (
 
 
 def list_formats(words=()):
-    """Prints the formats that have all of the words: name, module, whose it is, what must be given, where it was read.
+    """Prints the formats that have all of the words: name, module, library, required options, source.
 
     Returns the exit status.
     """

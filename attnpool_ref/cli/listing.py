@@ -1,4 +1,4 @@
-"""``attnpool list``: the table, by family; beside each other where there is room, else below each other."""
+"""``attnpool list``: the table, by family, in columns if the terminal is wide enough."""
 
 import itertools
 import os
@@ -24,7 +24,7 @@ def console(file=None):
 
 
 def run(families=(), words=()):
-    """Prints the rows of these families (none: of all) in which all of the words stand, and their sources.
+    """Prints the rows of these families (none: of all) that have all of the words, and their sources.
 
     Returns the exit status.
     """

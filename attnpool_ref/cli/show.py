@@ -1,6 +1,6 @@
 """``attnpool show``: one function, its definition and its implementation side by side.
 
-Both are read as text, so that JAX is not imported to be looked at.
+Both are read as text, without importing JAX.
 """
 
 import ast
@@ -41,7 +41,7 @@ MARKS = {
     ":bool": "a boolean array of exactly these axes",
     "->": "the result, or a tuple of results",
 }
-"""What the language of the shapes says (:mod:`attnpool_ref.table.language`), in the order in which a reader meets it."""
+"""Legend of the marks in shapes (:mod:`attnpool_ref.table.language`), in the order of their use."""
 
 _MARKED = {
     "[..., L, d]": r"\[\.\.\.",
@@ -62,7 +62,7 @@ def mark_stands_in(mark, shapes):
 
 @dataclass(frozen=True)
 class Source:
-    """One function as it stands in its file, and after it those that it calls there."""
+    """Source of one function, followed by the functions of its file that it calls."""
 
     place: str
     signature: str

@@ -127,7 +127,7 @@ def _configured(row, name, config):
 
 
 def _nor_a_configuration(row, names, config):
-    """Returns the end of the message about missing options: another place for them, and what to write."""
+    """Returns the end of the message about missing options: where else they may be, and the arguments to write."""
     say = f"; say {', '.join(f'`{name}=`' for name in names)}"
     keys = [row.config[name] for name in names if name in row.config]
     if not keys:

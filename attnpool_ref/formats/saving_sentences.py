@@ -24,7 +24,7 @@ LISTING = "modules.json"
 
 
 def save(head, target):
-    """Writes what follows the encoder into a folder.
+    """Writes the stages after the encoder into a folder.
 
     Args:
       head: a :class:`~attnpool_ref.formats.row.Head` of the module "SentencePool".

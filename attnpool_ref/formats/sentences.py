@@ -69,8 +69,8 @@ class Stage:
     Attributes:
       kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
       shapes: the shapes of its parameters by name.
-      modes: of "pooling", what is concatenated.
-      width: of "pooling", the width of the tokens, which a folder holds; None where nobody said it.
+      modes: of "pooling", the poolings to concatenate.
+      width: of "pooling", the width of the tokens, from a folder; None if unknown.
       include_prompt: of "pooling", whether the prompt's tokens are pooled too.
       activation: of "dense".
       residual: of "dense", whether its input is added to its result, through ``residual_kernel`` if it has one.

@@ -1,4 +1,4 @@
-"""Shapes with letters: ``1 1 d``, ``3d d``, ``s+1 d``. What a file's tensors must have, and what its sizes follow from."""
+"""Shapes with letters: ``1 1 d``, ``3d d``, ``s+1 d``. They constrain the tensors of a file and determine its sizes."""
 
 import re
 
@@ -19,7 +19,7 @@ def bind(shape, actual, sizes):
       sizes: the letters that are known, to which those that this shape tells are added.
 
     Returns:
-      Whether the shape fits what is known. Where it does not, ``sizes`` is as it was.
+      Whether the shape fits the known sizes. If not, ``sizes`` is unchanged.
     """
     if len(axes(shape)) != len(actual):
         return False

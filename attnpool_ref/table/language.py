@@ -141,7 +141,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Shaped:
-    """An argument has one of its shapes if ``name`` is given, or has ``value`` (``present``), or if not; else the others."""
+    """An argument has the shape ``axes`` if ``name`` is given or has ``value`` (or is not: ``present``); else its other shapes."""
 
     argument: str
     axes: tuple[str, ...]

@@ -73,7 +73,7 @@ def inside(folder, name, of, absent=False):
     Args:
       folder: the folder.
       name: the file's name, or a path from the folder to it.
-      of: what names it.
+      of: the entry that names it, for messages.
       absent: whether it may be absent.
 
     Raises:

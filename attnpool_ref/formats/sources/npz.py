@@ -33,7 +33,7 @@ def tensors_of(path):
     """Returns the arrays of an archive by name, without reading their data.
 
     Raises:
-      ValueError: the file is no archive of arrays, is truncated, holds objects, or says of itself what cannot be.
+      ValueError: the file is no archive of arrays, is truncated, holds objects, or has an impossible header.
     """
     file, tensors = Regular(path), {}
     try:

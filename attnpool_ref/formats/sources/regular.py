@@ -15,10 +15,10 @@ KINDS = {
 
 
 class Regular:
-    """A regular file that stays open as long as it is referenced, so that all reads see one file, even if it is replaced.
+    """A regular file that stays open while it is referenced: all reads see one file, even if it is replaced.
 
     Attributes:
-      name: what messages call it.
+      name: its name in messages.
       size: its size when it was opened; no more of it is read.
       stream: the file as :mod:`zipfile` takes it.
 

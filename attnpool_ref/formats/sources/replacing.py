@@ -17,7 +17,7 @@ UNSYNCED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM)
 def replacing(target):
     """Opens a new binary file that replaces the target at the end; a failure leaves the target unchanged.
 
-    A target that is a link stays one: the file that it points to is replaced, in its own folder. The new file has the mode
+    A target that is a link remains a link: the file that it points to is replaced, in its own folder. The new file has the mode
     of the old one, and its owner and group where the system allows that; otherwise ``0o666 & ~umask``.
 
     Args:

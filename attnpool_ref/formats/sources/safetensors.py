@@ -54,7 +54,7 @@ def tensors_of(path):
     """Returns the tensors of a file by name, without reading their data.
 
     Raises:
-      ValueError: the file is no safetensors file, is truncated, or says of itself what cannot be.
+      ValueError: the file is no safetensors file, is truncated, or has an impossible header.
     """
     file = Regular(path)
     first = file.read(0, 8)
@@ -75,7 +75,7 @@ def save(tensors, target, framework=""):
     Args:
       tensors: arrays by name.
       target: the path.
-      framework: what the file says of itself as its format, such as "pt"; nothing if empty.
+      framework: the ``format`` entry of the header, such as "pt"; none if empty.
     """
     with replacing(target) as file:
         write(file, tensors, framework)
