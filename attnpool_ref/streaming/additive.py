@@ -23,7 +23,7 @@ def additive_attention_state(
     value=None,
     activation="tanh",
 ):
-    r"""Keeps what additive attention pooling of the whole needs of one chunk: the sums before their division.
+    r"""Returns the state of one chunk for additive attention pooling: the sums before their division.
 
     .. math:: \Big( t_i, \; \sum_{l : k_l} e^{s_{il} - t_i}, \; \sum_{l : k_l} e^{s_{il} - t_i} v_l \Big), \qquad
               t_i = \max_{l : k_l} s_{il}, \quad s_{il} = \big(\phi(x_l W + b) \odot \sigma(x_l U + g)\big) \cdot K_i + c_i

@@ -11,7 +11,7 @@ from attnpool_ref.streaming.states import kind
 
 @kind
 class SumState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.sum_state`: the sum [..., d] of the real tokens."""
+    """State of :func:`~attnpool_ref.streaming.sum_state`: the sum [..., d] of the real tokens."""
 
     sum: Any
     dtype: Any = None
@@ -22,7 +22,7 @@ class SumState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         return SumState(self.sum + other.sum)
 
     def finalized(self):
@@ -32,7 +32,7 @@ class SumState(NamedTuple):
 
 @kind
 class MinState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.min_state`: the smallest values [..., d], inf without any; whether any is real [...]."""
+    """State of :func:`~attnpool_ref.streaming.min_state`: the smallest values [..., d], inf without any; whether any is real [...]."""
 
     extreme: Any
     real: Any
@@ -44,7 +44,7 @@ class MinState(NamedTuple):
         return self.extreme.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         return MinState(np.minimum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
@@ -54,7 +54,7 @@ class MinState(NamedTuple):
 
 @kind
 class NoisyOrState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.noisy_or_state`: the probability [..., d] that something happened."""
+    """State of :func:`~attnpool_ref.streaming.noisy_or_state`: the probability [..., d] that something happened."""
 
     probability: Any
     dtype: Any = None
@@ -65,7 +65,7 @@ class NoisyOrState(NamedTuple):
         return self.probability.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         return NoisyOrState(either(self.probability, other.probability))
 
     def finalized(self):
@@ -75,7 +75,7 @@ class NoisyOrState(NamedTuple):
 
 @kind
 class PowerMeanState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.power_mean_state`: what :class:`LogsumexpState` has, of ln y under the scale p.
+    """State of :func:`~attnpool_ref.streaming.power_mean_state`: as :class:`LogsumexpState`, of ln y under the scale p.
 
     Attributes:
       extreme: [..., d], the largest ln y where p is not negative, else the smallest; an infinity without any.
@@ -101,7 +101,7 @@ class PowerMeanState(NamedTuple):
         return self.total.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         return PowerMeanState(*_merged(self, other, self.p), self.count + other.count, self.p)
 
     def finalized(self):
@@ -111,7 +111,7 @@ class PowerMeanState(NamedTuple):
 
 @kind
 class LogsumexpState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.logsumexp_state`: a sum and a mean in the measure of the largest exponent.
+    """State of :func:`~attnpool_ref.streaming.logsumexp_state`: a sum and a mean in the measure of the largest exponent.
 
     Attributes:
       extreme: [..., d], the largest value where the scale is not negative, else the smallest; an infinity without any.
@@ -140,7 +140,7 @@ class LogsumexpState(NamedTuple):
         return self.total.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         return LogsumexpState(*_merged(self, other, self.scale), self.count + other.count, self.scale, self.mean)
 
     def finalized(self):
@@ -150,7 +150,7 @@ class LogsumexpState(NamedTuple):
 
 @kind
 class SoftmaxState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.softmax_state`: an exponential average of each channel before its division.
+    """State of :func:`~attnpool_ref.streaming.softmax_state`: an exponential average of each channel before its division.
 
     Attributes:
       extreme: [..., d], the largest value where the scale is not negative, else the smallest; an infinity without any.
@@ -174,7 +174,7 @@ class SoftmaxState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks: both in the measure of the larger exponent."""
+        """Returns the state of both chunks: both in the measure of the larger exponent."""
         extreme, *halves = _met(self, other, self.scale)
         totals = [
             state.total * np.exp(_times(self.scale, half)) for state, half in zip((self, other), halves, strict=True)
@@ -260,7 +260,7 @@ def _measured(x, mask, scale):
 
 @definition
 def sum_state(x, mask=None, *, lengths=None):
-    r"""Keeps what the sum of the whole needs of one chunk.
+    r"""Returns the state of one chunk for the sum.
 
     .. math:: \sum_{l : k_l} x_l
 
@@ -289,7 +289,7 @@ def sum_state(x, mask=None, *, lengths=None):
 
 @definition
 def min_state(x, mask=None, *, lengths=None):
-    r"""Keeps what the minimum of the whole needs of one chunk.
+    r"""Returns the state of one chunk for the minimum.
 
     .. math:: \min_{l : k_l} x_{lc}
 
@@ -318,7 +318,7 @@ def min_state(x, mask=None, *, lengths=None):
 
 @definition
 def noisy_or_state(x, mask=None, *, lengths=None):
-    r"""Keeps what the noisy-or of the whole needs of one chunk.
+    r"""Returns the state of one chunk for the noisy-or.
 
     .. math:: 1 - \prod_{l : k_l} (1 - x_{lc})
 
@@ -347,7 +347,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
 @definition
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    r"""Keeps what the generalised mean of the whole needs of one chunk; the state remembers p.
+    r"""Returns the state of one chunk for the generalised mean; the state holds p.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{p \ln y_l - t}, \;
               \frac{1}{2 N |p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
@@ -385,7 +385,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
 @definition
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    r"""Keeps what the log-mean-exp of the whole needs of one chunk; the state remembers the scale and ``mean``.
+    r"""Returns the state of one chunk for the log-mean-exp; the state holds the scale and ``mean``.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{r x_l - t}, \;
               \frac{1}{2 N |r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
@@ -420,7 +420,7 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
 @definition
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
-    r"""Keeps what softmax pooling of the whole needs of one chunk; the state remembers the scale.
+    r"""Returns the state of one chunk for softmax pooling; the state holds the scale.
 
     .. math:: \Big( t, \; T, \; \frac{1}{T} \sum_{l : k_l} e^{r x_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} r x_l, \quad T = \sum_{l : k_l} e^{r x_l - t}

@@ -30,7 +30,7 @@ def kinds():
 
 @kind
 class MeanState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.mean_state`: the mean [..., d] of the real tokens, and their number [...]."""
+    """State of :func:`~attnpool_ref.streaming.mean_state`: the mean [..., d] of the real tokens, and their number [...]."""
 
     mean: Any
     count: Any
@@ -42,7 +42,7 @@ class MeanState(NamedTuple):
         return self.mean.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         count = self.count + other.count
         whole = np.maximum(count, 1)
         parts = [state.mean * (state.count / whole)[..., None] for state in (self, other)]
@@ -55,7 +55,7 @@ class MeanState(NamedTuple):
 
 @kind
 class MaxState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.max_state`: the largest values [..., d], -inf without any; whether any is real [...]."""
+    """State of :func:`~attnpool_ref.streaming.max_state`: the largest values [..., d], -inf without any; whether any is real [...]."""
 
     extreme: Any
     real: Any
@@ -67,7 +67,7 @@ class MaxState(NamedTuple):
         return self.extreme.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         return MaxState(np.maximum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
@@ -77,7 +77,7 @@ class MaxState(NamedTuple):
 
 @kind
 class FirstState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.first_state`: the first real position [...], and its token [..., d]."""
+    """State of :func:`~attnpool_ref.streaming.first_state`: the first real position [...], and its token [..., d]."""
 
     position: Any
     token: Any
@@ -89,7 +89,7 @@ class FirstState(NamedTuple):
         return self.token.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         mine = (self.position <= other.position)[..., None]
         return FirstState(np.minimum(self.position, other.position), np.where(mine, self.token, other.token))
 
@@ -100,7 +100,7 @@ class FirstState(NamedTuple):
 
 @kind
 class LastState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.last_state`: the last real position [...], and its token [..., d]."""
+    """State of :func:`~attnpool_ref.streaming.last_state`: the last real position [...], and its token [..., d]."""
 
     position: Any
     token: Any
@@ -112,7 +112,7 @@ class LastState(NamedTuple):
         return self.token.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         mine = (self.position >= other.position)[..., None]
         return LastState(np.maximum(self.position, other.position), np.where(mine, self.token, other.token))
 
@@ -123,7 +123,7 @@ class LastState(NamedTuple):
 
 @kind
 class WeightedState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.weighted_state`: sums in a unit that is a power of two, so that it is exact.
+    """State of :func:`~attnpool_ref.streaming.weighted_state`: sums in units of a power of two, which is exact.
 
     The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
 
@@ -147,7 +147,7 @@ class WeightedState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Returns the state of both chunks."""
         size = np.maximum(self.size, other.size)
         ratios = [state.size / np.where(size == 0, 1, size) for state in (self, other)]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
@@ -168,7 +168,7 @@ class WeightedState(NamedTuple):
 
 @kind
 class ChannelState(WeightedState):
-    """Of :func:`~attnpool_ref.streaming.weighted_state` with weights for each channel: ``size``, ``mass`` and ``total`` too are [..., d]."""
+    """State of :func:`~attnpool_ref.streaming.weighted_state` with weights for each channel: ``size``, ``mass`` and ``total`` too are [..., d]."""
 
     def beside(self, values):
         """Returns the array unchanged: these weights have a feature axis."""
@@ -182,7 +182,7 @@ def divisor_of(mass):
 
 @kind
 class AttentionState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.attention_state`: an exponential average before its division.
+    """State of :func:`~attnpool_ref.streaming.attention_state`: an exponential average before its division.
 
     Attributes:
       top: [...], the largest score; -inf without any.
@@ -202,7 +202,7 @@ class AttentionState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks: both in the measure of the larger top."""
+        """Returns the state of both chunks: both in the measure of the larger top."""
         return type(self)(*_merged(self, other))
 
     def finalized(self):
@@ -212,7 +212,7 @@ class AttentionState(NamedTuple):
 
 @kind
 class MultiHeadAttentionState(AttentionState):
-    """Of :func:`~attnpool_ref.streaming.multi_head_attention_state`: an :class:`AttentionState` for each query and head.
+    """State of :func:`~attnpool_ref.streaming.multi_head_attention_state`: an :class:`AttentionState` for each query and head.
 
     Attributes:
       top: [..., n, H], the largest score; -inf without any.
@@ -224,7 +224,7 @@ class MultiHeadAttentionState(AttentionState):
 
 @kind
 class AdditiveAttentionState(AttentionState):
-    """Of :func:`~attnpool_ref.streaming.additive_attention_state`: an :class:`AttentionState`, of n hops for each of them.
+    """State of :func:`~attnpool_ref.streaming.additive_attention_state`: an :class:`AttentionState`, of n hops for each of them.
 
     Attributes:
       top: [...] or [..., n], the largest score; -inf without any.

@@ -11,7 +11,7 @@ from attnpool_ref.streaming.states import kind
 
 @kind
 class StdState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.std_state`: moments, each [..., d], or [..., 1] for all features alike.
+    """State of :func:`~attnpool_ref.streaming.std_state`: moments, each [..., d], or [..., 1] for all features.
 
     Attributes:
       mass: the sum of the weights' magnitudes.
@@ -43,7 +43,7 @@ class StdState(NamedTuple):
         return self.second.shape
 
     def merged(self, other):
-        """The state of both chunks, about a center between theirs."""
+        """Returns the state of both chunks, about a center between theirs."""
         return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
 
     def finalized(self):
@@ -53,7 +53,7 @@ class StdState(NamedTuple):
 
 @kind
 class StatisticsState(StdState):
-    """Of :func:`~attnpool_ref.streaming.statistics_state`: a :class:`StdState`."""
+    """State of :func:`~attnpool_ref.streaming.statistics_state`: a :class:`StdState`."""
 
     @property
     def shape(self):
@@ -67,7 +67,7 @@ class StatisticsState(StdState):
 
 @kind
 class AttentiveStatisticsState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.attentive_statistics_state`: moments under exp(score - top), as in :class:`StdState`.
+    """State of :func:`~attnpool_ref.streaming.attentive_statistics_state`: moments under exp(score - top), as in :class:`StdState`.
 
     Attributes:
       top: [..., d] or [..., 1], the largest score; -inf without any.
@@ -99,7 +99,7 @@ class AttentiveStatisticsState(NamedTuple):
         return _doubled(self.second.shape)
 
     def merged(self, other):
-        """The state of both chunks, in the measure of the larger top."""
+        """Returns the state of both chunks, in the measure of the larger top."""
         top, parts = np.maximum(self.top, other.top), []
         for state in (self, other):
             with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
@@ -161,7 +161,7 @@ def _given(x, mask, weights, ddof, epsilon):
 
 @definition
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Keeps what the standard deviation of the whole needs of one chunk, and the options.
+    r"""Returns the state of one chunk for the standard deviation, and the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
@@ -196,7 +196,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @definition
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Keeps what the mean and the standard deviation of the whole need of one chunk, and the options.
+    r"""Returns the state of one chunk for the mean and the standard deviation, and the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
@@ -243,7 +243,7 @@ def attentive_statistics_state(
     global_context=False,
     epsilon=0.0,
 ):
-    r"""Keeps what attentive statistics pooling of the whole needs of one chunk: moments under exponential weights.
+    r"""Returns the state of one chunk for attentive statistics pooling: moments under exponential weights.
 
     .. math:: \Big( t, \; W, \; \mu, \; \sum_{l : k_l} e^{s_l - t} (x_l - \mu)^2 \Big), \qquad
               t = \max_{l : k_l} s_l, \quad W = \sum_{l : k_l} e^{s_l - t}, \quad s_l = a(x_l W + b) V
