@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
-from attnpool_flax.normalizers import exp_scores, shares, softmax, unnormalized_weights
+from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.query_blocks import over_queries, size_of
@@ -72,7 +72,7 @@ class Rows(NamedTuple):
 
         if return_weights:
             heights, total = self.normalize(self.scores(*self.parts), self.mask)
-            return None, heights if total is None else shares(heights, total, self.mask)
+            return None, heights if total is None else divide(heights, total, self.mask)
         keys = size_of(self.parts[0], 2, value, 2) * value.shape[-2]
         parts = *self.parts, self.multiplier
         return over_queries(pooled, parts, (self.mask,), keys=keys, implementation=implementation)
