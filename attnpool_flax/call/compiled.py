@@ -57,7 +57,7 @@ def compiled(function=None, *, as_they_come=(), weights_apart=False) -> Any:  # 
         try:
             plan, arrays, values = frame.prepare(args, kwargs)
         except (TypeError, ValueError) as error:
-            raise contract.shortened(error) from None
+            raise contract.without_frames(error) from None
         try:
             result = plan.programs[0](*arrays)
         except TypeError as error:
@@ -72,14 +72,14 @@ def compiled(function=None, *, as_they_come=(), weights_apart=False) -> Any:  # 
 
     checked_implementation.__doc__ = composed(function)
     FRAMES[frame.row.name] = frame
-    return contract.named(checked_implementation, function)
+    return contract.with_frame_name(checked_implementation, function)
 
 
 FRAMES = {}
 """The frame of each public function, by its name."""
 
 
-@contract.refusing
+@contract.with_short_traceback
 def chosen_implementation(name, *args, **kwargs):
     """Returns the implementation that a call would use, without computing anything.
 
