@@ -1,4 +1,4 @@
-"""Merging and finalizing of states."""
+"""`merge_states` and `finalize_state`: the accumulator states of chunks merge, and end in the pooled vector."""
 
 import functools
 from dataclasses import replace
