@@ -159,18 +159,18 @@ def _logarithm_jvp(mean, primals, tangents):
     dsums, dscale = tangents
     whole, rest, slack = _parts(sums, scale)
     value = logarithm(sums, scale, mean)
-    slope = _times(divisor_of(sums.count) / whole, dsums.slack)
+    derivative = _times(divisor_of(sums.count) / whole, dsums.slack)
     if isinstance(dscale, SymbolicZero):
-        return value, slope
+        return value, derivative
     count = jnp.maximum(sums.count, 1)
-    part = whole / count if mean else whole
-    second = ((whole - sums.count) / whole - jnp.log(part)) / _divisor(scale) / _divisor(scale)
+    base = whole / count if mean else whole
+    second = ((whole - sums.count) / whole - jnp.log(base)) / _divisor(scale) / _divisor(scale)
     second = jnp.where(sums.count == 0, 0, second)
     if mean:
         near, slack = jnp.abs(rest) < CLOSE, jnp.where(jnp.isinf(slack), 0, slack)
         series = _series(jnp.where(near, rest, 0), lambda k: (-1) ** (k + 1) * (k + 1) / (k + 2), CLOSE)
         second = jnp.where(near, slack * slack * series, second)
-    return value, slope + second * dscale
+    return value, derivative + second * dscale
 
 
 logarithm.defjvp(_logarithm_jvp, symbolic_zeros=True)
@@ -185,8 +185,8 @@ def _divisor(scale):
     return jnp.where(scale == 0, 1, scale)
 
 
-def _times(slope, tangent):
-    return jnp.zeros_like(slope) if isinstance(tangent, SymbolicZero) else slope * tangent
+def _times(derivative, tangent):
+    return jnp.zeros_like(derivative) if isinstance(tangent, SymbolicZero) else derivative * tangent
 
 
 def _series(x, coefficient, radius):

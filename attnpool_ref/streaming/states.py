@@ -125,7 +125,7 @@ class LastState(NamedTuple):
 class WeightedState(NamedTuple):
     """State of :func:`~attnpool_ref.streaming.weighted_state`: sums in a unit that is a power of two, so that it is exact.
 
-    The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
+    The unit is ``size`` times a power of two above ``mass``: no sum in it exceeds the largest token, whatever the weights.
 
     Attributes:
       size: [...], the power of two below the largest weight; 0 if all are 0.
@@ -151,17 +151,17 @@ class WeightedState(NamedTuple):
         size = np.maximum(self.size, other.size)
         ratios = [state.size / np.where(size == 0, 1, size) for state in (self, other)]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
-        shares = [r * (divisor_of(s.mass) / divisor_of(mass)) for r, s in zip(ratios, (self, other), strict=True)]
-        total = self.total * shares[0] + other.total * shares[1]
-        pooled = self.sum * self.beside(shares[0]) + other.sum * self.beside(shares[1])
+        scales = [r * (divisor_of(s.mass) / divisor_of(mass)) for r, s in zip(ratios, (self, other), strict=True)]
+        total = self.total * scales[0] + other.total * scales[1]
+        pooled = self.sum * self.expand_to_features(scales[0]) + other.sum * self.expand_to_features(scales[1])
         return type(self)(size, mass, total, pooled)
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row or the weights cancel."""
-        total = self.beside(self.total)
+        total = self.expand_to_features(self.total)
         return np.where(total == 0, 0 * self.sum, self.sum / np.where(total == 0, 1, total))
 
-    def beside(self, values):
+    def expand_to_features(self, values):
         """Returns an array of the weights' shape with a feature axis, to broadcast against tokens."""
         return values[..., None]
 
@@ -170,7 +170,7 @@ class WeightedState(NamedTuple):
 class ChannelState(WeightedState):
     """State of :func:`~attnpool_ref.streaming.weighted_state` with weights for each channel: ``size``, ``mass`` and ``total`` too are [..., d]."""
 
-    def beside(self, values):
+    def expand_to_features(self, values):
         """Returns the array unchanged: these weights have a feature axis."""
         return values
 
