@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
-from attnpool_flax.normalizers import exp_scores, normalized, softmax, unnormalized_weights
+from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.query_blocks import over_queries, size_of
@@ -71,8 +71,8 @@ class Rows(NamedTuple):
             return average(drop(unnormalized, multiplier, mask), denominator, value, precision)
 
         if return_weights:
-            unnormalized, denominator = self.normalize(self.scores(*self.parts), self.mask)
-            return None, unnormalized if denominator is None else normalized(unnormalized, denominator, self.mask)
+            heights, total = self.normalize(self.scores(*self.parts), self.mask)
+            return None, heights if total is None else divide(heights, total, self.mask)
         keys = size_of(self.parts[0], 2, value, 2) * value.shape[-2]
         parts = *self.parts, self.multiplier
         return over_queries(pooled, parts, (self.mask,), keys=keys, implementation=implementation)

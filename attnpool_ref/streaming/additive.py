@@ -1,4 +1,4 @@
-"""The state of additive attention pooling."""
+"""Chunked additive attention."""
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def additive_attention_state(
     parameters = kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation
     scores = additive_scores(np.where(mask[..., None], x, 0), *parameters)
     value = np.where(mask[..., None], x if value is None else value, 0)
-    top, total, pooled = exponential_sums(scores, value[..., None, :, :], mask[..., None, :])
+    max_score, denominator, numerator = exponential_sums(scores, value[..., None, :, :], mask[..., None, :])
     if out_kernel.ndim == 1:
-        top, total, pooled = top[..., 0], total[..., 0], pooled[..., 0, :]
-    return AdditiveAttentionState(top, total, pooled)
+        max_score, denominator, numerator = max_score[..., 0], denominator[..., 0], numerator[..., 0, :]
+    return AdditiveAttentionState(max_score, denominator, numerator)

@@ -1,4 +1,4 @@
-"""The states of one sequence's poolings: mean, max, first, last, weighted, attention, multi-head attention."""
+"""Chunked pooling: mean, max, first, last, weighted, attention, multi-head attention."""
 
 import numpy as np
 
@@ -320,10 +320,10 @@ def multi_head_attention_state(
 
 
 def exponential_sums(scores, x, mask):
-    """(top, total, sum) of scores [..., L] over clean tokens [..., L, d]."""
+    """Returns (max_score, denominator, numerator) of scores [..., L] over tokens [..., L, d] that are 0 at padding."""
     scores = np.where(mask, scores, -np.inf)
-    top = np.max(scores, -1, initial=-np.inf)
+    max_score = np.max(scores, -1, initial=-np.inf)
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
-        unnormalized = np.exp(scores - np.where(top == -np.inf, 0, top)[..., None])
+        unnormalized = np.exp(scores - np.where(max_score == -np.inf, 0, max_score)[..., None])
     unnormalized = np.where(mask, unnormalized, 0)
-    return top, np.sum(unnormalized, -1), np.sum(unnormalized[..., None] * x, -2)
+    return max_score, np.sum(unnormalized, -1), np.sum(unnormalized[..., None] * x, -2)

@@ -11,7 +11,7 @@ from attnpool_ref.streaming.states import MeanState, kind
 
 @kind
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of the mapped tokens."""
+    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of what the map makes of the tokens."""
 
 
 @definition
@@ -113,13 +113,13 @@ def latent_attention_state(
 
 @kind
 class VladState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals under weights relative to the largest.
+    """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals before their weights are what they are.
 
     Attributes:
-      top: [..., K], the largest logarithm of a weight; -inf without any.
+      top: [..., K], the largest logarithm of a weight; -inf for a fully masked row.
       sum: [..., K, d], the sum of exp(log a - top) times the residual.
       normalize: whether the result is divided by its norms.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
     top: Any
@@ -135,13 +135,13 @@ class VladState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """Returns the state of both chunks: both in the measure of the larger top."""
+        """Merges the states of both chunks, rescaled to the larger maximum."""
         top = np.maximum(self.top, other.top)
         scales = [np.exp(state.top - np.where(top == -np.inf, 0, top))[..., None] for state in (self, other)]
         return VladState(top, self.sum * scales[0] + other.sum * scales[1], self.normalize)
 
     def finalized(self):
-        """[..., K, d]; 0 where nothing was real."""
+        """Returns [..., K, d]; 0 for a fully masked row."""
         return vlad_of(self.top, self.sum, self.normalize)
 
 

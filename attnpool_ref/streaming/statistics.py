@@ -11,7 +11,7 @@ from attnpool_ref.streaming.states import kind
 
 @kind
 class StdState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.std_state`: moments, each [..., d], or [..., 1] for all features.
+    """State of :func:`~attnpool_ref.streaming.std_state`: moments, each [..., d], or [..., 1] for all features alike.
 
     Attributes:
       mass: the sum of the weights' magnitudes.
@@ -22,7 +22,7 @@ class StdState(NamedTuple):
       second: the sum of weight times squared distance.
       ddof: [..., 1], as it was given.
       epsilon: [..., 1], as it was given.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
     mass: Any
@@ -47,7 +47,7 @@ class StdState(NamedTuple):
         return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real or the weights cancel."""
+        """Returns [..., d]; 0 for a fully masked row or the weights cancel."""
         return _statistics(self[1:6], self.ddof, self.epsilon)[1]
 
 
@@ -61,7 +61,7 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """[..., 2d]; 0 where nothing was real or the weights cancel."""
+        """Returns [..., 2d]; 0 for a fully masked row or the weights cancel."""
         return np.concatenate(_statistics(self[1:6], self.ddof, self.epsilon), -1)
 
 
@@ -70,7 +70,7 @@ class AttentiveStatisticsState(NamedTuple):
     """State of :func:`~attnpool_ref.streaming.attentive_statistics_state`: moments under exp(score - top), as in :class:`StdState`.
 
     Attributes:
-      top: [..., d] or [..., 1], the largest score; -inf without any.
+      top: [..., d] or [..., 1], the largest score; -inf for a fully masked row.
       mass: the sum of exp(score - top).
       total: the same.
       squares: the sum of their squares.
@@ -78,7 +78,7 @@ class AttentiveStatisticsState(NamedTuple):
       first: 0.
       second: the sum of exp(score - top) times squared distance.
       epsilon: [..., 1], as it was given.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
     top: Any
@@ -109,7 +109,7 @@ class AttentiveStatisticsState(NamedTuple):
         return AttentiveStatisticsState(top, *_merged(*parts), self.epsilon)
 
     def finalized(self):
-        """[..., 2d]; 0 where nothing was real."""
+        """Returns [..., 2d]; 0 for a fully masked row."""
         return np.concatenate(_statistics(self[2:7], 0, self.epsilon), -1)
 
 
