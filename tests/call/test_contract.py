@@ -109,7 +109,7 @@ BAD = [
     ),
     Call("masked_softmax", SCORES, lengths=np.array([1])).raises(
         ValueError,
-        "`lengths` has shape (1,), needs () or the first axes of (3, 2), which are those of `scores` without axis -1",
+        "`lengths` has shape (1,), needs () or the first axes of (3, 2), the axes of `scores` without axis -1",
     ),
     Call("lengths_to_mask", 7, 5).raises(ValueError, "`lengths` has the value 7, needs 0 to 5"),
     Call("lengths_to_mask", np.array([-3]), 5).raises(ValueError, "`lengths` has the value -3, needs 0 to 5"),

@@ -130,7 +130,7 @@ def test_the_poolings_that_merge_states_take_an_axis_name_before_how_to_compute(
 
 def heard_from(function, row, size):
     """The implementations that walk in the calls; of a size that no other test has, as a call that is known is not traced."""
-    with reductions.listening() as heard:
+    with reductions.logged_dispatches() as heard:
         for call in calls_of(function, row, size):
             jax.make_jaxpr(call)()
     return set(heard)
