@@ -18,6 +18,7 @@ from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks import tolerances
 
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
 @pytest.mark.parametrize("name", table.BY_NAME)
 def test_the_jax_function_equals_the_oracle(name, dtype):
@@ -46,7 +47,9 @@ def drawn(name):
     weights = {"return_weights": True} if row.weights else {}
     case = cases.draw(row, title, names, options | weights, cases.BATCH)
     values = cases.narrow(case.values)
-    floats = {name: values[name] for name in case.given("data", "parameter", "number") if values[name].dtype.kind == "f"}
+    floats = {
+        name: values[name] for name in case.given("data", "parameter", "number") if values[name].dtype.kind == "f"
+    }
 
     def oracle(moved):
         return call(attnpool_ref, row, values | moved | case.options)
