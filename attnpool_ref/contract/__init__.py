@@ -12,10 +12,10 @@ from attnpool_ref.contract.shapes import (
     COUNTS,
     FEATURES,
     axes_text,
-    full_shape,
-    symbol_suggestion,
-    size_of,
     equal_axes,
+    full_shape,
+    size_of,
+    symbol_suggestion,
     with_all_axes,
 )
 from attnpool_ref.contract.tracebacks import with_frame_name, with_short_traceback, without_frames

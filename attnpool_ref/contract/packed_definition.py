@@ -104,7 +104,9 @@ def _docstring(dense, example):
     rest = re.sub(r"\[\.\.\., ([^\]]*)\]", _packed_shape, rest)
     rest = re.sub(r"(?<=\n)  x: \[N, d\] (\w+)(.*)\n", rf"  x: [N, d] \1 of all segments\2\n{_NEW_ARGS}", rest)
     last = "\n  return_weights:" if "\n  return_weights:" in rest else "\n\nReturns:"
-    rest = rest.replace(last, f"\n  indices_are_sorted: the caller guarantees that the numbers never decrease.{last}", 1)
+    rest = rest.replace(
+        last, f"\n  indices_are_sorted: the caller guarantees that the numbers never decrease.{last}", 1
+    )
     rest = rest.replace("[L] for all examples or ", "")
     rest = rest.replace("example", "segment")
     rest = re.sub(
