@@ -21,6 +21,7 @@ from attnpool_flax.reductions import (
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
 from attnpool_flax.reductions.query_blocks import (
     even_rows,
+    for_queries,
     over_first,
     over_queries,
     placed,
@@ -283,7 +284,10 @@ def maxsim_score_all_pairs(
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
 
 
-@compiled
+_for_context = functools.partial(for_queries, queries="context", keys="query")
+
+
+@compiled(kernel=_for_context)
 def code_wise_attention(
     query,
     context,
@@ -323,7 +327,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@compiled(weights_apart=True)
+@compiled(weights_apart=True, kernel=_for_context)
 def mask_attention(
     query,
     context,
@@ -353,7 +357,7 @@ def mask_attention(
     return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
-@compiled(weights_apart=True)
+@compiled(weights_apart=True, kernel=_for_context)
 def bidaf_attention(
     context,
     query,

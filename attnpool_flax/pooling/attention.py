@@ -6,9 +6,16 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.dispatch import for_tokens
 
 
-@compiled(as_they_come=("x",))
+def kernel_of_query(values, call):
+    """Rule of pooling under a query: "einsum" for other weights than a softmax's; without a query the mean comes first."""
+    whole = values["normalizer"] != "softmax" and values["query"] is not None
+    return "einsum" if whole else for_tokens(values, call)
+
+
+@compiled(as_they_come=("x",), kernel=kernel_of_query)
 def attention_pooling(
     x,
     mask=None,

@@ -10,6 +10,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import Dense, log_dispatch
+from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
 
@@ -130,7 +131,16 @@ def of_queries(found, num_queries, pooled=True):
     return of_queries(found[0], None, pooled), found[1][..., 0, :]
 
 
-@compiled(as_they_come=("x",))
+def kernel_of_heads(values, call):
+    """Rule of functions that call :func:`attended`: "einsum" where tokens are projected, or for other weights than a softmax's."""
+    split, packed = values.get("axis_name") is not None, "segment_ids" in values
+    kernels = values["key_kernel"], values["value_kernel"]
+    folded = split or packed or _folding_pays(call.sizes.get("n", 1), *kernels)
+    softmax = values.get("normalizer", "softmax") == "softmax"
+    return for_tokens(values, call) if folded and softmax else "einsum"
+
+
+@compiled(as_they_come=("x",), kernel=kernel_of_heads)
 def multi_head_attention_pooling(
     x,
     mask=None,

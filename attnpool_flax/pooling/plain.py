@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import Dense, DenseChannels
+from attnpool_flax.reductions.dispatch import for_tokens
 
 
 @compiled(as_they_come=("x",))
@@ -62,7 +63,15 @@ def _at_end(x, mask, axis_name, last):
     return Dense(x, mask, None, axis_name=axis_name).end_token(position, last)
 
 
-@compiled(as_they_come=("x",))
+def kernel_of_weights(values, call):
+    """Rule of pooling under given weights: "einsum" for those of each channel, which no product takes."""
+    per_channel = values["weights"] is not None and values["weights"].ndim == len(
+        call.targets.get("x", values["x"].shape)
+    )
+    return "einsum" if per_channel else for_tokens(values, call)
+
+
+@compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_pooling`.
 

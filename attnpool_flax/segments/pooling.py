@@ -2,9 +2,9 @@
 
 from attnpool_flax.attention import from_heads
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.pooling.attention import attend_with_query
-from attnpool_flax.pooling.multi_head import attended_folded, queries_of_heads
-from attnpool_flax.pooling.plain import channel_average, weighted_average
+from attnpool_flax.pooling.attention import attend_with_query, kernel_of_query
+from attnpool_flax.pooling.multi_head import attended_folded, kernel_of_heads, queries_of_heads
+from attnpool_flax.pooling.plain import channel_average, kernel_of_weights, weighted_average
 from attnpool_flax.reductions import Packed, PackedChannels
 
 
@@ -52,7 +52,7 @@ def segment_last_pooling(x, segment_ids, num_segments, mask=None, *, indices_are
     return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, "einsum").last()
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def segment_weighted_pooling(
     x, segment_ids, num_segments, weights=None, mask=None, *, indices_are_sorted=False, implementation=None
 ):
@@ -69,7 +69,7 @@ def segment_weighted_pooling(
     return weighted_average(tokens, weights)
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_query)
 def segment_attention_pooling(
     x,
     segment_ids,
@@ -107,7 +107,7 @@ def segment_attention_pooling(
     return (pooled, weights) if return_weights else pooled
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_heads)
 def segment_multi_head_attention_pooling(
     x,
     segment_ids,

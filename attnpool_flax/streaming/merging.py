@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from attnpool_flax.attention import from_heads
-from attnpool_flax.call.compiled import as_array, result_dtype, settled_precision
 from attnpool_flax.call.documentation import composed
+from attnpool_flax.call.precision import resolve_precision
+from attnpool_flax.call.prepare import as_array, result_dtype
 from attnpool_flax.reductions import state as states
 from attnpool_flax.reductions.state import MultiHeadAttentionState, common_host_options, promote, without_host_options
 from attnpool_ref import contract
@@ -47,7 +48,7 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     call = checks.resolve_finalize(state, states.kinds(), MultiHeadAttentionState, **parameters)
     dtype = result_dtype(call.dtype)
     return _finalized(
-        without_host_options(state), parameters, dtype, settled_precision("finalize_state", precision, dtype)
+        without_host_options(state), parameters, dtype, resolve_precision("finalize_state", precision, dtype)
     )
 
 

@@ -9,6 +9,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.pooling.attention import fold_query
 from attnpool_flax.pooling.multi_head import fold, queries_of_heads
+from attnpool_flax.pooling.plain import kernel_of_weights
 from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.state import (
     AttentionState,
@@ -85,7 +86,7 @@ def _token_state(x, mask, start, index, end, nowhere):
     return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).token_at(index).astype(wide)
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_state`; the sums keep what rounding takes from them, and do not drift.
 

@@ -3,7 +3,7 @@
 import pytest
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases, checks
 from attnpool_ref.conformance.cases import table as case_table
@@ -51,7 +51,7 @@ def few_programs(monkeypatch):
         return situation_of(subject, case, kind, first, gradients and shows(subject.row, case.title), *rest)
 
     def once(subject, case, situation):
-        if FRAMES[case.row.name].weights_apart or not situation.gradients_with_weights:
+        if FUNCTIONS[case.row.name].weights_apart or not situation.gradients_with_weights:
             return whole.run(subject, case, situation)
         return gradient(subject, case, return_weights=True)
 

@@ -8,7 +8,7 @@ from constants import compiling_anew
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 
 PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 
@@ -130,7 +130,7 @@ def test_another_number_is_no_other_program():
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        with compiling_anew(*(FRAMES[name] for name in calls)):
+        with compiling_anew(*(FUNCTIONS[name] for name in calls)):
             for call in calls.values():
                 call(0.5)
             assert traces, "the listener hears nothing"
