@@ -34,6 +34,14 @@ def additive_attention_pooling(
     >>> x, kernel = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.zeros((2, 4))
     >>> additive_attention_pooling(x, jnp.array([True, True, False]), kernel=kernel, out_kernel=jnp.ones(4))
     Array([2., 0.], dtype=float32)
+
+    Packed:
+      No [num_segments, N] matrix.
+
+    >>> x, kernel = jnp.array([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]]), jnp.zeros((2, 4))
+    >>> segment_additive_attention_pooling(x, jnp.array([0, 1, 0]), 2, kernel=kernel, out_kernel=jnp.ones(4))
+    Array([[2., 0.],
+           [9., 9.]], dtype=float32)
     """
     tokens, values = (
         own if own is None else Dense(own, mask, implementation, precision, axis_name) for own in (x, value)

@@ -32,6 +32,12 @@ def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
 
     >>> sum_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([4.], dtype=float32)
+
+    Packed:
+
+    >>> segment_sum_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[4.],
+           [5.]], dtype=float32)
     """
     (state,) = all_reduce_states([Dense(x, mask, implementation, axis_name=axis_name).sum_state(False)], axis_name)
     return state.sum
@@ -43,6 +49,12 @@ def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
 
     >>> min_pooling(jnp.array([[1.0], [3.0], [-99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_min_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[1.],
+           [5.]], dtype=float32)
     """
     return Dense(x, mask, implementation, axis_name=axis_name).min()
 
@@ -126,6 +138,13 @@ def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
     >>> noisy_or_pooling(jnp.array([[0.5], [0.5], [0.9]]), jnp.array([True, True, False]))
     Array([0.75], dtype=float32)
+
+    Packed:
+      The tokens are sorted by their segments.
+
+    >>> segment_noisy_or_pooling(jnp.array([[0.5], [0.25], [0.5]]), jnp.array([0, 1, 0]), 2)
+    Array([[0.75],
+           [0.25]], dtype=float32)
     """
     return noisy_or(DenseChannels(x, mask, axis_name))
 
@@ -157,6 +176,12 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_
 
     >>> power_mean_pooling(jnp.array([[3.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([3.], dtype=float32)
+
+    Packed:
+
+    >>> segment_power_mean_pooling(jnp.array([[2.0], [5.0], [2.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
     return power_mean(DenseChannels(x, mask, axis_name), p, epsilon)
 
@@ -205,6 +230,12 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
 
     >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
     Array([0.], dtype=float32)
+
+    Packed:
+
+    >>> segment_logsumexp_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, scale=0.0)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
     return logsumexp(DenseChannels(x, mask, axis_name), scale, mean)
 
@@ -234,6 +265,12 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
     >>> softmax_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), 0.0)
     Array([2.], dtype=float32)
+
+    Packed:
+
+    >>> segment_softmax_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, scale=0.0)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
     pooled, weights = softmax(DenseChannels(x, mask, axis_name), scale)
     return (pooled, weights) if return_weights else pooled

@@ -58,6 +58,13 @@ def cross_attention_pooling(
     >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0], [9.0, 9.0]]), jnp.array([[1.0, 0.0]])
     >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))
     (Array([2., 2.], dtype=float32), Array([1., 0.], dtype=float32))
+
+    Packed:
+      O((N + M) d), no matrix over pairs.
+
+    >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0]]), jnp.array([[1.0, 0.0]])
+    >>> segment_cross_attention_pooling(x, jnp.array([0, 0]), y, jnp.array([0]), 1)
+    (Array([[2., 2.]], dtype=float32), Array([[1., 0.]], dtype=float32))
     """
     xs, ys = (Dense(*side, implementation, precision, axis_name) for side in ((x, x_mask), (y, y_mask)))
     if reduction == "max":

@@ -60,6 +60,24 @@ def latent_attention_pooling(
     >>> x, mask = jnp.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> latent_attention_pooling(x, mask, **parameters)
     Array([3., 2.], dtype=float32)
+
+    Packed:
+      Keys and values once a call, blocks of tokens.
+
+    >>> parameters = {
+    ...     "latents": jnp.array([[1.0, -1.0]]),
+    ...     "query_kernel": jnp.eye(2)[:, None],
+    ...     "key_kernel": jnp.eye(2)[:, None],
+    ...     "value_kernel": jnp.eye(2)[:, None],
+    ...     "out_kernel": jnp.eye(2)[None],
+    ...     "mlp_kernel": jnp.zeros((2, 2)),
+    ...     "mlp_out_kernel": jnp.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> x, numbers = jnp.array([[1.0, 2.0], [9.0, 8.0], [3.0, 4.0]]), jnp.array([0, 1, 0])
+    >>> segment_latent_attention_pooling(x, numbers, 2, **parameters)
+    Array([[ 3.,  2.],
+           [10.,  7.]], dtype=float32)
     """
     each = asked_of_latents(
         keep_real(x, mask),
@@ -157,6 +175,13 @@ def set2set_pooling(
     >>> parameters = {"input_kernel": jnp.zeros((2, 4)), "recurrent_kernel": jnp.zeros((1, 4)), "bias": jnp.zeros(4)}
     >>> set2set_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **parameters, num_steps=2)
     Array([0., 2.], dtype=float32)
+
+    Packed:
+
+    >>> parameters = {"input_kernel": jnp.zeros((2, 4)), "recurrent_kernel": jnp.zeros((1, 4)), "bias": jnp.zeros(4)}
+    >>> segment_set2set_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, **parameters, num_steps=2)
+    Array([[0., 2.],
+           [0., 5.]], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
     read, weights = set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps)
@@ -206,6 +231,16 @@ def vlad_pooling(
     >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
     >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)
     Array([[1.]], dtype=float32)
+
+    Packed:
+      One cluster after another, no residuals [N, K, d].
+
+    >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]])}
+    >>> x, numbers = jnp.array([[1.0], [5.0], [4.0]]), jnp.array([0, 1, 0])
+    >>> segment_vlad_pooling(x, numbers, 2, **parameters, normalize=False)
+    Array([[[1.]],
+    <BLANKLINE>
+           [[3.]]], dtype=float32)
     """
     tokens = Dense(x, mask, "einsum", precision, axis_name)
     top, residuals, weights = residuals_of(tokens, assign_kernel, centers, assign_bias)

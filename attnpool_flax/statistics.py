@@ -14,6 +14,12 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
 
     >>> std_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_std_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[1.],
+           [0.]], dtype=float32)
     """
     return statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon)[1]
 
@@ -24,6 +30,12 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
     >>> statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2., 1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_statistics_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[2., 1.],
+           [5., 0.]], dtype=float32)
     """
     return jnp.concatenate(statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon), -1)
 
@@ -62,6 +74,15 @@ def attentive_statistics_pooling(
     >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
     >>> attentive_statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **kernels)
     Array([2., 1.], dtype=float32)
+
+    Packed:
+      The context is one vector for each segment.
+
+    >>> x, ids = jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0])
+    >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
+    >>> segment_attentive_statistics_pooling(x, ids, 2, **kernels)
+    Array([[2., 1.],
+           [5., 0.]], dtype=float32)
     """
     channels = DenseChannels(x, mask, axis_name)
     context = (context_ddof, epsilon) if global_context else None

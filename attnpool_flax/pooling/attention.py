@@ -44,6 +44,14 @@ def attention_pooling(
     >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
+
+    Packed:
+      No [num_segments, N] matrix, no keys.
+
+    >>> x, query = jnp.array([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]]), jnp.array([0.0, 1.0])
+    >>> segment_attention_pooling(x, jnp.array([0, 1, 0]), 2, query=query, return_weights=True)
+    (Array([[2., 0.],
+           [9., 9.]], dtype=float32), Array([0.5, 1. , 0.5], dtype=float32))
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
     tokens = Dense(x, mask, implementation, precision, axis_name)

@@ -183,6 +183,24 @@ def multi_head_attention_pooling(
     ...     out_kernel=kernel.reshape(2, 1, 2),
     ... )
     Array([[2., 3.]], dtype=float32)
+
+    Packed:
+      No token is ever projected. With sigmoid weights, products are whole ones.
+
+    >>> kernel = jnp.eye(2).reshape(2, 2, 1)
+    >>> segment_multi_head_attention_pooling(
+    ...     jnp.array([[1.0, 2.0], [9.0, 9.0], [3.0, 4.0]]),
+    ...     jnp.array([0, 1, 0]),
+    ...     2,
+    ...     query=jnp.array([[0.0, 0.0]]),
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    Array([[[2., 3.]],
+    <BLANKLINE>
+           [[9., 9.]]], dtype=float32)
     """
     tokens = Dense(x, mask, implementation, precision, axis_name)
     queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)

@@ -14,6 +14,12 @@ def mean_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=N
 
     >>> mean_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2.], dtype=float32)
+
+    Packed:
+
+    >>> segment_mean_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
     return Dense(x, mask, implementation, axis_name=axis_name).mean()
 
@@ -24,6 +30,12 @@ def max_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
 
     >>> max_pooling(jnp.array([[-1.0], [-3.0], [99.0]]), jnp.array([True, True, False]))
     Array([-1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_max_pooling(jnp.array([[1.0], [-5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[ 3.],
+           [-5.]], dtype=float32)
     """
     return Dense(x, mask, implementation, axis_name=axis_name).max()
 
@@ -34,6 +46,13 @@ def first_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
     >>> first_pooling(jnp.array([[99.0], [1.0], [2.0]]), jnp.array([False, True, True]))
     Array([1.], dtype=float32)
+
+    Packed:
+      One token of each segment is read.
+
+    >>> segment_first_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[1.],
+           [5.]], dtype=float32)
     """
     return _at_end(x, mask, axis_name, last=False)
 
@@ -44,6 +63,13 @@ def last_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
     >>> last_pooling(jnp.array([[1.0], [2.0], [99.0]]), jnp.array([True, True, False]))
     Array([2.], dtype=float32)
+
+    Packed:
+      One token of each segment is read.
+
+    >>> segment_last_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[3.],
+           [5.]], dtype=float32)
     """
     return _at_end(x, mask, axis_name, last=True)
 
@@ -78,6 +104,13 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
     >>> x, weights = jnp.array([[1.0], [5.0], [99.0]]), jnp.array([3.0, 1.0, 5.0])
     >>> weighted_pooling(x, weights, jnp.array([True, True, False]))
     Array([2.], dtype=float32)
+
+    Packed:
+
+    >>> x, weights = jnp.array([[1.0], [5.0], [4.0]]), jnp.array([2.0, 3.0, 1.0])
+    >>> segment_weighted_pooling(x, jnp.array([0, 1, 0]), 2, weights)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
     if weights is not None and weights.ndim == x.ndim:
         return channel_average(DenseChannels(x, mask, axis_name), weights)
