@@ -56,7 +56,7 @@ def compiled(function=None, *, as_they_come=(), weights_apart=False, kernel=for_
         try:
             specialization, arrays, values = own.specialize(args, kwargs)
         except (TypeError, ValueError) as error:
-            raise contract.shortened(error) from None
+            raise contract.without_frames(error) from None
         try:
             result = specialization.programs[0](*arrays)
         except TypeError as error:
@@ -70,14 +70,14 @@ def compiled(function=None, *, as_they_come=(), weights_apart=False, kernel=for_
         return result if specialization.wants_weights else result[0]
 
     checked_implementation.__doc__ = composed(function)
-    return contract.named(checked_implementation, function)
+    return contract.with_frame_name(checked_implementation, function)
 
 
 FUNCTIONS = {}
 """The :class:`CompiledFunction` of each public function, by its name."""
 
 
-@contract.refusing
+@contract.with_short_traceback
 def chosen_implementation(name, *args, **kwargs):
     """Returns the implementation that a call would use, without tracing or computing anything.
 

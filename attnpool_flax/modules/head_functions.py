@@ -129,7 +129,7 @@ def attention_pool_2d(
     if x.shape[-2] != slots:
         raise ValueError(
             f"attention_pool_2d: `x` has {x.shape[-2]} tokens, needs {slots}, as `position` has {slots + 1} "
-            f"vectors{contract.in_place_of(x.shape[-2], slots)}"
+            f"vectors{contract.symbol_suggestion(x.shape[-2], slots)}"
         )
     raw = Dense(x, mask, implementation, precision)
     clean = raw.zero_padded()

@@ -16,7 +16,7 @@ from attnpool_ref import contract
 from attnpool_ref.streaming import checks
 
 
-@contract.refusing
+@contract.with_short_traceback
 def merge_states(a, b):
     """Twin of :func:`attnpool_ref.merge_states`; sums that are merged from many chunks do not drift.
 
@@ -36,7 +36,7 @@ def _merged(a, b):
     return replace(a.merged(b), decided="" if dtype is None else dtype.name)
 
 
-@contract.refusing
+@contract.with_short_traceback
 def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None, precision=None):
     """Twin of :func:`attnpool_ref.finalize_state`.
 

@@ -13,28 +13,28 @@ SEGMENT_ERRORS = "segment numbers that are no integers or out of range"
 LAST = ("return_weights", "implementation", "precision")
 """Arguments that stand behind the options of packed tokens."""
 
-SORTED = "a promise that the numbers never decrease."
+SORTED = "the caller guarantees that the numbers never decrease."
 
 
 def each_segment(dense):
-    """Makes the definition for packed segments from that for a single sequence, which it calls for each segment.
+    """Returns the definition for packed tokens that applies a dense definition to each segment.
 
     Args:
       dense: the definition, a public function whose first argument is x [..., L, d]. The section ``Packed`` of its
         docstring has the example, and an entry for each argument that is described otherwise.
     """
     row = table.get(f"segment_{dense.__name__}")
-    body = dense.__wrapped__  # what is packed has been checked already: its parts fit as well
+    body = dense.__wrapped__  # the packed arguments are checked before; their parts then fit
     absent = {"lengths": None} if "lengths" in inspect.signature(dense).parameters else {}
 
     def pooled(*, segment_ids, num_segments, indices_are_sorted, **values):
-        del indices_are_sorted  # nothing is read faster here
-        nothing = np.zeros(len(segment_ids), bool)
+        del indices_are_sorted  # no faster algorithm here
+        none = np.zeros(len(segment_ids), bool)
         places = [None] * len(row.results)
         if values.get("return_weights"):
-            places += [axes.index("N") for axes in present(row.weight_results, _had(row, values))]
+            places += [axes.index("N") for axes in present(row.weight_results, _optional_axes(row, values))]
         results = []
-        for like, place in zip(_arrays(body(**_of(row, values, nothing, 0), **absent)), places, strict=True):
+        for like, place in zip(_arrays(body(**_of(row, values, none, 0), **absent)), places, strict=True):
             shape = list(like.shape)
             if place is None:
                 shape.insert(0, num_segments)
@@ -57,7 +57,7 @@ def each_segment(dense):
 
 
 def _of(row, values, own, s):
-    """Returns one segment's part of the arguments; ``own`` marks its tokens."""
+    """Returns the arguments for one segment; ``own`` marks its tokens."""
     values, arguments = dict(values), arguments_of(row, values)
     for key, value in values.items():
         if value is None or key not in arguments:
@@ -70,8 +70,8 @@ def _of(row, values, own, s):
     return values
 
 
-def _had(row, values):
-    """The axes that a call may lack, and this one has."""
+def _optional_axes(row, values):
+    """Returns the optional axes that this call has."""
     given = [(a, values[key]) for key, a in row.arguments.items() if a.lacks and values[key] is not None]
     return {a.lacks for a, value in given if value.ndim == len(a.shapes[0])}
 
@@ -131,8 +131,8 @@ def packed_docstring(dense, name):
     errors["ValueError"] = f"{own.get('ValueError', errors['ValueError']).rstrip('.')}; {SEGMENT_ERRORS}."
     summary, *others = dense.paragraphs
     lead = (
-        f"For each segment of packed tokens: the same numbers as :func:`{name}` of its tokens alone.\n"
-        "A segment without real tokens is an empty row."
+        f"For each segment of packed tokens, returns the result of :func:`{name}` for its tokens.\n"
+        "A segment without real tokens is a fully masked row."
     )
     paragraphs = [summary, lead, *(_replaced(text, shapes) for text in others)]
     sections = dense.sections | {"Returns": _replaced(dense.sections["Returns"], shapes)}
