@@ -10,8 +10,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.order_statistic import order_statistic
 from attnpool_flax.numerics.rounding import largest
 from attnpool_flax.numerics.sizes import smaller
-from attnpool_flax.reductions import Dense, DenseChannels
-from attnpool_flax.reductions.collectives import all_reduce_states
+from attnpool_flax.reductions import DenseChannels
 from attnpool_flax.reductions.exponents import (
     average,
     clamped,
@@ -26,7 +25,7 @@ from attnpool_flax.reductions.exponents import (
 from attnpool_flax.reductions.sums import divisor_of, summed
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.sum_pooling`; the sum does not drift.
 
@@ -39,11 +38,10 @@ def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
     Array([[4.],
            [5.]], dtype=float32)
     """
-    (state,) = all_reduce_states([Dense(x, mask, implementation, axis_name=axis_name).sum_state(False)], axis_name)
-    return state.sum
+    return x.total()
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.min_pooling`.
 
@@ -56,7 +54,7 @@ def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
     Array([[1.],
            [5.]], dtype=float32)
     """
-    return Dense(x, mask, implementation, axis_name=axis_name).min()
+    return x.min()
 
 
 @compiled
@@ -130,7 +128,7 @@ def _number(tokens):
     return tokens.sum_over_tokens(None)[0]
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.noisy_or_pooling`: a + b - a b, two halves of the tokens at a time.
 
@@ -146,7 +144,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
     Array([[0.75],
            [0.25]], dtype=float32)
     """
-    return noisy_or(DenseChannels(x, mask, axis_name))
+    return noisy_or(x.channels())
 
 
 def noisy_or(tokens):
@@ -168,7 +166,7 @@ def _either_jvp(primals, tangents):
     return either(a, b), (1 - b) * tangents[0] + (1 - a) * tangents[1]
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
     """Twin of :func:`attnpool_ref.power_mean_pooling`: logarithms below that of the largest value, which is not taken.
 
@@ -183,7 +181,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_
     Array([[2.],
            [5.]], dtype=float32)
     """
-    return power_mean(DenseChannels(x, mask, axis_name), p, epsilon)
+    return power_mean(x.channels(), p, epsilon)
 
 
 def power_mean(tokens, p, epsilon):
@@ -222,7 +220,7 @@ def finished_power_mean(extreme, sums, zeros, p):
     return jnp.where(nothing, 0, mean + zeros / jnp.maximum(sums.count, 1))
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
     """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale keeps its digits where it is small.
 
@@ -237,7 +235,7 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
     Array([[2.],
            [5.]], dtype=float32)
     """
-    return logsumexp(DenseChannels(x, mask, axis_name), scale, mean)
+    return logsumexp(x.channels(), scale, mean)
 
 
 def logsumexp(tokens, scale, mean):
@@ -259,7 +257,7 @@ def finished_logsumexp(extreme, sums, scale, mean):
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=False, axis_name=None):
     """Twin of :func:`attnpool_ref.softmax_pooling`.
 
@@ -272,7 +270,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
     Array([[2.],
            [5.]], dtype=float32)
     """
-    pooled, weights = softmax(DenseChannels(x, mask, axis_name), scale)
+    pooled, weights = softmax(x.channels(), scale)
     return (pooled, weights) if return_weights else pooled
 
 

@@ -33,7 +33,7 @@ from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.scores import dot
 
 
-@compiled(as_they_come=("x", "y"))
+@compiled(tokens=("x", "y"), as_they_come=("x", "y"))
 def cross_attention_pooling(
     x,
     y,
@@ -66,10 +66,9 @@ def cross_attention_pooling(
     >>> segment_cross_attention_pooling(x, jnp.array([0, 0]), y, jnp.array([0]), 1)
     (Array([[2., 2.]], dtype=float32), Array([[1., 0.]], dtype=float32))
     """
-    xs, ys = (Dense(*side, implementation, precision, axis_name) for side in ((x, x_mask), (y, y_mask)))
-    if reduction == "max":
-        return _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights)
-    pooled, weights = cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale)
+    if reduction == "max":  # refused of packed tokens
+        return _by_largest(x, y, x_kernel, y_kernel, scale, return_weights)
+    pooled, weights = cross_attention(x, y, x_kernel, y_kernel, reduction, scale)
     return (pooled, weights) if return_weights else pooled
 
 

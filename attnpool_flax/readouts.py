@@ -10,17 +10,16 @@ from jax import lax
 from attnpool_flax.attention import from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized
-from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax, unit
 from attnpool_flax.numerics.activations import geglu
-from attnpool_flax.reductions import Dense, query_blocks, unify_varying
+from attnpool_flax.reductions import query_blocks, unify_varying
 from attnpool_flax.reductions.query_blocks import over_first, over_queries
 
 ROWS = 256
 """Tokens of a block at least: kernels are read from memory once a block."""
 
 
-@compiled
+@compiled(tokens=("x",))
 def latent_attention_pooling(
     x,
     mask=None,
@@ -80,7 +79,7 @@ def latent_attention_pooling(
            [10.,  7.]], dtype=float32)
     """
     each = asked_of_latents(
-        keep_real(x, mask),
+        x.zero_padded(),
         latents,
         query_kernel,
         key_kernel,
@@ -99,7 +98,7 @@ def latent_attention_pooling(
         epsilon,
         precision,
     )
-    return Dense(each, mask, "einsum", axis_name=axis_name).mean()
+    return x.with_values(each).mean()
 
 
 def asked_of_latents(
@@ -155,7 +154,7 @@ def asked_of_latents(
     return over_queries(of_tokens, (x,), keys=keys_of_one)
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def set2set_pooling(
     x,
     mask=None,
@@ -183,8 +182,7 @@ def set2set_pooling(
     Array([[0., 2.],
            [0., 5.]], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision, axis_name)
-    read, weights = set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps)
+    read, weights = set2set(x, input_kernel, recurrent_kernel, bias, num_steps)
     return (read, weights) if return_weights else read
 
 
@@ -210,7 +208,7 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
     return jnp.where(shares == 0, 0, read), weights[..., 0, :]
 
 
-@compiled
+@compiled(tokens=("x",))
 def vlad_pooling(
     x,
     mask=None,
@@ -242,8 +240,7 @@ def vlad_pooling(
     <BLANKLINE>
            [[3.]]], dtype=float32)
     """
-    tokens = Dense(x, mask, "einsum", precision, axis_name)
-    top, residuals, weights = residuals_of(tokens, assign_kernel, centers, assign_bias)
+    top, residuals, weights = residuals_of(x, assign_kernel, centers, assign_bias)
     result = vlad_of(top, residuals, normalize)
     return (result, weights) if return_weights else result
 

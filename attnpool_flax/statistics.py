@@ -4,11 +4,11 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.activations import OF_SCORES, relu
-from attnpool_flax.reductions import DenseChannels, exp_scores, moments
+from attnpool_flax.reductions import exp_scores, moments
 from attnpool_flax.reductions.moments import mean_and_deviation
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
     """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, so that no square overflows.
 
@@ -21,10 +21,10 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     Array([[1.],
            [0.]], dtype=float32)
     """
-    return statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon)[1]
+    return statistics(x.channels(), weights, ddof, epsilon)[1]
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
     """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, so that no square overflows.
 
@@ -37,7 +37,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
     Array([[2., 1.],
            [5., 0.]], dtype=float32)
     """
-    return jnp.concatenate(statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon), -1)
+    return jnp.concatenate(statistics(x.channels(), weights, ddof, epsilon), -1)
 
 
 def statistics(channels, weights, ddof, epsilon):
@@ -46,7 +46,7 @@ def statistics(channels, weights, ddof, epsilon):
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def attentive_statistics_pooling(
     x,
     mask=None,
@@ -84,7 +84,7 @@ def attentive_statistics_pooling(
     Array([[2., 1.],
            [5., 0.]], dtype=float32)
     """
-    channels = DenseChannels(x, mask, axis_name)
+    channels = x.channels()
     context = (context_ddof, epsilon) if global_context else None
     network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
     pooled, weights = attentive_statistics(channels, network, context, epsilon, precision)

@@ -17,11 +17,13 @@ from attnpool_flax.call.documentation import composed
 from attnpool_flax.call.precision import resolve_precision
 from attnpool_flax.call.prepare import as_array, computing_dtype, convert_host_array, finish, prepare, result_dtype
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
+from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode
 from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.reductions.state import broadcast_state, with_host_options
 from attnpool_ref import contract, table
+from attnpool_ref.contract.packed_definition import packed_signature
 
 CACHE_SIZE = 4096
 """Specializations of a function that are kept."""
@@ -33,7 +35,9 @@ _MISSING, _NUMBER, _DEFAULT = object(), object(), object()
 _PYTHON_NUMBERS = (float, int)
 
 
-def compiled(function=None, *, as_they_come=(), weights_apart=False, kernel=for_tokens) -> Any:  # typed in __init__.pyi
+def compiled(
+    function=None, *, tokens=(), as_they_come=(), weights_apart=False, kernel=for_tokens
+) -> Any:  # typed in __init__.pyi
     """Turns the body of an implementation into the public function.
 
     The body sees the arrays as :func:`~attnpool_flax.call.prepare.prepare` returns them, numbers as arrays of shape (), and
@@ -41,17 +45,38 @@ def compiled(function=None, *, as_they_come=(), weights_apart=False, kernel=for_
 
     Args:
       function: the body; its name is that of its row.
+      tokens: the arguments, "x" or "x" and "y", that the body receives as tokens objects in place of arrays:
+        :class:`~attnpool_flax.reductions.Dense`, or :class:`~attnpool_flax.reductions.Packed` in the packed function. They hold
+        masks and lengths, ``axis_name`` and ``implementation``, which the body does not get.
       as_they_come: floating arrays that the body receives in the caller's dtype, and masks whose axes of 1 stay.
       weights_apart: the weights cost more than the pooled result and are computed by a program of their own. The
         others always compute both, so that asking for the weights cannot change a bit of the result.
       kernel: the rule by which the body takes "einsum" or "tiles", as
         :func:`~attnpool_flax.reductions.dispatch.for_tokens`; only for functions that take ``implementation``.
     """
+    options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart, "kernel": kernel}
     if function is None:
-        return functools.partial(compiled, as_they_come=as_they_come, weights_apart=weights_apart, kernel=kernel)
-    own = FUNCTIONS[function.__name__] = CompiledFunction(function, as_they_come, weights_apart, kernel)
+        return functools.partial(compiled, **options)
+    own = CompiledFunction(table.get(function.__name__), contract.signature_of(function), function, options)
+    return _public(own, function)
 
-    @functools.wraps(function)
+
+def packed(dense, without=()):
+    """Derives the public function of packed tokens from the dense one: the same body, on other tokens objects.
+
+    Args:
+      dense: the public function; the section ``Packed`` of its body's docstring has the packed function's example.
+      without: arguments that the packed function lacks.
+    """
+    own = FUNCTIONS[dense.__name__]
+    row = table.get(f"segment_{dense.__name__}")
+    signature = packed_signature(own.signature, own.tokens, without)
+    return _public(CompiledFunction(row, signature, own.body, own.options))
+
+
+def _public(own, body=None):
+    """Makes the public function; of a body with its own signature, it is a wrapper."""
+
     def checked_implementation(*args, **kwargs):
         try:
             specialization, arrays, values = own.specialize(args, kwargs)
@@ -65,12 +90,19 @@ def compiled(function=None, *, as_they_come=(), weights_apart=False, kernel=for_
             raise
         if not own.row.weights:
             return with_host_options(result, values) if own.row.state else result
-        if weights_apart:
+        if own.weights_apart:
             return (result, specialization.programs[1](*arrays)[1]) if specialization.wants_weights else result
         return result if specialization.wants_weights else result[0]
 
-    checked_implementation.__doc__ = composed(function)
-    return contract.with_frame_name(checked_implementation, function)
+    FUNCTIONS[own.row.name] = own
+    made: Any = checked_implementation
+    if body is None:
+        made.__name__ = made.__qualname__ = own.row.name
+        made.__module__, made.__signature__ = f"attnpool_flax.{own.row.family}", own.signature
+    else:
+        functools.update_wrapper(made, body)
+    made.__doc__ = composed(own.body, own.row.name, own.row.family, own.signature.parameters)
+    return contract.with_frame_name(made, made)
 
 
 FUNCTIONS = {}
@@ -138,17 +170,17 @@ class Specialization:
 class CompiledFunction:
     """A public function: its row, its body, its signature, and the cache of its specializations."""
 
-    def __init__(self, body, as_they_come, weights_apart, kernel):
-        self.body, self.as_they_come, self.weights_apart, self.kernel = body, as_they_come, weights_apart, kernel
-        self.row = table.get(body.__name__)
-        self.signature = contract.signature_of(body)
+    def __init__(self, row, signature, body, options):
+        self.row, self.signature, self.body, self.options = row, signature, body, options
+        self.tokens, self.as_they_come = options["tokens"], options["as_they_come"]
+        self.weights_apart, self.kernel = options["weights_apart"], options["kernel"]
         parameters = self.signature.parameters.values()
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
         self.arrays = tuple((name, a.numeric) for name, a in self.row.arguments.items())
         self.static = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
         # tokens that come as they are go through tiles, whose rule for gradients forward mode cannot pass
-        self.has_tiles = "implementation" in self.static and "x" in as_they_come
+        self.has_tiles = "implementation" in self.static and "x" in self.as_they_come
         self.specializations, self.programs = {}, {}
 
     def specialize(self, args, kwargs):
@@ -268,7 +300,8 @@ class CompiledFunction:
 
     def run(self, given, call, dtype, static):
         """Runs the body, with the conversions before and after it that all bodies share."""
-        result = self.body(**prepare(given, call, dtype, static, self.as_they_come), **static)
+        values = prepare(given, call, dtype, static, self.as_they_come) | static
+        result = self.body(**(with_tokens(values, self.tokens, self.row.packed) if self.tokens else values))
         batch = call.batch if self.row.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import normalize
-from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.dispatch import for_tokens
 
 
@@ -15,7 +14,7 @@ def kernel_of_query(values, call):
     return "einsum" if whole else for_tokens(values, call)
 
 
-@compiled(as_they_come=("x",), kernel=kernel_of_query)
+@compiled(tokens=("x",), as_they_come=("x",), kernel=kernel_of_query)
 def attention_pooling(
     x,
     mask=None,
@@ -54,8 +53,7 @@ def attention_pooling(
            [9., 9.]], dtype=float32), Array([0.5, 1. , 0.5], dtype=float32))
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
-    tokens = Dense(x, mask, implementation, precision, axis_name)
-    pooled, weights = attend_with_query(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
+    pooled, weights = attend_with_query(x, query, *parameters, scale, dropout_multiplier, bias, normalizer)
     return (pooled, weights) if return_weights else pooled
 
 

@@ -9,7 +9,7 @@ from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions import Dense, log_dispatch
+from attnpool_flax.reductions import Packed, log_dispatch
 from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
@@ -54,10 +54,10 @@ def _folding_pays(count, key_kernel, value_kernel):
 def attended(
     tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier=None, bias=None, normalizer="softmax"
 ):
-    """Computes the attention of each head over dense tokens, which are projected if that takes fewer products.
+    """Computes the attention of each head; projects dense tokens on one device if that takes fewer products.
 
     Args:
-      tokens: :class:`~attnpool_flax.reductions.Dense`.
+      tokens: in any layout.
       queries: [..., H, n, c], scaled.
       key_kernel: [d, H, c].
       value_kernel: [d, H, c'].
@@ -71,7 +71,8 @@ def attended(
       (attended [..., H, n, c'], weights [..., H, n, L]).
     """
     options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
-    if tokens.axis_name is not None or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
+    folded = isinstance(tokens, Packed) or tokens.axis_name is not None
+    if folded or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
         return attended_folded(tokens, queries, *options)
     log_dispatch("einsum")
     precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]
@@ -140,7 +141,7 @@ def kernel_of_heads(values, call):
     return for_tokens(values, call) if folded and softmax else "einsum"
 
 
-@compiled(as_they_come=("x",), kernel=kernel_of_heads)
+@compiled(tokens=("x",), as_they_come=("x",), kernel=kernel_of_heads)
 def multi_head_attention_pooling(
     x,
     mask=None,
@@ -202,9 +203,8 @@ def multi_head_attention_pooling(
     <BLANKLINE>
            [[9., 9.]]], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision, axis_name)
     queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
     kernels, biases = (key_kernel, value_kernel), (key_bias, value_bias)
-    found, weights = attended(tokens, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
+    found, weights = attended(x, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
     result = from_heads(found, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result

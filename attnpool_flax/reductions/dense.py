@@ -11,11 +11,13 @@ from jax import lax
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, known, power_above
 from attnpool_flax.reductions import cross, max, perceptron, softmax, sums
+from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import PositionState, SumState, all_reduce_states, axis_names
 from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
+from attnpool_flax.reductions.tokens import Tokens
 
 
-class Dense:
+class Dense(Tokens):
     """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and how they are walked.
 
     Every method takes and returns arrays with the batch axes; axes of 1 are shared by the examples. With an axis name the
@@ -56,6 +58,14 @@ class Dense:
             length = at_least_1(self.length * self.shards)
             return state.sum / ((length if known(length) else as_number(length, self.dtype)) / self.divisor)
         return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.divisor)[..., None]
+
+    def total(self):
+        """Sums the real tokens of all devices: [..., d]."""
+        return all_reduce_states([self.sum_state(False)], self.axis_name)[0].sum
+
+    def channels(self):
+        """Returns the tokens for reductions of each feature by itself."""
+        return DenseChannels(self.x, self.mask, self.axis_name)
 
     def sum_state(self, mean):
         """Returns the state of this device's sum; for a mean its terms are small enough not to overflow."""
@@ -322,8 +332,19 @@ class Dense:
         some = self.has_real_token()
         return token if some is None else jnp.where(some[..., None], token, 0)
 
-    def end_token(self, position, last):
-        """Returns [..., d]: the first real token of all, or the last; this device's is at ``position`` [...]."""
+    def end_token(self, last):
+        """Returns [..., d]: the last real token of all devices, or the first; 0 if fully masked. A shared x is not copied."""
+        x, mask = self.x, self.mask
+        if x.shape[-2] == 0:
+            return jnp.zeros_like(x, shape=(*x.shape[:-2], x.shape[-1]))
+        if mask is None and self.axis_name is None:
+            return x[..., -1 if last else 0, :]
+        if mask is None:
+            position = jnp.full(x.shape[:-2], x.shape[-2] - 1 if last else 0)
+        elif last:
+            position = mask.shape[-1] - 1 - jnp.argmax(jnp.flip(mask, -1), -1)
+        else:
+            position = jnp.argmax(mask, -1)
         token = self.token_at(position)
         if self.axis_name is None:
             return token

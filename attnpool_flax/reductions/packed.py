@@ -9,13 +9,15 @@ from jax import lax
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import packed_kernels as walks
 from attnpool_flax.reductions import perceptron
+from attnpool_flax.reductions.channels import PackedChannels
 from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
 from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.softmax import SoftmaxState, finalize
 from attnpool_flax.reductions.sums import computing
+from attnpool_flax.reductions.tokens import Tokens
 
 
-class Packed:
+class Packed(Tokens):
     """Tokens [N, d] in the caller's dtype, the segment numbers of each, their mask [N] or None, and how they are walked.
 
     Its methods are those of :class:`~attnpool_flax.reductions.dense.Dense`, with the segments as the examples: what one
@@ -36,6 +38,14 @@ class Packed:
         if weights is None:
             return self._sums(jnp.ones(self.x.shape[0], self.dtype), False)
         return self._sums(weights, True)
+
+    def total(self):
+        """Sums the real tokens of each segment: [S, d]."""
+        return self.sum()
+
+    def channels(self):
+        """Returns the tokens for reductions of each feature by itself."""
+        return PackedChannels(self.x, self.segments, self.number)
 
     def mean(self):
         """Returns [S, d]: the means of the real tokens; the terms of their sums are small enough not to overflow."""
@@ -152,15 +162,9 @@ class Packed:
         top = walk(self.x, self.segments, least).astype(self.dtype)[: self.number]
         return jnp.where(self.has_real_token()[:, None], top, 0)
 
-    def first(self):
-        """Returns [S, d]: the first real token of each segment, 0 where nothing is real."""
-        return self._token(-1)
-
-    def last(self):
-        """Returns [S, d]: the last real token of each segment, 0 where nothing is real."""
-        return self._token(1)
-
-    def _token(self, sign):
+    def end_token(self, last):
+        """Returns [S, d]: the last real token of each segment, or the first; 0 if fully masked."""
+        sign = 1 if last else -1
         length = self.x.shape[0]
         if not length:
             return jnp.zeros((self.number, self.x.shape[1]), self.x.dtype)

@@ -1,6 +1,7 @@
 """Merging and finalizing of states."""
 
 import functools
+import inspect
 from dataclasses import replace
 
 import jax
@@ -67,4 +68,4 @@ def _finalized(state, parameters, dtype, precision):
 
 
 for _function in (merge_states, finalize_state):
-    _function.__doc__ = composed(_function, "streaming")
+    _function.__doc__ = composed(_function, _function.__name__, "streaming", inspect.signature(_function).parameters)

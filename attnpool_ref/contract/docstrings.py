@@ -37,10 +37,14 @@ class Docstring:
                 found[name] = text
         return found
 
+    def with_section(self, title, text):
+        """Returns the docstring with another text of a section; without the section if the text is empty."""
+        return replace(self, sections=self.sections | {title: text})
+
     def with_entries(self, title, entries):
-        """Returns the docstring with other entries of a section, a text for each name, filled into lines."""
-        lines = "\n".join(_filled(name, text) for name, text in entries.items())
-        return replace(self, sections=self.sections | {title: lines})
+        """Returns the docstring with more entries at the end of a section, a text for each name, filled into lines."""
+        lines = [self.sections.get(title, ""), *(filled(f"{name}: {text}", "  ") for name, text in entries.items())]
+        return self.with_section(title, "\n".join(filter(None, lines)))
 
     def without_packed(self):
         """Returns the docstring without what only the packed function's says."""
@@ -87,6 +91,7 @@ def help_text(function):
     return function.__doc__ if "Packed" not in found.sections else str(found.without_packed())
 
 
-def _filled(name, text):
-    entry = f"{name}: {' '.join(text.split())}"
-    return textwrap.fill(entry, WIDTH - 2, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+def filled(text, subsequent_indent=""):
+    """Returns a paragraph of a section, filled into lines."""
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(" ".join(text.split()), WIDTH - 2, subsequent_indent=subsequent_indent, **options)

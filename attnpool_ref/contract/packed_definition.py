@@ -112,6 +112,8 @@ def packed_docstring(dense, name):
       dense: the :class:`~attnpool_ref.contract.docstrings.Docstring` with its section.
       name: the dense function's name.
     """
+    if not dense.paragraphs:  # Python strips docstrings (``-OO``)
+        return dense
     row, packed = table.get(name), table.get(f"segment_{name}")
     own = dense.entries("Packed")
     shapes = _shapes(row)
@@ -135,8 +137,8 @@ def packed_docstring(dense, name):
         "A segment without real tokens is a fully masked row."
     )
     paragraphs = [summary, lead, *(_replaced(text, shapes) for text in others)]
-    sections = dense.sections | {"Returns": _replaced(dense.sections["Returns"], shapes)}
-    found = docstrings.Docstring(paragraphs, sections, dense.packed_example).without_packed()
+    sections = {"Returns": _replaced(dense.sections["Returns"], shapes), "Source": dense.sections["Source"]}
+    found = docstrings.Docstring(paragraphs, sections, dense.packed_example)
     return found.with_entries("Args", entries).with_entries("Raises", errors)
 
 
