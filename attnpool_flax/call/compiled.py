@@ -21,7 +21,7 @@ from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode
 from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
-from attnpool_flax.reductions.state import broadcast_state, with_host_options
+from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
 from attnpool_ref import contract, table
 from attnpool_ref.contract.packed_definition import packed_signature
 
