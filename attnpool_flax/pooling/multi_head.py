@@ -71,8 +71,8 @@ def attended(
       (attended [..., H, n, c'], weights [..., H, n, L]).
     """
     options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
-    folded = isinstance(tokens, Packed) or tokens.axis_name is not None
-    if folded or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
+    split = tokens.axis_name is not None
+    if isinstance(tokens, Packed) or split or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
         return attended_folded(tokens, queries, *options)
     log_dispatch("einsum")
     precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]
