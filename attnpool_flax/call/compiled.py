@@ -146,7 +146,7 @@ def chosen_implementation(name, *args, **kwargs):
 
 @dataclass
 class Specialization:
-    """What is the same for all calls of a function with arguments of one signature.
+    """Compiled functions and resolved signature for all calls of a function whose arguments have one signature.
 
     Attributes:
       call: the resolved signature.

@@ -1,4 +1,4 @@
-"""What dense and packed tokens share: one interface, so that a body reads tokens in any layout."""
+"""The interface that dense and packed tokens share: a body reads tokens in any layout."""
 
 import copy
 from typing import Any
