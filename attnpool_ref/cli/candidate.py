@@ -14,7 +14,7 @@ from typing import Any
 from attnpool_ref import extras, table
 from attnpool_ref.cli.exits import Refused
 from attnpool_ref.conformance.candidates import Candidate, naming
-from attnpool_ref.conformance.candidates.watch import said
+from attnpool_ref.conformance.candidates.capture import said
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.report import Cell, Compared, Failure, Kept, Measure, Report, RowReport, Unasked
 from attnpool_ref.conformance.report.promises import PROMISES, Promise
 from attnpool_ref.conformance.running.claims import Claim, each_promise
-from attnpool_ref.conformance.running.judge import DTYPES, QUICK, check, judge
+from attnpool_ref.conformance.running.judge import check, judge
+from attnpool_ref.conformance.scope import DTYPES, QUICK, Scope
 
 __all__ = [
     "DTYPES",
@@ -36,6 +37,7 @@ __all__ = [
     "Promise",
     "Report",
     "RowReport",
+    "Scope",
     "Unasked",
     "check",
     "each_promise",

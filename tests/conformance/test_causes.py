@@ -14,7 +14,7 @@ from attnpool_ref import conformance, table
 from attnpool_ref.conformance import causes, formats
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.causes import mistakes
-from attnpool_ref.conformance.causes.asked import Asked
+from attnpool_ref.conformance.causes.call import Call
 from attnpool_ref.conformance.checks import CHECKS
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import promises
@@ -221,7 +221,7 @@ def test_every_mistake_has_an_answer_somewhere_and_it_is_a_wrong_one(row):
 
     subject = Subject(row, getattr(ref, row.name), NumpyArrays(), "float64")
     drawn = [case for case, _ in cases.cases_of(row, shapes=("no batch",))]
-    asked = [Asked(subject, subject.fit(case), bool(row.weights)) for case in drawn[:6]]
+    asked = [Call(subject, subject.fit(case), bool(row.weights)) for case in drawn[:6]]
     for mistake in (*mistakes.mistakes_of(row, subject.oracle), *mistakes.of_empty_rows(row)):
         for each in asked:
             try:

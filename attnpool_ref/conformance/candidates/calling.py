@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.conformance.candidates import signature_of
+from attnpool_ref.conformance.candidates.candidate import signature_of
 from attnpool_ref.conformance.candidates.chunks import oracle_of
 from attnpool_ref.table.suggestions import did_you_mean
 
@@ -17,7 +17,7 @@ NEUTRAL = frozenset(
 EMPTY = inspect.Parameter.empty
 
 
-class NotAsked(Exception):
+class NotApplicable(Exception):
     """Exception for a case that the implementation under test cannot be called with; the message gives the reason."""
 
 
@@ -211,7 +211,7 @@ def formed(candidate, mask):
     """A mask as the candidate reads it: an array, of floats where it is added to the scores.
 
     Raises:
-      NotAsked: lengths cannot say it.
+      NotApplicable: lengths cannot say it.
     """
     form = candidate.mask_form
     if form is None:
@@ -222,7 +222,7 @@ def formed(candidate, mask):
     if form == "lengths":
         count = np.sum(real, -1)
         if np.any(real != (np.arange(real.shape[-1]) < count[..., None])):
-            raise NotAsked("lengths say where tokens end, not where padding begins elsewhere")
+            raise NotApplicable("lengths say where tokens end, not where padding begins elsewhere")
         return count.astype(np.int32)
     if form == "additive":
         return np.where(real, 0.0, -np.inf)

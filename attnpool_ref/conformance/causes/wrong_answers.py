@@ -5,9 +5,10 @@ from functools import cached_property
 import numpy as np
 
 from attnpool_ref.conformance.cases import SEQUENCES
-from attnpool_ref.conformance.causes.asked import Asked, always_zero
-from attnpool_ref.conformance.checks import in_the_right_dtype, tolerances
+from attnpool_ref.conformance.causes.call import Call, always_zero
+from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import compare
+from attnpool_ref.conformance.checks.definition import in_the_right_dtype
 
 SILENT, EXPLAINED, CONTRADICTED = "silent", "explained", "contradicted"
 """The three relations of a known mistake to a case."""
@@ -20,13 +21,13 @@ class WrongAnswer:
     """The answer to one case, and the questions that the search for causes puts to it.
 
     Attributes:
-      asked: the call.
+      call: the call.
       got: the answer as a list of arrays of the right dtype.
     """
 
     def __init__(self, subject, case, weights, got):
-        self.subject, self.asked = subject, Asked(subject, case, weights)
-        self.asked.got = self.got = got
+        self.subject, self.call = subject, Call(subject, case, weights)
+        self.call.got = self.got = got
         self._answers = {}
 
     @classmethod
@@ -52,12 +53,12 @@ class WrongAnswer:
     @cached_property
     def everywhere(self):
         """All places."""
-        return [np.ones(output.shape, bool) for output in self.asked.exact]
+        return [np.ones(output.shape, bool) for output in self.call.exact]
 
     @cached_property
     def empty(self):
         """The places that are 0 because nothing is real."""
-        empty = self.asked.empty
+        empty = self.call.empty
         return [~place for place in self.everywhere] if empty is None else empty
 
     @cached_property
@@ -68,7 +69,7 @@ class WrongAnswer:
     @cached_property
     def wrong_where_real(self):
         """Whether it is wrong where something is real."""
-        return self.got is not None and not self.equals(self.asked.exact, self.real)
+        return self.got is not None and not self.equals(self.call.exact, self.real)
 
     @cached_property
     def wrong_where_empty(self):
@@ -78,12 +79,12 @@ class WrongAnswer:
     @property
     def is_main(self):
         """Whether the case is a mixed batch of ordinary numbers: others may show another mistake as well."""
-        return ", " not in self.asked.case.title
+        return ", " not in self.call.case.title
 
     @property
     def is_of_length_0(self):
         """Whether there are no tokens."""
-        return any(self.asked.case.sizes.get(axis) == 0 for axis in SEQUENCES)
+        return any(self.call.case.sizes.get(axis) == 0 for axis in SEQUENCES)
 
     # Comparisons
 
@@ -91,24 +92,24 @@ class WrongAnswer:
         """Whether an answer is this one in some places, up to rounding; ``loose`` allows that of :meth:`coarse`."""
         if len(answer) != len(places) or any(a.shape != p.shape for a, p in zip(answer, places, strict=True)):
             return False
-        got = self.asked.exact if self.got is None else self.got
+        got = self.call.exact if self.got is None else self.got
         want = [np.where(p, a, np.zeros((), a.dtype)) for a, p in zip(answer, places, strict=True)]
         got = [np.where(p, g, np.zeros((), g.dtype)) for g, p in zip(got, places, strict=True)]
         if self.got is None:
-            got = in_the_right_dtype(self.subject, self.asked.exact, got)
-        sensitive = self.subject.sensitivities(self.asked.case, self.asked.return_weights)
+            got = in_the_right_dtype(self.subject, self.call.exact, got)
+        sensitive = self.subject.sensitivities(self.call.case, self.call.return_weights)
         # The right answer may be 0 where this one is not, and does not move there.
         moved = [np.max(moves, initial=0) for moves in sensitive]
         if loose:
             return self._coarsely(got, want, moved)
         if self._is_far(got, want, moved):
             return False
-        return not compare(self.subject, self.asked.case, "cause", got, want, self.asked.return_weights, moved).message
+        return not compare(self.subject, self.call.case, "cause", got, want, self.call.return_weights, moved).message
 
     def _is_far(self, got, want, moved):
         """Whether some element is off by more than the largest allowed error: it saves the message of a comparison."""
         largest = [float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want]
-        case, overall = self.asked.case, 2 * max(largest, default=0.0)
+        case, overall = self.call.case, 2 * max(largest, default=0.0)
         for g, w, size, moves in zip(got, want, largest, moved, strict=True):
             if w.dtype.kind == "f" and np.all(np.isfinite(w)) and size < _LARGEST.get(self.subject.dtype, np.inf):
                 allowed = tolerances.allowed_error(size, moves + overall, case.terms(), self.subject.dtype, True)
@@ -128,7 +129,7 @@ class WrongAnswer:
             if not narrow and not np.array_equal(g, g.astype(np.float32), equal_nan=True):
                 return False  # it was not computed in float32
             size = float(np.max(np.abs(w), where=np.isfinite(w), initial=0))
-            allowed = tolerances.allowed_error(size, moves, self.asked.case.terms(), dtype, narrow)
+            allowed = tolerances.allowed_error(size, moves, self.call.case.terms(), dtype, narrow)
             with np.errstate(invalid="ignore"):
                 if not np.all((np.abs(g - w) <= allowed) | (np.isnan(g) & np.isnan(w))):
                     return False
@@ -138,13 +139,13 @@ class WrongAnswer:
 
     def answer_of(self, mistake):
         """A mistake's answer to the same call, or None."""
-        return self._kept(mistake, self.asked, "answer")
+        return self._kept(mistake, self.call, "answer")
 
-    def _kept(self, mistake, asked, what):
+    def _kept(self, mistake, call, what):
         key = (id(mistake), what)
         if key not in self._answers:
             try:
-                self._answers[key] = mistake, mistake.answer(asked)  # the mistake stays alive, and so does its id
+                self._answers[key] = mistake, mistake.answer(call)  # the mistake stays alive, and so does its id
             except ValueError:  # it is no legal call
                 self._answers[key] = mistake, None
         return self._answers[key][1]
@@ -162,17 +163,17 @@ class WrongAnswer:
             places = self._where_it_has_something(mistake, answer)
             if places is None or not self.equals(answer, places, loose):
                 return CONTRADICTED
-        if self.wrong_where_real and not self.equals(self.asked.exact, places):
+        if self.wrong_where_real and not self.equals(self.call.exact, places):
             return EXPLAINED
         return SILENT
 
     def _where_it_has_something(self, mistake, answer):
-        other = self._kept(mistake, self.asked.other, "other data")
+        other = self._kept(mistake, self.call.other, "other data")
         if other is None or any(a.shape != o.shape for a, o in zip(answer, other, strict=True)):
             return None
         if any(a.shape != p.shape for a, p in zip(answer, self.real, strict=True)):
             return None
-        nothing = always_zero(answer, other, self.asked.case.options.get("axis", -1))
+        nothing = always_zero(answer, other, self.call.case.options.get("axis", -1))
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):

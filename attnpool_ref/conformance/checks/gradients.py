@@ -30,9 +30,9 @@ class Derivatives:
 def derivatives(subject, case, return_weights):
     """The :class:`Derivatives` of a case; dtypes that hold the same numbers share them."""
     key = (case.title, return_weights, "derivatives")
-    if key not in subject.kept:
-        subject.kept[key] = _differences(subject, case, return_weights)
-    return subject.kept[key]
+    if key not in subject.cache:
+        subject.cache[key] = _differences(subject, case, return_weights)
+    return subject.cache[key]
 
 
 def _differences(subject, case, return_weights):
@@ -155,7 +155,7 @@ def _element_by_element(subject, case, return_weights, reference, found):
 def _in_float64(subject, case, return_weights, reference):
     """(gradients, sensitivities) by argument: of the candidate in float64, on the numbers that the dtype holds."""
     key = (case.title, return_weights, "gradients")
-    if key not in subject.kept:
+    if key not in subject.cache:
         cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")
         floats = subject.floats(case)
         base = reference.gradients(case.with_values("", **floats), cotangents, return_weights)
@@ -169,8 +169,8 @@ def _in_float64(subject, case, return_weights, reference):
             found = reference.gradients(case.with_values("", **moved), turned, return_weights)
             for name, value in found.items():
                 sensitive[name] = np.maximum(sensitive[name], np.abs(value - base[name]) / tolerances.PROBE)
-        subject.kept[key] = base, sensitive
-    return subject.kept[key]
+        subject.cache[key] = base, sensitive
+    return subject.cache[key]
 
 
 def cotangents_of(subject, case, return_weights):
@@ -179,8 +179,17 @@ def cotangents_of(subject, case, return_weights):
     return [drawing.narrow({0: rng.standard_normal(w.shape)})[0] for w in subject.exact(case, return_weights)]
 
 
-def finite_gradients(subject, case, return_weights):
-    """No NaN and no inf in a gradient where scores are extreme, vectors are 0 or sizes far from 1."""
+def gradients(subject, case, situation):
+    """Checks the gradients of a call, and those of the call that returns the weights."""
+    compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.title == "smallest")
+    both = situation.is_main and situation.gradients_with_weights
+    reference = situation.reference if compared else None
+    return [gradient(subject, case, weights, reference) for weights in ((False, True) if both else (False,))]
+
+
+def finite_gradients(subject, case, situation):
+    """Checks that no gradient is NaN or infinite where scores are extreme, vectors are 0 or sizes far from 1."""
+    return_weights = situation.gradients_with_weights
     cotangents = [np.ones(w.shape) for w in subject.exact(case, return_weights)]
     for key, g in subject.gradients(case, cotangents, return_weights).items():
         if not np.all(np.isfinite(g.astype(np.float64))):

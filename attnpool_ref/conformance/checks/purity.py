@@ -12,6 +12,16 @@ UNCHANGED, TWICE, STATE = "inputs unchanged", "the same answer twice", "random s
 SILENT = "no warnings"
 
 
+def repeated_calls(subject, case, situation):
+    """Checks that a call changes nothing and can be repeated; of another shape only that NumPy gives no warning."""
+    if situation.is_shape:
+        return silence(subject, case, situation.weights)
+    if not situation.is_plain and not answers(subject, case, situation.with_weights):
+        return None  # which agreement reports
+    reuse = situation.is_plain and situation.laws
+    return [finding for weights in situation.with_weights for finding in purity(subject, case, weights, reuse)]
+
+
 def purity(subject, case, return_weights, reuse=True):
     """A second call with the same arguments, watched: one finding for each of the four promises.
 
@@ -40,10 +50,10 @@ def purity(subject, case, return_weights, reuse=True):
     return [*found, twice]
 
 
-def answers(subject, case, asked):
-    """Returns whether the implementation returns arrays without an error, with and without weights as in ``asked``."""
+def answers(subject, case, with_weights):
+    """Returns whether the implementation returns arrays without an error, for each value of ``return_weights``."""
     try:
-        return all(subject.outputs(case, return_weights) is not None for return_weights in asked)
+        return all(subject.outputs(case, return_weights) is not None for return_weights in with_weights)
     except Exception:  # the candidate's own, in any words
         return False
 

@@ -5,11 +5,11 @@ import functools
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates import Candidate, fitting, naming
-from attnpool_ref.conformance.candidates.calling import Calling, NotAsked, arrange, formed
+from attnpool_ref.conformance.candidates import Candidate, adapted_cases, naming, own_parameters
+from attnpool_ref.conformance.candidates.calling import Calling, NotApplicable, arrange, formed
+from attnpool_ref.conformance.candidates.capture import Watch
 from attnpool_ref.conformance.candidates.chunks import oracle_of
-from attnpool_ref.conformance.candidates.watch import Watch
-from attnpool_ref.conformance.checks import excuses, tolerances
+from attnpool_ref.conformance.checks import optional_checks, tolerances
 from attnpool_ref.table.language import present
 
 
@@ -20,23 +20,23 @@ class Subject:
       row: the row, with the sizes that the candidate's own parameters have.
       calling: which argument goes where.
       parameters: the arguments of the row that the candidate holds itself.
-      demands: the options that ask for more than the default, of :data:`~attnpool_ref.conformance.checks.excuses.OPTIONS`.
+      demands: the options that ask for more than the default, of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
       tolerated: what a second look at a broken promise tolerates.
-      unasked: what gradients were not asked for, and why.
+      skipped: gradients that were skipped, and the reason for each.
     """
 
-    def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=excuses.OPTIONS):
+    def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=optional_checks.OPTIONS):
         """``exact`` keeps the oracle's results; subjects of one row may share it."""
         self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
         self.function = self.candidate.target
-        self.parameters = fitting.own_parameters(self.candidate, row, adapter)
-        self.row = fitting.sized(row, self.candidate.sizes, self.parameters)
+        self.parameters = own_parameters.parameters_of(self.candidate, row, adapter)
+        self.row = own_parameters.sized(row, self.candidate.sizes, self.parameters)
         self.calling = Calling(row, self.candidate, self.parameters)
         self.oracle = oracle_of(row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
-        self.kept = {} if exact is None else exact.setdefault(self.is_narrow, {})
-        self.unasked = {}
+        self.cache = {} if exact is None else exact.setdefault(self.is_narrow, {})
+        self.skipped = {}
         self.demands, self.tolerated = demands, frozenset()
         self._programs, self._answers = {}, []
 
@@ -46,8 +46,8 @@ class Subject:
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """The case as the candidate can meet it; :class:`~attnpool_ref.conformance.candidates.calling.NotAsked` where it cannot."""
-        return fitting.fit(case, self.calling, self.parameters)
+        """The case as the candidate can meet it; :class:`~attnpool_ref.conformance.candidates.calling.NotApplicable` where it cannot."""
+        return adapted_cases.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
         """Returns whether it can return the weights."""
@@ -55,22 +55,22 @@ class Subject:
 
     def reduced_products(self):
         """Returns whether narrow results may have been computed in their own dtype."""
-        return excuses.NARROW in self.tolerated or self.adapter.reduced_products()
+        return optional_checks.NARROW in self.tolerated or self.adapter.reduced_products()
 
     def terms(self, case):
         """Returns the number of roundings in the longest chain of operations.
 
         Where computation in a narrow dtype is tolerated, sums do not count: they have more bits.
         """
-        return tolerances.NARROW_STEPS if excuses.NARROW in self.tolerated else case.terms()
+        return tolerances.NARROW_STEPS if optional_checks.NARROW in self.tolerated else case.terms()
 
     def is_held_to_rounding_alone(self):
         """Returns whether the contract option is off; it requires that values within rounding of 0 are 0."""
-        return excuses.CONTRACT not in self.demands
+        return optional_checks.CONTRACT not in self.demands
 
     def logarithms(self, case):
         """Returns the error of a rounded log-sum-exp of scores, in roundings of 1, where it is tolerated; else 0."""
-        if excuses.LOGARITHMS not in self.tolerated:
+        if optional_checks.LOGARITHMS not in self.tolerated:
             return 0.0
         scores = np.abs(case.values["scores"])
         largest = float(np.max(scores, where=np.isfinite(scores), initial=0))
@@ -78,21 +78,21 @@ class Subject:
 
     def exact_weights(self):
         """Returns whether results with and without weights must be equal, bit for bit."""
-        return excuses.BITS not in self.tolerated and self.adapter.exact_weights()
+        return optional_checks.BITS not in self.tolerated and self.adapter.exact_weights()
 
     def rounding_of(self, dtype, case):
         """The dtype to whose rounding a result of ``dtype`` is held, or "" where it needs another dtype."""
         right = case.result or self.dtype
-        if excuses.ANY_DTYPE in self.tolerated and dtype in tolerances.EPSILON:
+        if optional_checks.ANY_DTYPE in self.tolerated and dtype in tolerances.EPSILON:
             floats = [name for name in (dtype, *case.dtypes.values()) if name in tolerances.EPSILON]
             return max(floats, key=lambda name: tolerances.EPSILON[name])
-        if dtype != right and excuses.WIDER in self.tolerated and dtype in ("float32", "float64"):
+        if dtype != right and optional_checks.WIDER in self.tolerated and dtype in ("float32", "float64"):
             return right
         return right if dtype == right else ""
 
     def forget(self):
         """Forgets what the oracle and the candidate have answered: another case may have the same name."""
-        self.kept.clear()
+        self.cache.clear()
         self._answers.clear()
 
     def values(self, case):
@@ -108,10 +108,10 @@ class Subject:
         """Returns the arguments to pass, by the function's names: NumPy arrays, with masks as needed, and plain values.
 
         Raises:
-          NotAsked: the implementation cannot take them.
+          NotApplicable: the implementation cannot take them.
         """
-        fitting.check_rank(case, self.candidate, self.parameters)
-        fitting.check_some_real(case, self.calling)
+        adapted_cases.check_rank(case, self.candidate, self.parameters)
+        adapted_cases.check_some_real(case, self.calling)
         arguments, calling = self.row.arguments, self.calling
         numbers, packed = case.given("number"), self._packed(case)
         passed = {}
@@ -120,7 +120,7 @@ class Subject:
                 continue
             if not calling.takes(key):
                 if arguments[key].kind != "number":
-                    raise NotAsked(f"it takes no `{key}`")
+                    raise NotApplicable(f"it takes no `{key}`")
                 continue
             if packed is not None:
                 value = packed.numbers if arguments[key].kind == "mask" else packed.pack(key, value)
@@ -132,7 +132,7 @@ class Subject:
             if calling.takes(key):
                 passed[key] = value
             elif value != calling.default(key):
-                raise NotAsked(f"it takes no `{key}`, and {value!r} is not its default")
+                raise NotApplicable(f"it takes no `{key}`, and {value!r} is not its default")
         if packed is not None:
             passed["num_segments"] = packed.examples
         return passed | ({"return_weights": True} if return_weights else {})
@@ -140,7 +140,7 @@ class Subject:
     def _packed(self, case):
         if self.candidate.mask_form != "segments":
             return None
-        return fitting.Packed(case, next(k for k, a in self.row.arguments.items() if a.kind == "mask"))
+        return adapted_cases.Packed(case, next(k for k, a in self.row.arguments.items() if a.kind == "mask"))
 
     def call_arguments(self, case, return_weights=False):
         """(args, kwargs) of the call as NumPy arrays and plain values."""
@@ -190,9 +190,9 @@ class Subject:
         if self._told_with_weights(return_weights):
             return self.exact(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "exact")
-        if key not in self.kept:
-            self.kept[key] = oracle_outputs(self, self.values(case), case, return_weights)
-        return self.kept[key]
+        if key not in self.cache:
+            self.cache[key] = oracle_outputs(self, self.values(case), case, return_weights)
+        return self.cache[key]
 
     def _told_with_weights(self, return_weights):
         """Returns whether the oracle is called once for results and weights: its results are the same with weights."""
@@ -212,37 +212,37 @@ class Subject:
         if self._told_with_weights(return_weights):
             return self.sensitivities(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "sensitivity")
-        if key not in self.kept:
+        if key not in self.cache:
             values = self.values(case)
             touched = self._floats(case, ("data", "parameter", "number"))
             rounded = {k: v for k, v in touched.items() if k not in case.exact}
-            self.kept[key] = tolerances.sensitivity(
+            self.cache[key] = tolerances.sensitivity(
                 lambda moved: oracle_outputs(self, values | moved, case, return_weights),
                 {k: v for k, v in rounded.items() if np.size(v)},
                 case.rng(" sensitivity"),
                 self.exact(case, return_weights),
             )
-        return self.kept[key]
+        return self.cache[key]
 
     # Gradients
 
     def gradients(self, case, cotangents, return_weights):
         """The candidate's gradients of its floating arguments, for cotangents of its outputs.
 
-        A number whose gradient the framework cannot take is left out, and noted in ``unasked``.
+        A number whose gradient the framework cannot take is left out, and noted in ``skipped``.
 
         Raises:
           Untraceable: there is no gradient at all.
         """
         numbers = [k for k in case.given("number") if k in self.floats(case)]
-        left_out = [k for k in numbers if k in self.unasked]
+        left_out = [k for k in numbers if k in self.skipped]
         try:
             return self._gradients(case, cotangents, return_weights, left_out)
         except Exception as error:
             if set(left_out) == set(numbers):
                 raise
             found = self._gradients(case, cotangents, return_weights, numbers)
-            self.unasked |= {k: f"{type(error).__name__} where `{k}` is traced" for k in numbers}
+            self.skipped |= {k: f"{type(error).__name__} where `{k}` is traced" for k in numbers}
             return found
 
     def _gradients(self, case, cotangents, return_weights, left_out):
@@ -267,7 +267,7 @@ class Subject:
             along = {k: self.traced(case, k, parts[k]) for k in arrays}
             return self.adapter.second(program, arrays, fixed, cotangents, along, forward)
 
-        return self._differentiated(second, case, cotangents, return_weights, self.unasked)
+        return self._differentiated(second, case, cotangents, return_weights, self.skipped)
 
     def forward_refusal(self, case, return_weights):
         """Returns the exception that forward mode of a program around the implementation raises, or None."""
@@ -276,7 +276,7 @@ class Subject:
             del cotangents
             return {"": self.adapter.refusal(program, arrays, fixed)}
 
-        return self._differentiated(refusal, case, [], return_weights, self.unasked, results=False)[""]
+        return self._differentiated(refusal, case, [], return_weights, self.skipped, results=False)[""]
 
     def _differentiated(self, derive, case, cotangents, return_weights, left_out, results=True):
         """Returns the result of ``derive(program, arrays, fixed, cotangents)`` for the case, by argument."""

@@ -5,7 +5,8 @@ other: what followed from a waived promise stands for itself. That no row is emp
 """
 
 from attnpool_ref import table
-from attnpool_ref.conformance.report import BROKEN, FAIL, promises
+from attnpool_ref.conformance.report import promises
+from attnpool_ref.conformance.report.results import BROKEN, FAIL
 from attnpool_ref.table.suggestions import did_you_mean
 
 

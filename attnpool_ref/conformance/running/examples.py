@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import situation_of
 from attnpool_ref.table.language import Excludes, Needs, Shaped, terms
 
@@ -47,7 +47,7 @@ def examples_of(subject, traced):
             subject.forget()
             subject.passed(case)
             exact = subject.exact(case)
-        except (NotAsked, ValueError):  # a rule of the row, or what the candidate does not take
+        except (NotApplicable, ValueError):  # a rule of the row, or what the candidate does not take
             reject()
         if any(_underflows(result, subject.dtype) for result in exact):
             reject()

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.calling import NotAsked
-from attnpool_ref.conformance.candidates.watch import said
-from attnpool_ref.conformance.checks.bad_input import refusals_of
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.candidates.capture import said
+from attnpool_ref.conformance.checks import BAD_INPUT
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
 from attnpool_ref.conformance.report.promises import REFUSALS
 from attnpool_ref.conformance.running import snippets
@@ -13,11 +13,11 @@ from attnpool_ref.conformance.running import snippets
 def judge(report, subject):
     """Asks the candidate to refuse each call; what it did instead stands in the report, one failure for each."""
     kept = report.promises[REFUSALS]
-    for refusal in refusals_of(subject):
+    for refusal in BAD_INPUT.run(subject):
         subject.watch.title = refusal.title
         try:
             did = outcome(subject, refusal)
-        except NotAsked:
+        except NotApplicable:
             continue
         kept.cases += 1
         if did:
@@ -34,13 +34,13 @@ def outcome(subject, refusal):
     """Describes what the implementation did instead of raising the expected error; "" if it raised it.
 
     Raises:
-      NotAsked: the framework has no such array.
+      NotApplicable: the framework has no such array.
     """
     with subject.adapter.context(subject.dtype), np.errstate(all="ignore"):
         try:
             args, kwargs, arrays = _arranged(subject, refusal)
         except Exception as error:
-            raise NotAsked(str(error)) from error
+            raise NotApplicable(str(error)) from error
         before = [subject.adapter.read(array).copy() for array in arrays]
         try:
             result = subject.watch.call(getattr(subject.function, "whole", subject.function), *args, **kwargs)

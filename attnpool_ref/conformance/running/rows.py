@@ -9,47 +9,18 @@ import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance import causes
-from attnpool_ref.conformance.candidates import adapters, holding
+from attnpool_ref.conformance.candidates import adapters, own_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
-from attnpool_ref.conformance.candidates.calling import NotAsked
-from attnpool_ref.conformance.candidates.watch import Watch, said
-from attnpool_ref.conformance.checks import CHECKS, agreeing, excuses, hazards, situation_of
-from attnpool_ref.conformance.checks.stated import stated_gradients
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.candidates.capture import Watch, said
+from attnpool_ref.conformance.checks import AGREEMENT, BAD_INPUT, CHECKS, WITH_OWN_CASES, optional_checks, situation_of
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
 from attnpool_ref.conformance.report.promises import GRADIENT
 from attnpool_ref.conformance.running import refusals, searching, verdict
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.snippets import reproduce
-
-PLAIN = ("smallest", "fullest")
-"""The ways to call a row that are worth a program in each dtype."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Scope of a judgement, as given by the arguments of :func:`attnpool_ref.conformance.running.judge`."""
-
-    dtypes: tuple[str, ...]
-    shapes: tuple[str, ...] = drawing.SHAPES
-    gradients: bool | tuple[str, ...] = True
-    laws: bool = True
-    options: bool = True
-    partial: bool = True
-    long: bool = True
-    refusals: bool = False
-    integers: bool = False
-    examples: int = 0
-    demands: frozenset[str] = frozenset()
-
-    def judges_whole(self, case):
-        """Returns whether a case is judged in every dtype and with gradients."""
-        return self.options or case.title.partition(", ")[0] in PLAIN
-
-    def differentiates(self, dtype):
-        """Returns whether gradients are judged in this dtype."""
-        return self.gradients if isinstance(self.gradients, bool) else dtype in self.gradients
-
+from attnpool_ref.conformance.scope import Scope
 
 TELLING = ("main", "shape", "way", "exact", "extreme", "far")
 """The kinds of cases whose wrong answers are held against the known mistakes."""
@@ -78,7 +49,7 @@ class Evidence:
 class RowJudge:
     """Judges one row; ``report`` has what was found so far, whenever somebody looks, and all once it is ``done``."""
 
-    def __init__(self, row, candidate, scope, step):
+    def __init__(self, row, candidate, scope: Scope, step):
         """``step`` is called with a label when a dtype is done."""
         self.row, self.candidate, self.scope, self.step = row, candidate, scope, step
         self.report, self.watch = RowReport(row.name), Watch()
@@ -96,7 +67,7 @@ class RowJudge:
         self._began = time.perf_counter()
         try:
             self.adapter = self._find_adapter()
-        except NotAsked as error:
+        except NotApplicable as error:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
         self.report.adapter, self._reference = self.adapter.name, self._find_reference()
@@ -104,11 +75,11 @@ class RowJudge:
             self._judge_dtype(dtype)
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
-        if self.scope.refusals and self._evidence:
+        if BAD_INPUT.applies(self.scope) and self._evidence:
             self.subject = self._evidence[0].subject
             refusals.judge(self.report, self.subject)
         self.finish()
-        found = causes.of(self._evidence, self.report.promises)
+        found = causes.diagnose(self._evidence, self.report.promises)
         self.report.causes = [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
         self.done = True
@@ -147,7 +118,7 @@ class RowJudge:
         self.subject = self._subject(adapter, self.scope.dtypes[0])
         why, own = self.subject.calling.why_not(), self._undescribed()
         if why:
-            raise NotAsked("; ".join(filter(None, (why, own))))
+            raise NotApplicable("; ".join(filter(None, (why, own))))
         if own:
             self.report.unasked.append(Unasked("its parameters", own))
         self.report.by_place = self.subject.calling.by_place
@@ -155,11 +126,11 @@ class RowJudge:
 
     def _undescribed(self):
         """A sentence about parameters that the candidate holds, where nobody has said what they are."""
-        own = [] if self.candidate.parameters is not None else holding.held(self.candidate.target)
+        own = [] if self.candidate.parameters is not None else own_parameters.held(self.candidate.target)
         if not own:
             return ""
         return (
-            f"it holds {holding.listed(own)}: say which argument of the row each is, by its attribute (--parameter "
+            f"it holds {own_parameters.listed(own)}: say which argument of the row each is, by its attribute (--parameter "
             f"ARGUMENT={own[0]}, parameters={{ARGUMENT: {own[0]!r}}})"
         )
 
@@ -175,7 +146,7 @@ class RowJudge:
         subject = Subject(self.row, self.candidate, adapter, "float32", {}, self.watch)
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
-            raise NotAsked("nothing can be asked")
+            raise NotApplicable("nothing can be asked")
         self.watch.title = case.title
         result = subject.raw(case)
         while isinstance(result, (tuple, list)) and result:
@@ -198,7 +169,7 @@ class RowJudge:
                 fitted = subject.fit(case)
                 subject.passed(fitted)
                 subject.exact(fitted)
-            except (NotAsked, ValueError) as error:  # a rule ties what it takes to what it does not
+            except (NotApplicable, ValueError) as error:  # a rule ties what it takes to what it does not
                 if refused is not None:
                     refused.setdefault(str(error), []).append(case.title)
                 continue
@@ -232,15 +203,13 @@ class RowJudge:
             self._judge_case(subject, case, kind, cell, evidence)
         for why, titles in refused.items():
             self._not_asked("; ".join(titles), why)
-        for key, why in subject.unasked.items():
+        for key, why in subject.skipped.items():
             self._not_asked(f"the gradient of `{key}`", why)
         if not report.cases:
             return
-        if scope.long and dtype != "float64":
-            judged = hazards.long_sums if dtype == "float32" else hazards.long_narrow_sums
-            self._judge_by_itself(subject, "long sums", judged)
-        if first and scope.laws and self._differentiates(subject) and excuses.CONTRACT in scope.demands:
-            self._judge_by_itself(subject, "stated gradients", stated_gradients)
+        for name, check in WITH_OWN_CASES.items():
+            if check.applies(scope, dtype, self._differentiates(subject)):
+                self._judge_by_itself(subject, name, check.run)
         if first and scope.examples:
             self._search(dtype, evidence)
 
@@ -269,8 +238,8 @@ class RowJudge:
         first, gradients = subject.dtype == scope.dtypes[0], self._differentiates(subject) and scope.judges_whole(case)
         situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
-        for weights in situation.asked:
-            found = run("agreement", lambda s, c, known, w=weights: agreeing(s, c, known, w))
+        for weights in situation.with_weights:
+            found = run("agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w))
             if any(finding.message for finding in found):
                 wrong.append(weights)
             if kind == "main" and found:
@@ -306,7 +275,7 @@ class RowJudge:
         self.watch.title = name
         try:
             found = judged(subject)
-        except NotAsked as error:
+        except NotApplicable as error:
             kept.why = kept.why or str(error)
         except Untraceable as error:
             self.report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
@@ -347,7 +316,7 @@ class RowJudge:
             subject.outputs(case)
         except Exception as error:  # the candidate's own, in any words
             text = said(error)
-            if isinstance(error, TypeError) or excuses.refuses(text):
+            if isinstance(error, TypeError) or optional_checks.refuses(text):
                 return f"it refuses {dtype} ({text.partition(chr(10))[0][:140]})"
         return ""
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from random import Random
 
 from attnpool_ref import extras
-from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.cases import SEED
-from attnpool_ref.conformance.checks import CHECKS, agreeing
+from attnpool_ref.conformance.checks import AGREEMENT, CHECKS
 from attnpool_ref.conformance.checks.purity import TWICE
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure, Unasked
 from attnpool_ref.conformance.running import snippets
@@ -79,7 +79,7 @@ class _Look:
         for name, run in _checks(situation):
             try:
                 findings = runner.look(name, run, case)
-            except NotAsked:
+            except NotApplicable:
                 continue
             for finding in findings:
                 if finding.message:
@@ -119,7 +119,7 @@ class _Look:
 
 
 def _checks(situation):
-    for weights in situation.asked:
-        yield "agreement", lambda s, c, known, w=weights: agreeing(s, c, known, w)
+    for weights in situation.with_weights:
+        yield "agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w)
     if situation.differentiated:
         yield "gradient", CHECKS["gradient"].run

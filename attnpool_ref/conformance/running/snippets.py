@@ -34,7 +34,7 @@ def reproduce(subject, finding, got=None):
     functions = [value for value in ours.values() if callable(value)]
     lines += [f"from {function.__module__} import {function.__name__}" for function in functions]
     lines += ["import ml_dtypes"] if "bfloat16" in (dtype, *dtypes.values()) else []
-    lines += ["from attnpool_ref.conformance import chunks"] if subject.row.state else []
+    lines += ["from attnpool_ref.conformance.candidates import chunks"] if subject.row.state else []
     if not weights and got is not None:
         got = got[: len(subject.row.results)]
     lines += subject.named or [without_name(subject.function, _answer(finding, got, dtype))]

@@ -6,7 +6,7 @@ import os
 import threading
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates.watch import Debugged
+from attnpool_ref.conformance.candidates.capture import Debugged
 
 TOGETHER = 8
 """Rows after which an adapter forgets what it has compiled."""

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from attnpool_ref.conformance.checks import second
+from attnpool_ref.conformance.checks import second_derivatives
 from attnpool_ref.conformance.checks.hazards import POISONS
-from attnpool_ref.conformance.checks.stated import STATED
+from attnpool_ref.conformance.checks.special_points import STATED
 from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Failure, Unasked, promises
 
 
@@ -140,12 +140,18 @@ def _why(name, report, subject, scope, broken):
         return "integers were not asked for"
     if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
         return "it is judged beside float64 alone"
-    if name in (promises.GRADIENT, "finite gradients", "stated gradients", second.REVERSE, second.FORWARD):
+    if name in (
+        promises.GRADIENT,
+        "finite gradients",
+        "stated gradients",
+        second_derivatives.REVERSE,
+        second_derivatives.FORWARD,
+    ):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
             return "gradients were not asked for"
-        if name in (second.REVERSE, second.FORWARD) and not (
+        if name in (second_derivatives.REVERSE, second_derivatives.FORWARD) and not (
             "float64" in scope.dtypes and scope.differentiates("float64")
         ):
             return "they are judged in float64 alone, where gradients are"

@@ -27,7 +27,7 @@ from typing import Any
 
 from attnpool_ref import table
 from attnpool_ref.conformance.candidates import Candidate, naming
-from attnpool_ref.conformance.candidates.watch import Watch, noting, said
+from attnpool_ref.conformance.candidates.capture import Watch, noting, said
 from attnpool_ref.conformance.running.rows import RowJudge, Scope
 from attnpool_ref.conformance.running.threads import Threads
 

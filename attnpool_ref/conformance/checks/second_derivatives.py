@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import hazards, tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, brief, worst
 from attnpool_ref.conformance.checks.gradients import cotangents_of
@@ -22,32 +22,37 @@ INSTEAD = 'implementation="einsum"'
 """What the refusal of forward mode names, in a function that takes it."""
 
 
-def reverse_over_reverse(subject, case, return_weights):
+def reverse_over_reverse(subject, case, situation):
     """The gradient of the gradient along a direction, with NaN in the padding as without."""
     if subject.adapter.second is None:
-        raise NotAsked(f"{subject.adapter.name} arrays are not differentiated twice here")
+        raise NotApplicable(f"{subject.adapter.name} arrays are not differentiated twice here")
     products = _or_not_asked(_products(subject, False), "it cannot be differentiated twice")
-    return _held(REVERSE, subject, case, return_weights, products)
+    return _held(REVERSE, subject, case, situation.gradients_with_weights, products)
 
 
-def forward_over_reverse(subject, case, return_weights):
+def forward_over_reverse(subject, case, situation):
     """Forward mode of the gradient in a direct call, with NaN in the padding as without.
 
     A function that takes ``implementation`` refuses neither this nor, with "einsum", any other forward mode; its other
     refusals name that.
     """
     if subject.adapter.refusal is None:
-        raise NotAsked(f"forward mode of {subject.adapter.name} arrays is not judged")
+        raise NotApplicable(f"forward mode of {subject.adapter.name} arrays is not judged")
     if not _takes_implementation(subject.function):
         products = _or_not_asked(_products(subject, True), "its gradient has no forward mode")
-        return _held(FORWARD, subject, case, return_weights, products)
+        return _held(FORWARD, subject, case, situation.gradients_with_weights, products)
     candidate = replace(subject.candidate, target=functools.partial(subject.function, implementation="einsum"))
     einsum = Subject(subject.row, candidate, subject.adapter, subject.dtype, watch=subject.watch)
-    einsum.kept, einsum.unasked = subject.kept, subject.unasked
-    found = [_held(FORWARD, subject, case, return_weights, _products(subject, True))]
+    einsum.cache, einsum.skipped = subject.cache, subject.skipped
+    found = [_held(FORWARD, subject, case, situation.gradients_with_weights, _products(subject, True))]
     if found[0] is not None:
-        found.append(_held(FORWARD, einsum, case, return_weights, _products(einsum, True), f"with {INSTEAD} "))
-    refusals = subject.forward_refusal(case, return_weights), einsum.forward_refusal(case, return_weights)
+        found.append(
+            _held(FORWARD, einsum, case, situation.gradients_with_weights, _products(einsum, True), f"with {INSTEAD} ")
+        )
+    refusals = (
+        subject.forward_refusal(case, situation.gradients_with_weights),
+        einsum.forward_refusal(case, situation.gradients_with_weights),
+    )
     if not (refusals[0] is None or (isinstance(refusals[0], TypeError) and INSTEAD in str(refusals[0]))):
         message = (
             f"forward mode of a jit around it raises {_words(refusals[0])}, needs a TypeError that names {INSTEAD}"
@@ -70,7 +75,7 @@ def _or_not_asked(products, words):
         try:
             return products(*args, **kwargs)
         except Exception as error:
-            raise NotAsked(f"{words} ({_words(error)})") from error
+            raise NotApplicable(f"{words} ({_words(error)})") from error
 
     return asked
 
@@ -118,9 +123,9 @@ def _held(check, subject, case, return_weights, products, name=""):
 def _differences(subject, case, return_weights):
     """(differences of the first derivatives, doubts, directions), each by argument; None where they are not finite."""
     key = (case.title, return_weights, "second")
-    if key not in subject.kept:
-        subject.kept[key] = _extrapolated(subject, case, return_weights)
-    return subject.kept[key]
+    if key not in subject.cache:
+        subject.cache[key] = _extrapolated(subject, case, return_weights)
+    return subject.cache[key]
 
 
 def _extrapolated(subject, case, return_weights):

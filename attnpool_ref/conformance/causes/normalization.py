@@ -65,34 +65,34 @@ SCORES = {
 """The scores of a row, where they are more than the logarithm of its weights."""
 
 
-class Anatomy:
+class Normalization:
     """A normalisation under a mask: scores, weights without the mask, mask, and how weights make a result."""
 
-    def __init__(self, asked):
-        self.asked, options = asked, asked.case.options
+    def __init__(self, call):
+        self.call, options = call, call.case.options
         self.axis = options.get("axis", -1)
-        self.key = KEYS.get(asked.row.name, "mask")
-        self.absent = {self.key: None} | ({"lengths": None} if "lengths" in asked.values else {})
-        self.weights = asked.oracle(return_weights=bool(asked.row.weights), **self.absent)[-1]
+        self.key = KEYS.get(call.row.name, "mask")
+        self.absent = {self.key: None} | ({"lengths": None} if "lengths" in call.values else {})
+        self.weights = call.oracle(return_weights=bool(call.row.weights), **self.absent)[-1]
         with np.errstate(all="ignore"):
-            scores = SCORES.get(asked.row.name)
-            self.scores = np.log(self.weights) if scores is None else scores(asked.values | options)
+            scores = SCORES.get(call.row.name)
+            self.scores = np.log(self.weights) if scores is None else scores(call.values | options)
         self.real = np.broadcast_to(self._real(), self.scores.shape)
 
     def _real(self):
-        asked = self.asked
-        if asked.values.get("lengths") is not None:
-            if asked.row.arguments["lengths"].kind == "lengths":
-                return drawing.full_mask(asked.case, self.key)[0]
-            return asked.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # what has a weight is what they leave
-        return True if asked.values.get(self.key) is None else asked.real(self.key)
+        call = self.call
+        if call.values.get("lengths") is not None:
+            if call.row.arguments["lengths"].kind == "lengths":
+                return drawing.full_mask(call.case, self.key)[0]
+            return call.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # what has a weight is what they leave
+        return True if call.values.get(self.key) is None else call.real(self.key)
 
     @staticmethod
-    def is_of(asked, softmax=True):
-        """Whether a call has an anatomy, and it is that of a softmax where one is needed."""
-        options, name = asked.case.options, asked.row.name
+    def is_of(call, softmax=True):
+        """Whether a call normalizes weights, by a softmax where one is needed."""
+        options, name = call.case.options, call.row.name
         plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
-        plain = plain and (VALUES.get(name) or name == "masked_softmax") and not asked.case.given("lengths")
+        plain = plain and (VALUES.get(name) or name == "masked_softmax") and not call.case.given("lengths")
         return bool(name in VALUES and (plain or not softmax))
 
     def softmax(self, scores, epsilon=0.0):
@@ -104,14 +104,14 @@ class Anatomy:
 
     def answer(self, weights):
         """The row's results with these weights."""
-        asked = self.asked
-        if not VALUES[asked.row.name]:
+        call = self.call
+        if not VALUES[call.row.name]:
             return [weights]
-        value, applied = asked.values[VALUES[asked.row.name]], weights
-        if asked.values.get("dropout_multiplier") is not None:
-            applied = weights * asked.values["dropout_multiplier"]
-        if asked.row.weight_results[0][-2:] == ("n", "m"):
+        value, applied = call.values[VALUES[call.row.name]], weights
+        if call.values.get("dropout_multiplier") is not None:
+            applied = weights * call.values["dropout_multiplier"]
+        if call.row.weight_results[0][-2:] == ("n", "m"):
             pooled = applied @ value
         else:
             pooled = np.sum(applied[..., None] * value, -2)
-        return [pooled, weights] if asked.return_weights else [pooled]
+        return [pooled, weights] if call.return_weights else [pooled]

@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.watch import said
+from attnpool_ref.conformance.candidates.capture import said
 
 
-def hint(error, subject, case):
+def suggestion(error, subject, case):
     """Returns the first clause that fits the error of a call, after "; ", or nothing.
 
     Args:

@@ -34,18 +34,18 @@ def _along(axis, positions):
     return view
 
 
-def appending(subject, case, return_weights):
+def appending(subject, case, situation):
     """More padding changes nothing."""
-    return _each_axis(subject, case, "padding amount", return_weights, _append)
+    return _each_axis(subject, case, "padding amount", situation.weights, _append)
 
 
 def _append(case, axis):
     return Change(drawing.append(case, axis, 2), _along(axis, range(case.sizes[axis])), _as_it_is)
 
 
-def deleting(subject, case, return_weights):
+def deleting(subject, case, situation):
     """Deleting a padded token is masking it."""
-    return _each_axis(subject, case, "deleting is masking", return_weights, _delete, single=True)
+    return _each_axis(subject, case, "deleting is masking", situation.weights, _delete, single=True)
 
 
 def _delete(case, axis):
@@ -54,9 +54,9 @@ def _delete(case, axis):
     return Change(shorter, _as_it_is, _along(axis, keep))
 
 
-def siding(subject, case, return_weights):
+def siding(subject, case, situation):
     """Padding on the left is padding on the right."""
-    return _each_axis(subject, case, "padding side", return_weights, _side, single=True)
+    return _each_axis(subject, case, "padding side", situation.weights, _side, single=True)
 
 
 def _side(case, axis):
@@ -64,11 +64,11 @@ def _side(case, axis):
     return _reorder(case, axis, order, f"padding along {axis} on the left")
 
 
-def permuting(subject, case, return_weights):
+def permuting(subject, case, situation):
     """The order of the tokens does not matter, where the row does not say it does."""
     if _is_ordered(case):
         return None
-    return _each_axis(subject, case, "permuting", return_weights, _shuffle)
+    return _each_axis(subject, case, "permuting", situation.weights, _shuffle)
 
 
 def _is_ordered(case):
@@ -133,7 +133,7 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
     return finding
 
 
-def shifting(subject, case, return_weights):
+def shifting(subject, case, situation):
     """A constant added to every score changes nothing beyond the rounding of the scores."""
     check, amount = "shifting the scores", 4.0
     if subject.is_narrow or _is_absolute(case):
@@ -147,6 +147,6 @@ def shifting(subject, case, return_weights):
     if not np.all(np.isfinite(next(iter(changed.values())))):
         return None
     other = case.with_values("scores shifted", **changed)
-    want, got = subject.outputs(case, return_weights), subject.outputs(other, return_weights)
-    finding = compare_with_itself(subject, other, check, got, want, return_weights)
+    want, got = subject.outputs(case, situation.weights), subject.outputs(other, situation.weights)
+    finding = compare_with_itself(subject, other, check, got, want, situation.weights)
     return replace(finding, case=other)
