@@ -119,7 +119,7 @@ class Scope:
         "require all that the contract guarantees beyond the default, including ``mixed`` and ``broadcasting``, but neither "
         "``refusals`` nor ``integers``.",
         flag="--contract",
-        help="Require all that attnpool itself guarantees; always on for attnpool_flax.",
+        help="Require all that attnpool itself guarantees; always on for the default CANDIDATE.",
     )
     waive: Mapping[str, str] | None = option(
         None,
