@@ -24,14 +24,14 @@ class Option:
       flag: its name on the command line, such as "--dtype", or "" if the command does not have it.
       help: its help on the command line.
       kind: "flag", "text", "number", "count" (an integer from 0), "choice", "choices", "names", "functions" (names in the
-        table), or "pairs" (KEY=VALUE).
+        table), or of KEY=VALUE "pairs", "sizes" and "literals" (texts, positive integers, and Python literals).
       choices: the values of a "choice" and of "choices".
       metavar: stands for the value in the help of the command.
       example: an example of a pair, for error messages.
       command_default: the default of the command, if it is not that of Python.
     """
 
-    says: str
+    says: str = ""
     flag: str = ""
     help: str = ""
     kind: str = "flag"
@@ -41,12 +41,12 @@ class Option:
     command_default: Any = ...
 
 
-def option(default, says, check: Callable[[Any], Any] | None = None, **on_the_command_line) -> Any:
+def option(default, says="", check: Callable[[Any], Any] | None = None, **on_the_command_line) -> Any:
     """Returns a dataclass field that is an option.
 
     Args:
       default: its default; a type stands for a new object of it.
-      says: its help in Python.
+      says: its help in Python, unless the docstring of the dataclass has it.
       check: validates the value and returns it in the form that the field holds.
       **on_the_command_line: the other fields of :class:`Option`.
     """

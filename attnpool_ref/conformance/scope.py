@@ -129,7 +129,7 @@ class Scope:
         flag="--waive",
         kind="pairs",
         metavar="NAME=REASON",
-        example="'1e30 in padding=inputs are finite'",
+        example="1e30 in padding=inputs are finite",
         help="A guarantee, or ROW/GUARANTEE, that need not hold; may be repeated.",
     )
     examples: int = option(

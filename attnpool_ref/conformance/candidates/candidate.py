@@ -2,13 +2,15 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from attnpool_ref import table
 from attnpool_ref.conformance.candidates.chunks import InChunks, named
+from attnpool_ref.conformance.option import option
 
 MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
+ARRAYS = ("numpy", "jax", "torch", "keras")
 
 
 class Calls(TypedDict, total=False):
@@ -30,42 +32,84 @@ class Calls(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Something to judge, and how it is called.
+    """An implementation under test, and its calling convention.
 
     Attributes:
       target: a module, a mapping of names, an object with functions, or one callable for one row: a function, a
         ``torch.nn.Module``, a Flax NNX module, a bound Linen module.
-      arguments: the candidate's names of arguments that the row calls otherwise: ``{"attention_mask": "mask"}``.
-      padding_true: its masks say True (or 1) where there is padding.
+      arguments: its names of arguments that the function calls otherwise: ``{"attention_mask": "mask"}``.
+      padding_true: its masks are True (or 1) at padding.
       mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (masks are prefixes),
-        "segments" (tokens of all examples in one row [N, d], ``segment_ids`` [N] and ``num_segments``); None for
-        the row's own, boolean or integer.
+        "segments" (tokens of all examples in one array [N, d], ``segment_ids`` [N] and ``num_segments``); None for
+        the function's own form, boolean or integer.
       mask_required: it is never called without a mask.
-      some_real: what it gives where nothing is real is its own affair: it is never asked.
+      some_real: it is never called with a fully masked row.
       batched: it takes [B, L, d] and no other rank.
-      same_batch: it takes any rank, and all data have the batch axes of one another.
-      sizes: sizes that it has or ties to others: ``{"v": 8}`` where values are as wide as keys.
-      fixed: what it has in place of the row's defaults: ``{"normalizer": "sparsemax"}``.
-      leave: its arguments that stay at their defaults and are not the row's; and the row's masks that it is meant to lack.
-      arrays: "numpy", "jax", "torch", "keras", or an adapter; found out if None.
-      parameters: from the target to those arguments of the row that the target holds itself, as the row has them
-        (a ``torch.nn.Linear`` holds the transposed kernel); or the names of its attributes that hold them as they are:
-        ``{"query": "q", "key_kernel": "key.kernel"}``.
+      same_batch: it takes any rank, and all data have the same batch axes.
+      sizes: sizes that are fixed or equal to others: ``{"v": 8}`` if values are as wide as keys.
+      fixed: its values in place of the function's defaults: ``{"normalizer": "sparsemax"}``.
+      leave: its arguments that stay at their defaults and that the function does not have; and masks of the function that it
+        does not take by design.
+      arrays: "numpy", "jax", "torch", "keras", or an adapter; None finds out.
+      parameters: a function from the target to those arguments of the function that the target holds itself, in the
+        function's shapes (a ``torch.nn.Linear`` holds the transposed kernel); or the names of the attributes that hold them in
+        these shapes: ``{"query": "q", "key_kernel": "key.kernel"}``.
     """
 
     target: Any
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    padding_true: bool = False
-    mask_form: str | None = None
-    mask_required: bool = False
-    some_real: bool = False
-    batched: bool = False
-    same_batch: bool = False
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    leave: tuple[str, ...] = ()
-    arrays: Any = None
-    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None = None
+    arguments: Mapping[str, str] = option(
+        dict,
+        flag="--arg",
+        kind="pairs",
+        metavar="THEIRS=OURS",
+        example="attention_mask=mask",
+        help="The candidate's name of an argument of the row.",
+    )
+    padding_true: bool = option(
+        False, flag="--padding-true", help="The candidate's masks are True where there is padding."
+    )
+    mask_form: str | None = option(
+        None, flag="--mask-form", kind="choice", choices=MASK_FORMS, help="What the candidate takes as a mask."
+    )
+    mask_required: bool = option(False, flag="--mask-required", help="The candidate is never called without a mask.")
+    some_real: bool = option(False, flag="--some-real", help="The candidate is never called with a fully masked row.")
+    batched: bool = option(False, flag="--batched", help="The candidate takes [B, L, d] and no other rank.")
+    same_batch: bool = option(False, flag="--same-batch", help="All data of the candidate have the same batch axes.")
+    sizes: Mapping[str, int] = option(
+        dict,
+        flag="--size",
+        kind="sizes",
+        metavar="AXIS=NUMBER",
+        example="d=6",
+        help="The only size of an axis that the candidate takes.",
+    )
+    fixed: Mapping[str, Any] = option(
+        dict,
+        flag="--fixed",
+        kind="literals",
+        metavar="ARGUMENT=VALUE",
+        example="scale=1",
+        help="The candidate's value in place of a default of the row.",
+    )
+    leave: tuple[str, ...] = option(
+        (),
+        flag="--leave",
+        kind="names",
+        metavar="NAME",
+        help="An argument that stays at its default; may be repeated.",
+    )
+    arrays: Any = option(
+        None, flag="--arrays", kind="choice", choices=ARRAYS, help="The candidate's arrays; found out unless given."
+    )
+    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None = option(
+        None,
+        flag="--parameter",
+        kind="pairs",
+        metavar="ARGUMENT=ATTRIBUTE",
+        example="query=q",
+        help="An argument of the row that the candidate holds itself, such as query=q or key_kernel=key.kernel, in the "
+        "row's shape: one that needs a transposition needs Python.",
+    )
 
     def __post_init__(self):
         if self.mask_form is not None and self.mask_form not in MASK_FORMS:

@@ -30,10 +30,11 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable
+from attnpool_ref.conformance.candidates.candidate import ARRAYS
 
 __all__ = ["FAMILIES", "NumpyArrays", "Untraceable", "family", "family_of", "find"]
 
-FAMILIES = ("numpy", "jax", "torch", "keras")
+FAMILIES = ARRAYS
 
 
 def family(name):
