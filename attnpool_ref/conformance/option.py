@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-WIDTH = 118
+WIDTH = 116
+"""Columns of the help, without its indentation."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def _documented(text, own):
     lines = [f"{name}: {each.metadata['option'].says}" for name, each in own.items()]
     lines.append("**calls: the calling convention, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.")
     wrapped = [
-        textwrap.fill(line, WIDTH, initial_indent="      ", subsequent_indent="        ", break_on_hyphens=False)
-        for line in lines
+        textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False) for line in lines
     ]
-    return "\n".join("\n".join(wrapped) if line.startswith("      **options: ") else line for line in text.splitlines())
+    before, _, after = inspect.cleandoc(text).partition("  **options: ")
+    return f"{before}{chr(10).join(wrapped)}{''.join(after.partition(chr(10))[1:])}"

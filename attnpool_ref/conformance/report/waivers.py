@@ -17,7 +17,7 @@ def check_names(waive):
         if row:
             table.get(row)
         if promise not in promises.BY_NAME:
-            raise ValueError(f"no promise is called {promise!r}{did_you_mean(promise, promises.BY_NAME)}")
+            raise ValueError(f"no guarantee is called {promise!r}{did_you_mean(promise, promises.BY_NAME)}")
         if not str(reason).strip():
             raise ValueError(f"the waiver of {name!r} needs a reason")
 
