@@ -12,7 +12,7 @@ from attnpool_ref.conformance.running.judge import judge
 
 
 def tests_of(session, lines):
-    """The tests of all candidates; a candidate that cannot be found is an error of the collection.
+    """Yields the tests of all implementations; one that cannot be found is an error of the collection.
 
     Args:
       session: pytest's.
@@ -24,14 +24,14 @@ def tests_of(session, lines):
 
 
 class CandidateNode(pytest.Collector):
-    """One candidate; holds its rows."""
+    """Collector of one implementation; has a collector for each function."""
 
     def __init__(self, *, words, **node):
         super().__init__(**node)
         self.words = words
 
     def collect(self):
-        """A node for each row."""
+        """Yields a collector for each function."""
         try:
             claims = self._claims()
         except (ValueError, TypeError) as error:
@@ -40,7 +40,7 @@ class CandidateNode(pytest.Collector):
             yield RowNode.from_parent(self, name=row, claims=[claim for claim in claims if claim.row == row])
 
     def _claims(self):
-        """The promises of the implementation, which a child process imports and judges."""
+        """Returns the claims about the implementation, which a child process imports and judges."""
         missing = extras.missing("cli")
         if missing:
             raise ValueError(missing.removeprefix("attnpool: "))
@@ -61,7 +61,7 @@ class CandidateNode(pytest.Collector):
 
 
 class RowNode(pytest.Collector):
-    """One row of a candidate; holds its promises, which one judgement answers."""
+    """Collector of one function; has a test for each guarantee, all from one judgement."""
 
     def __init__(self, *, claims, **node):
         super().__init__(**node)
@@ -71,20 +71,20 @@ class RowNode(pytest.Collector):
             self.add_marker(pytest.mark.xdist_group(self.nodeid))  # --dist loadgroup judges each row in one process
 
     def collect(self):
-        """A test for each promise."""
+        """Yields a test for each guarantee."""
         for claim in self.claims:
             yield PromiseItem.from_parent(self, name=claim.promise, claim=claim)
 
 
 class PromiseItem(pytest.Item):
-    """One promise of one row."""
+    """Test of one guarantee of one function."""
 
     def __init__(self, *, claim, **node):
         super().__init__(**node)
         self.claim = claim
 
     def runtest(self):
-        """Asks for it; the first one of a row waits for the judging."""
+        """Checks the guarantee; the first test of a function waits for the judging."""
         try:
             self.claim.check()
         except unittest.SkipTest as reason:
@@ -93,7 +93,7 @@ class PromiseItem(pytest.Item):
             raise pytest.fail.Exception(str(broken), pytrace=False) from None
 
     def reportinfo(self):
-        """No file: the name alone."""
+        """Returns the test's name, without a file."""
         return self.path, None, f"{self.claim.row}: {self.claim.promise}"
 
 

@@ -1,4 +1,4 @@
-"""``attnpool check``: judges a candidate, shows what came of it, and says so by its exit status."""
+"""``attnpool check``: judges an implementation, prints the report, and returns the exit status."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from attnpool_ref.conformance.running.worker import Sent
 STANDARD_OUTPUT = "-"
 
 ROWS_EACH, MOST_JOBS = 8, 4
-"""A process for fewer rows saves no time: it imports the candidate and its framework anew. Each may hold a gigabyte or two."""
+"""Fewest rows for which one more process saves time, and most processes: each imports the framework and may need 1-2 GB."""
 
 
 def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, quick=False, calls=None, **options):
@@ -33,7 +33,7 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
 
 
 def elsewhere(named, quick=False):
-    """The named implementation in a child process, which alone imports it; quick: JAX compiles without most optimisations."""
+    """Returns the implementation in a child process; ``quick`` makes JAX compile without most optimizations."""
     environment = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if quick else {}  # compiling is most of the time
     return Elsewhere(Sent(pickle.dumps(named), environment=environment, first=True), named.words)
 
@@ -88,7 +88,7 @@ def _show(report, files, out):
 
 
 def _jobs(about):
-    """Number of processes by default: one for each core, up to a few; one on an accelerator, which has one owner."""
+    """Returns the default number of processes: one for each core, up to a few; one on an accelerator."""
     if about.on_accelerator:
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -97,7 +97,7 @@ def _jobs(about):
 
 @contextlib.contextmanager
 def _compiled_quickly():
-    """While it lasts JAX compiles without most optimisations: compiling is most of the time."""
+    """Context in which JAX compiles without most optimizations: compilation takes most of the time."""
     config = sys.modules["jax"].config if "jax" in sys.modules else None
     if config is None:
         yield

@@ -1,10 +1,10 @@
-"""Judges any namespace, or one function or module of one's own, against the oracle.
+"""Judges any namespace, or one function or module of your own, against the oracle.
 
 >>> import attnpool_ref
 >>> from attnpool_ref import conformance
 >>> conformance.check(attnpool_ref.mean_pooling, "mean_pooling")
 
-``check`` is for one's own tests: it raises an AssertionError with the smallest failing case. ``judge`` gives the whole
+``check`` is for your own tests: it raises an AssertionError with the smallest failing case. ``judge`` gives the whole
 :class:`Report`, which ``attnpool check`` shows as a table and :mod:`attnpool_ref.conformance.formats` writes as JSON,
 JUnit XML and HTML. Both take any :class:`Candidate`, and how it is called:
 

@@ -18,7 +18,7 @@ WIDTH = 116
 
 @dataclass(frozen=True)
 class Option:
-    """How an option is explained, and how it is called on the command line.
+    """Help of an option, and its form on the command line.
 
     Attributes:
       says: its help in Python.

@@ -12,7 +12,7 @@ from attnpool_ref.conformance.candidates.candidate import Candidate
 
 
 def fit(case, calling, parameters):
-    """The case as the candidate can meet it.
+    """Returns the case with only those arguments that the implementation takes.
 
     Raises:
       NotApplicable: it cannot; the message says why.
@@ -50,14 +50,14 @@ def fit(case, calling, parameters):
 
 
 def _has_another(case, calling, key):
-    """Whether a number is the candidate's own, and not what the case says."""
+    """Returns whether the implementation has another value of a number than the case."""
     if case.values[key] is None:
         return calling.is_needed(key) or key in calling.candidate.fixed
     return not calling.takes(key)
 
 
 def needs_mask(calling, key):
-    """Whether the candidate is never called without this mask."""
+    """Returns whether the implementation is never called without this mask."""
     candidate: Candidate = calling.candidate
     return candidate.mask_required or candidate.mask_form == "segments" or calling.is_needed(key)
 
@@ -69,19 +69,19 @@ def _everything_real(case, argument):
 
 
 def _reduced(case):
-    """The axis of a mask along which something may be real."""
+    """Returns the axis of a mask along which there may be real tokens."""
     return case.options.get("axis", -1)
 
 
 def _with_something_real(mask, axis):
-    """The mask with the first position real wherever nothing was."""
+    """Returns the mask with the first position real in fully masked rows."""
     mended = np.moveaxis(mask.copy(), axis, -1)
     mended[..., 0] |= ~np.any(mended, -1)
     return np.moveaxis(mended, -1, axis)
 
 
 def check_some_real(case, calling):
-    """Raises :class:`NotApplicable` where nothing is real, and the candidate is not asked for that."""
+    """Raises :class:`NotApplicable` for fully masked rows if the implementation is never called with them."""
     if not calling.candidate.some_real:
         return
     for key, argument in case.row.arguments.items():
@@ -93,7 +93,7 @@ def check_some_real(case, calling):
 
 
 def check_rank(case, candidate, own=()):
-    """Raises :class:`NotApplicable` where a case is of a rank that the candidate, which holds ``own``, does not take."""
+    """Raises :class:`NotApplicable` for a case of a rank that the implementation does not take."""
     if case.row.batched and (candidate.batched or candidate.same_batch):
         arguments = case.row.arguments
         data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
@@ -107,10 +107,10 @@ def check_rank(case, candidate, own=()):
 
 
 class Packed:
-    """Tokens of all examples in one row, as segment numbers want them: how to pack them, and how to unpack results."""
+    """Packed layout of a case: packs tokens of all examples into one array, and unpacks results."""
 
     def __init__(self, case, mask):
-        """``mask`` is the case's key of the mask; its tokens alone are packed."""
+        """``mask`` is the name of the mask; only its real tokens are packed."""
         argument = case.row.arguments[mask]
         self.axis, self.case, self.batch = argument.own[0], case, case.batch
         real = np.broadcast_to(np.asarray(case.values[mask]).astype(bool), (*case.batch, case.sizes[self.axis]))
@@ -119,7 +119,7 @@ class Packed:
         self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int32)
 
     def pack(self, key, value):
-        """An argument: [N, ...] where it has the axis of the tokens, [num_segments, ...] where it has batch axes alone."""
+        """Returns an argument as [N, ...] if it has the token axis, as [num_segments, ...] if it has only batch axes."""
         own = self.case.axes[key]
         if self.axis in own and (own[0] != "..." or own.index(self.axis) != 1):
             raise NotApplicable(f"`{key}` cannot be packed")
@@ -132,7 +132,7 @@ class Packed:
         return value.reshape(int(np.prod(value.shape[:rank])), *value.shape[rank:])
 
     def unpack(self, key, gradient):
-        """The gradient of a packed argument, as the row has it: 0 at the padding that was left out."""
+        """Returns the gradient of a packed argument in the dense layout: 0 at padding."""
         own, shape = self.case.axes[key], self.case.values[key].shape
         if self.axis not in own:
             return gradient.reshape(shape)
@@ -141,7 +141,7 @@ class Packed:
         return whole.reshape(shape)
 
     def result(self, output):
-        """[num_segments, ...] with the batch axes of the case."""
+        """Returns a result [num_segments, ...] with the batch axes of the case."""
         if output.shape[:1] != (self.examples,):
             return output
         return output.reshape(*self.batch, *output.shape[1:])

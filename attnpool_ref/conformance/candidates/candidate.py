@@ -1,4 +1,4 @@
-"""Implementations under test and their calling conventions: the same words in Python and on the command line."""
+"""``Candidate``: an implementation under test and its calling convention, as options in Python and on the command line."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -118,7 +118,7 @@ class Candidate:
             raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
 
     def for_row(self, row):
-        """The candidate for one row, its target the callable, or None where there is none."""
+        """Returns the Candidate for one function, with the callable as its target, or None."""
         found = named(self.target, row.name)
         if isinstance(found, Candidate):
             return found
@@ -128,7 +128,7 @@ class Candidate:
         return replace(self, target=found) if callable(found) else None
 
     def found(self, names):
-        """For each name of a row the candidate for it, or None where it has none; a callable is the only row named.
+        """Returns the Candidate, or None, for each name; a single callable is taken for the only name.
 
         Raises:
           ValueError: a function alone cannot be judged as this row.
@@ -138,11 +138,11 @@ class Candidate:
         return {name: self.for_row(table.get(name)) for name in names}
 
     def title(self):
-        """The name of its target, for a report."""
+        """Returns the name of its target, for reports."""
         return title_of(self.target)
 
     def rows(self):
-        """Names of the rows that it has."""
+        """Returns the names of the functions that it has."""
         return tuple(row.name for row in table.BY_NAME.values() if self.for_row(row) is not None)
 
     def says(self):
@@ -157,7 +157,7 @@ class Candidate:
 
 
 def as_candidate(target, calls):
-    """A :class:`Candidate` of anything; one that is a candidate already is said no more of.
+    """Returns a :class:`Candidate` for a target; a Candidate itself takes no further calling convention.
 
     Raises:
       TypeError: the target is a Candidate, and ``calls`` says how to call it once more.
@@ -170,7 +170,7 @@ def as_candidate(target, calls):
 
 
 def single(candidate, name):
-    """The candidate for the row ``name``: the one of that name, or the target itself where it is a callable alone.
+    """Returns the Candidate for the function ``name``: the attribute of that name, or the target itself if it is a callable.
 
     Raises:
       ValueError: no row has such a name, the target is a class, or a function alone cannot be judged.
@@ -188,7 +188,7 @@ def single(candidate, name):
 
 
 def title_of(target):
-    """Returns the title in reports of an implementation that was given no name."""
+    """Returns the name of an implementation for reports."""
     name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None)
     if name is None and hasattr(target, "func"):
         return title_of(target.func)
@@ -196,7 +196,7 @@ def title_of(target):
 
 
 def signature_of(function):
-    """The signature of a callable, or None where it has none that can be read.
+    """Returns the signature of a callable, or None if it has none that can be read.
 
     That of a module which takes anything and hands it on (PyTorch's to ``forward``, Keras' to ``call``) is theirs.
     """

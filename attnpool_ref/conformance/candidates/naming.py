@@ -1,4 +1,4 @@
-"""The name by which a candidate can be found again: an import, and an expression."""
+"""Code that makes an implementation available at a prompt: an import and an expression."""
 
 import functools
 import sys
@@ -9,11 +9,11 @@ from attnpool_ref.conformance.candidates.chunks import InChunks
 PLAIN = (int, float, str, bool, type(None))
 
 FOLDERS: dict[str, str] = {}
-"""Where modules lie that a prompt in the current directory would not find, by name; put there by who imported them."""
+"""Folders of modules that a prompt in the current directory would not find, by module name."""
 
 
 def lines_of(target):
-    """Lines of code that make ``candidate`` the target, or none where no name leads to it."""
+    """Returns lines of code that assign the target to ``candidate``, or None if no name leads to it."""
     if isinstance(target, InChunks):
         inner = lines_of(target.namespace)
         return None if inner is None else [*inner, f"candidate = chunks.InChunks({target.__name__!r}, candidate)"]

@@ -9,7 +9,7 @@ import numpy as np
 from attnpool_ref.table import Variant
 
 SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
-"""What the cases are drawn from, beside the case's name: nothing, so that cases are the same on every machine."""
+"""Seed in addition to a case's name; by default "", and cases are the same on every machine."""
 
 BATCH = (5,)
 SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 5, "H": 2, "N": 14, "S": 4}
@@ -42,7 +42,7 @@ RANK_1 = ("m",)
 """The axes of an array that may have any rank, drawn as a vector."""
 
 NUMBER = 0.75
-"""What a number is, where nothing else is asked of it."""
+"""Value of a number, unless :data:`NUMBERS` has another one."""
 
 NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "q": 0.40625, "alpha": 1.25}
 """A bandwidth and a tolerance that about half of the vectors that are drawn lie within; a quantile between two tokens."""
@@ -62,7 +62,7 @@ class Case:
       sizes: the size of each named axis.
       exact: the arguments that no rounding touches: what an exact comparison decides stays decided.
       spread: for an array that broadcasts, the axes that it stands for; those of ``axes`` where it has all of them.
-      dtypes: names of dtypes of the arguments that have one of their own, whatever the candidate is judged in.
+      dtypes: names of dtypes of the arguments that have one of their own, whatever the implementation is judged in.
       result: the name of the result's dtype, where the arguments have dtypes of their own.
       bits: how many significant bits its numbers have in narrow dtypes.
       terms_of_sum: the largest number of terms of its only sums, where all terms are positive and equally weighted; 0 in

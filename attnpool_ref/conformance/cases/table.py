@@ -83,7 +83,7 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
 
     Args:
       row: the row.
-      restrict: from (names, options) to those that the candidate takes; None takes everything.
+      restrict: from (names, options) to those that the implementation takes; None takes everything.
       shapes: names of the other shapes in which the fullest call is drawn, some of them also without masks, with lengths,
         or where the order of the tokens matters.
       partial: also the calls that leave some arguments away, and ties and edges.

@@ -52,11 +52,11 @@ def configurations(row):
 
 
 def ways_of(row, restrict=None):
-    """The :func:`configurations` as far as the candidate takes them, each once.
+    """The :func:`configurations` as far as the implementation takes them, each once.
 
     Args:
       row: the row.
-      restrict: from (names, options) to those that the candidate takes; None takes everything.
+      restrict: from (names, options) to those that the implementation takes; None takes everything.
     """
     seen = []
     for title, names, options in configurations(row):
@@ -68,7 +68,7 @@ def ways_of(row, restrict=None):
 
 
 def fullest_way(row, restrict=None):
-    """The title of the way that gives most of what the candidate takes."""
+    """The title of the way that gives most of what the implementation takes."""
     return "fullest" if "fullest" in [title for title, *_ in ways_of(row, restrict)] else "smallest"
 
 

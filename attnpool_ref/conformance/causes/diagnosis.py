@@ -15,7 +15,7 @@ from attnpool_ref.conformance.checks import hazards
 from attnpool_ref.conformance.report import BROKEN, HELD
 
 TRIED = 12
-"""How many wrong cases of a dtype are held against the mistakes, and how many right ones."""
+"""Number of wrong and of right cases of a dtype that are compared with the mistakes."""
 
 FINITE = 1e10
 """A number in padding whose square every dtype but float16 holds, and beside which -1e9 is small."""
@@ -63,7 +63,7 @@ def diagnose(evidence, promises):
 
     Args:
       evidence: for each dtype the subject and its wrong and right cases.
-      promises: the results of all promises.
+      promises: the results of all guarantees.
 
     Returns:
       A list of :class:`Cause`.
@@ -195,7 +195,7 @@ class _InOneDtype:
             self.is_unknown = False
 
     def explain_empty(self, found):
-        """Adds what is returned where nothing is real, unless a mistake in the values returns it."""
+        """Adds what is returned in fully masked rows, unless a mistake in the values returns it."""
         left = self._left_empty(lambda answer: not answer.is_of_length_0)
         best, explained = self._best_of_empty(left, found)
         if best:
@@ -243,7 +243,7 @@ class _InOneDtype:
         finite = 64.0 if self.dtype == "float16" else FINITE
         try:
             spoiled, same = (self.subject.outputs(hazards.poisoned(case, number), False) for number in (np.nan, finite))
-        except Exception:  # the promise about padding reports it
+        except Exception:  # the guarantee about padding reports it
             return False
         reached = False
         for real, before, after, with_number in zip(clean.real, clean.got, spoiled, same, strict=True):

@@ -149,7 +149,7 @@ def _over_the_other_axis(call):
 
 
 def _where_nothing_is_real(weights_of):
-    """The right weights, and others where nothing is real."""
+    """The right weights, and others in fully masked rows."""
 
     def weights(a):
         nothing = ~np.any(a.real, a.axis, keepdims=True)
@@ -262,7 +262,7 @@ AVERAGED = "averages the padding where nothing is real, as a finite number in pl
 READ = "reads the padding where nothing is real"
 
 FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dtype's least number"}
-"""What stands for -inf in the scores of padding."""
+"""Numbers used in place of -inf in the scores of padding."""
 
 
 def mistakes_of(row, oracle) -> Iterator[Mistake]:
@@ -331,7 +331,7 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
 
 
 def of_empty_rows(row) -> Iterator[Mistake]:
-    """The mistakes that show only where nothing is real: their answers are right elsewhere."""
+    """The mistakes that show only in fully masked rows: their answers are right elsewhere."""
     masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
     yield Mistake(NAN, of_tokens.where_empty(np.nan))
     for value in (-np.inf, np.inf):

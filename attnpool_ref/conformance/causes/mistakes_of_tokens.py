@@ -1,4 +1,4 @@
-"""Known mistakes of poolings without scores: counts, maxima, ends, spreads, and what is returned where nothing is real.
+"""Known mistakes of poolings without scores: counts, maxima, ends, spreads, and what is returned in fully masked rows.
 
 Each function takes an :class:`~attnpool_ref.conformance.causes.call.Call` and returns an answer, a list of arrays, or None.
 """
@@ -13,7 +13,7 @@ SPREADS = frozenset({"std_pooling", "statistics_pooling"})
 
 
 def where_empty(value):
-    """The right answer, and ``value`` where nothing is real."""
+    """The right answer, and ``value`` in fully masked rows."""
 
     def answer(call):
         if call.empty is None or any(output.dtype == bool for output in call.exact):
@@ -24,7 +24,7 @@ def where_empty(value):
 
 
 def reading_all_where_empty(call):
-    """The definition without a mask where nothing is real."""
+    """The definition without a mask in fully masked rows."""
     if not call.masks or call.empty is None:
         return None
     bare = call.oracle(**{key: np.ones_like(call.real(key)) for key in call.masks})

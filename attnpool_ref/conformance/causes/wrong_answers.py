@@ -35,11 +35,11 @@ class WrongAnswer:
         """The answer of the function under test, or None where there is none that numbers can be compared with."""
         try:
             got = subject.outputs(case, weights)
-        except Exception:  # the promise "an answer" reports it
+        except Exception:  # the guarantee "an answer" reports it
             return None
         exact = subject.exact(case, weights)
         if len(got) != len(exact) or any(g.shape != e.shape for g, e in zip(got, exact, strict=True)):
-            return None  # the promise "shape" reports it
+            return None  # the guarantee "shape" reports it
         got = in_the_right_dtype(subject, exact, got)
         return None if got is None else cls(subject, case, weights, got)
 
@@ -73,7 +73,7 @@ class WrongAnswer:
 
     @cached_property
     def wrong_where_empty(self):
-        """Whether it is wrong where nothing is real, which has to be exactly 0."""
+        """Whether it is wrong in fully masked rows, which has to be exactly 0."""
         return self.got is not None and any(np.any(g[e] != 0) for g, e in zip(self.got, self.empty, strict=True))
 
     @property
@@ -177,7 +177,7 @@ class WrongAnswer:
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):
-        """Whether a mistake's answer is this one where nothing is real."""
+        """Whether a mistake's answer is this one in fully masked rows."""
         answer = self.answer_of(mistake)
         return answer is not None and (
             self.equals(answer, self.empty) or (loose and self.equals(answer, self.empty, True))

@@ -1,6 +1,6 @@
 """Results against the oracle.
 
-Each check of the kit works on one :class:`~attnpool_ref.conformance.checks.subject.Subject` (a candidate for one row, in one
+Each check of the kit works on one :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation for one row, in one
 dtype) and one case, and returns None or a :class:`Finding`.
 """
 
@@ -38,17 +38,17 @@ BOUNDED_TERMS = frozenset({"tanh_sum_score"})
 
 
 def agreement(subject, case, return_weights=False, got=None):
-    """The candidate's results, their shape and dtype, against the oracle's on the same arguments."""
+    """The implementation's results, their shape and dtype, against the oracle's on the same arguments."""
     got = subject.outputs(case, return_weights) if got is None else got
     want = subject.exact(case, return_weights)
     return compare(subject, case, "agreement with the oracle", got, want, return_weights)
 
 
 def compare_with_itself(subject, case, check, got, want, return_weights, view=lambda i, array: array):
-    """Two answers of the candidate under twice the allowed error, as both are rounded.
+    """Two answers of the implementation under twice the allowed error, as both are rounded.
 
     Args:
-      subject: the candidate.
+      subject: the implementation under test.
       case: the case of the answer ``want``.
       check: the check's name.
       got: results.

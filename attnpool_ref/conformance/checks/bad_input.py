@@ -32,7 +32,7 @@ class Refusal:
       title: what is wrong with it.
       error: what must be raised.
       values: what is passed, by the row's names.
-      as_it_is: names of what is passed as it stands here, and not as an array of the candidate's family.
+      as_it_is: names of what is passed as it stands here, and not as an array of the implementation's family.
       more: an argument that nobody has.
     """
 
@@ -44,7 +44,7 @@ class Refusal:
 
 
 def refusals_of(subject):
-    """The calls that the candidate must refuse, as far as it takes what they are about."""
+    """The calls that the implementation must refuse, as far as it takes what they are about."""
     row = subject.row
     for title in ("fullest" if _has_fullest(row) else "smallest", *_with_lengths(row)):
         case = _drawn(subject, title)
@@ -72,7 +72,7 @@ def _has_fullest(row):
 
 
 def _drawn(subject, title, sizes=None):
-    """A small legal case that the candidate can be asked, all its data 1 and all tokens real; or None."""
+    """A small legal case that the implementation can be asked, all its data 1 and all tokens real; or None."""
     row = subject.row
     names, options = next((n, o) for t, n, o in drawing.configurations(row) if t == title)
     names, options = subject.calling.restrict(names, options)

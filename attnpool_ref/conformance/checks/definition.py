@@ -32,7 +32,7 @@ def agreement_by_guarantee(subject, case, situation, return_weights):
     if situation.kind == "mixed" and subject.adapter.name == "numpy" and "bfloat16" in case.dtypes.values():
         try:
             subject.outputs(case)
-        except Exception as error:  # the candidate's own, in any words
+        except Exception as error:  # any error of the implementation
             raise NotApplicable(f"it refuses bfloat16 beside other dtypes ({type(error).__name__})") from error
     got = subject.outputs(case, return_weights)
     found = agreement(subject, case, return_weights, got)

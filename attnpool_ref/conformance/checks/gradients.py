@@ -64,13 +64,13 @@ def _differences(subject, case, return_weights):
 
 
 def gradient(subject, case, return_weights=False, reference=None):
-    """The candidate's gradients, exactly 0 at padding.
+    """The implementation's gradients, exactly 0 at padding.
 
     Args:
-      subject: the candidate.
+      subject: the implementation under test.
       case: the case.
-      return_weights: ask for the weights.
-      reference: the candidate in float64, whose gradients are held to differences by themselves and then are the
+      return_weights: whether the call returns the weights.
+      reference: the implementation in float64, whose gradients are held to differences by themselves and then are the
         measure of every element in other dtypes; None: differences of the oracle are, along a direction.
     """
     check = "gradient"
@@ -153,7 +153,7 @@ def _element_by_element(subject, case, return_weights, reference, found):
 
 
 def _in_float64(subject, case, return_weights, reference):
-    """(gradients, sensitivities) by argument: of the candidate in float64, on the numbers that the dtype holds."""
+    """(gradients, sensitivities) by argument: of the implementation in float64, on the numbers that the dtype holds."""
     key = (case.title, return_weights, "gradients")
     if key not in subject.cache:
         cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")

@@ -241,7 +241,7 @@ def batch_mates(subject, case, _situation=None):
 
 
 DRIFT = 1e-5
-"""How far a million equal tokens may be off in float32, relatively: a bound that the contract sets, not derived."""
+"""Largest relative error for a million equal tokens in float32: a bound that the contract sets, not derived."""
 
 
 def _allowed_drift(subject):
@@ -272,7 +272,7 @@ def long_sums(subject):
 
 
 def _fitting(subject, case):
-    """The case as the candidate can meet it, or None where its options or arguments are others."""
+    """The case as the implementation can meet it, or None where its options or arguments are others."""
     names, options = subject.calling.restrict([], case.options)
     return None if names or options != case.options else subject.fit(case)
 

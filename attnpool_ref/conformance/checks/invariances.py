@@ -1,4 +1,4 @@
-"""Laws that need no oracle: the candidate against itself on more padding, fewer tokens, another order, other scores."""
+"""Invariances: the implementation against itself with more padding, fewer tokens, another order, other scores."""
 
 from dataclasses import dataclass, replace
 
@@ -107,7 +107,7 @@ def _real_along(case, axis):
 
 
 def _each_axis(subject, case, check, return_weights, change, single=False):
-    """The candidate against itself for every masked axis; ``single`` laws want a case without batch axes."""
+    """The implementation against itself for every masked axis; ``single`` laws want a case without batch axes."""
     if single and (not case.row.batched or case.batch != ()):
         return None  # positions differ by example
     finding, axes = None, output_axes(case, return_weights)

@@ -1,4 +1,4 @@
-"""Findings that break a promise only where its option asks for it; else the row's report has a note of them.
+"""Optional checks: deviations that break a guarantee only with an option, and are notes in the report without it.
 
 The default is what a reader who has never heard of attnpool would call a mistake. :data:`OPTIONS` ask for more.
 """
@@ -23,7 +23,7 @@ the rounding of a log-sum-exp in exp(score - logsumexp)."""
 _REFUSAL = re.compile(
     r"TypeError|bfloat16|float16|float64|\bhalf\b|double|d-?type|not (supported|implemented)", re.IGNORECASE
 )
-"""What an error says that refuses a dtype."""
+"""Pattern of errors that refuse a dtype."""
 
 UNDERFLOWING = frozenset({"vlad_pooling", "segment_vlad_pooling", "vlad_state", "masked_sigmoid"})
 """Rows that divide by sums of weights, all of which may underflow: only logarithms keep them."""
@@ -87,7 +87,7 @@ def _noted(finding, note, excused=True):
 
 
 def _excused(subject, case, situation, finding):
-    """The finding, or a note where the case says nothing of its promise without an option."""
+    """The finding, or a note where the case says nothing of its guarantee without an option."""
     if not finding.message or not _is_optional(subject, case, situation, finding):
         return finding
     is_told = situation.kind != "form" or promises.BY_NAME[finding.check].asked == BROADCASTING
@@ -146,7 +146,7 @@ def _is_nan(subject, case, finding):
     """Returns whether the only error is NaN in rows of 0: without any score most libraries compute 0 / 0."""
     try:
         got = subject.outputs(case, finding.with_weights)
-    except Exception:  # the implementation's own, in any words
+    except Exception:  # any error of the implementation
         return False
     want = subject.exact(case, finding.with_weights)
     if [g.shape for g in got] != [w.shape for w in want] or any(w.dtype.kind != "f" for w in want):

@@ -26,9 +26,9 @@ def purity(subject, case, return_weights, reuse=True):
     """A second call with the same arguments, watched: one finding for each of the four promises.
 
     Args:
-      subject: the candidate.
+      subject: the implementation under test.
       case: the case.
-      return_weights: ask for the weights.
+      return_weights: whether the call returns the weights.
       reuse: call it again with the same array objects too, as they are and with other content.
     """
     first = subject.outputs(case, return_weights)
@@ -54,7 +54,7 @@ def answers(subject, case, with_weights):
     """Returns whether the implementation returns arrays without an error, for each value of ``return_weights``."""
     try:
         return all(subject.outputs(case, return_weights) is not None for return_weights in with_weights)
-    except Exception:  # the candidate's own, in any words
+    except Exception:  # any error of the implementation
         return False
 
 
@@ -62,7 +62,7 @@ def silence(subject, case, return_weights):
     """Checks only that NumPy gives no warning; None where the call raises or its results are not finite."""
     try:
         seen = _watched(subject, case, return_weights)
-    except Exception:  # the candidate's own, in any words
+    except Exception:  # any error of the implementation
         return None
     if not all(np.all(np.isfinite(array)) for array in seen.answer):
         return None
@@ -136,7 +136,7 @@ class _Seen:
     """A call as it was watched.
 
     Attributes:
-      arguments: (args, kwargs), as the candidate's arrays.
+      arguments: (args, kwargs), as the implementation's arrays.
       answer: its results.
       changed: whether an argument was changed.
       shared: whether a result has memory of an argument, where arrays are NumPy's.

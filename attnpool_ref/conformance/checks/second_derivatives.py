@@ -16,10 +16,10 @@ from attnpool_ref.conformance.checks.gradients import cotangents_of
 from attnpool_ref.conformance.checks.subject import Subject
 
 REVERSE, FORWARD = "second derivatives", "forward over reverse"
-"""The promises, and the checks that judge them."""
+"""The guarantees, and the checks that judge them."""
 
 INSTEAD = 'implementation="einsum"'
-"""What the refusal of forward mode names, in a function that takes it."""
+"""Text that the error of forward mode must contain, for a function that takes ``implementation``."""
 
 
 def reverse_over_reverse(subject, case, situation):

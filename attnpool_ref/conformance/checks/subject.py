@@ -1,4 +1,4 @@
-"""A candidate for one row in one dtype: called with the kit's cases, answering with a flat list of NumPy arrays."""
+"""An implementation for one row in one dtype: called with the kit's cases, answering with a flat list of NumPy arrays."""
 
 import functools
 
@@ -14,14 +14,14 @@ from attnpool_ref.table.language import present
 
 
 class Subject:
-    """A candidate for one row, called with the kit's cases in one dtype.
+    """An implementation for one row, called with the kit's cases in one dtype.
 
     Attributes:
-      row: the row, with the sizes that the candidate's own parameters have.
+      row: the row, with the sizes that the implementation's own parameters have.
       calling: which argument goes where.
-      parameters: the arguments of the row that the candidate holds itself.
+      parameters: the arguments of the row that the implementation holds itself.
       demands: the options that ask for more than the default, of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
-      tolerated: what a second look at a broken promise tolerates.
+      tolerated: what a second look at a broken guarantee tolerates.
       skipped: gradients that were skipped, and the reason for each.
     """
 
@@ -46,7 +46,7 @@ class Subject:
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """The case as the candidate can meet it; :class:`~attnpool_ref.conformance.candidates.calling.NotApplicable` where it cannot."""
+        """The case as the implementation can meet it; :class:`~attnpool_ref.conformance.candidates.calling.NotApplicable` where it cannot."""
         return adapted_cases.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
@@ -91,7 +91,7 @@ class Subject:
         return right if dtype == right else ""
 
     def forget(self):
-        """Forgets what the oracle and the candidate have answered: another case may have the same name."""
+        """Forgets what the oracle and the implementation have answered: another case may have the same name."""
         self.cache.clear()
         self._answers.clear()
 
@@ -147,12 +147,12 @@ class Subject:
         return self.calling.arrange(self.passed(case, return_weights))
 
     def converted(self, case, return_weights=False):
-        """(args, kwargs) of the call as the candidate's arrays."""
+        """(args, kwargs) of the call as the implementation's arrays."""
         passed = self.passed(case, return_weights)
         return self.calling.arrange({k: self.convert(v, case.dtypes.get(k)) for k, v in passed.items()})
 
     def convert(self, value, dtype=None):
-        """An array as the candidate's, in a dtype of its own or the one that is judged; anything else as it is."""
+        """An array as the implementation's, in a dtype of its own or the one that is judged; anything else as it is."""
         return self.adapter.array(value, dtype or self.dtype) if isinstance(value, (np.ndarray, np.generic)) else value
 
     def raw(self, case, return_weights=False):
@@ -162,7 +162,7 @@ class Subject:
             return self.watch.call(self.function, *args, **kwargs)
 
     def outputs(self, case, return_weights=False):
-        """The candidate's results as a list of NumPy arrays, weights last; those of the last cases are kept."""
+        """The implementation's results as a list of NumPy arrays, weights last; those of the last cases are kept."""
         for known, weights, answer in self._answers:
             if known is case and weights == return_weights:
                 return answer
@@ -199,7 +199,7 @@ class Subject:
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):
-        """The floating arguments that the candidate is given and rounding and gradients touch."""
+        """The floating arguments that the implementation is given and rounding and gradients touch."""
         found = self._floats(case, kinds)
         return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
 
@@ -227,7 +227,7 @@ class Subject:
     # Gradients
 
     def gradients(self, case, cotangents, return_weights):
-        """The candidate's gradients of its floating arguments, for cotangents of its outputs.
+        """The implementation's gradients of its floating arguments, for cotangents of its outputs.
 
         A number whose gradient the framework cannot take is left out, and noted in ``skipped``.
 
@@ -256,7 +256,7 @@ class Subject:
         Args:
           case: the case.
           cotangents: one array for each output.
-          return_weights: ask for the weights.
+          return_weights: whether the call returns the weights.
           directions: for each floating argument an array of its shape.
           forward: differentiate the gradient in forward mode, else in reverse mode.
         """
@@ -300,7 +300,7 @@ class Subject:
         )
 
     def program(self, passed, keys):
-        """The candidate as a function of a dict of arrays, which returns a list; the same one for calls of one kind.
+        """The implementation as a function of a dict of arrays, which returns a list; the same one for calls of one kind.
 
         Args:
           passed: what is passed, by the row's names.

@@ -67,7 +67,7 @@ def sensitivity(function, arrays, rng, base=None):
 
 
 LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
-"""What a result that underflows may be off: processors flush the subnormal numbers of all dtypes but float16."""
+"""Allowed error of a result that underflows: processors flush subnormal numbers of all dtypes but float16."""
 
 
 def allowed_error(size, sensitive, terms, dtype, reduced_products=False):

@@ -9,10 +9,10 @@ from html import escape
 import numpy as np
 
 WIDEST = 16
-"""How many columns, rows and maps are drawn."""
+"""Largest number of columns, rows and maps that are drawn."""
 
 DIGITS = (3, 6, 9, 17)
-"""How many digits a number has: the first of these with which a wrong one reads differently."""
+"""Numbers of digits that are tried: the first one with which a wrong number reads differently is used."""
 
 WRONG = "\N{NOT EQUAL TO}"
 

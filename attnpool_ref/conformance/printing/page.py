@@ -1,4 +1,4 @@
-"""A report as one HTML page: nothing is fetched, nothing runs, and it reads without colours."""
+"""Report as one HTML page without links to other files, without scripts, and readable without colours."""
 
 import html
 from importlib import resources
@@ -14,7 +14,7 @@ SIGNS = {
     words.FOLLOWS: "\N{LEFTWARDS ARROW WITH HOOK}",
 }
 SIGNS |= {"n/a": "\N{EN DASH}"}
-"""What stands in the table for each outcome."""
+"""Signs of the outcomes in the table."""
 
 MEANS = {HELD: "held", BROKEN: "broken", words.FOLLOWS: "broken, and follows from another", words.WAIVED: "waived"}
 MEANS |= {"n/a": "not applicable, or not asked"}
@@ -61,13 +61,13 @@ def _escape(text):
 
 
 def _missing(report):
-    """The rows that the candidate does not have, in one line."""
+    """The rows that the implementation does not have, in one line."""
     names = [row.name for row in report.rows if row.status == MISSING]
     return f"<p>The candidate does not have {_escape(', '.join(names))}.</p>" if names else ""
 
 
 def _overview(rows):
-    """A table of rows and promises."""
+    """Returns a table of functions and guarantees."""
     names = list(dict.fromkeys(name for row in rows for name in row.promises))
     heads = "".join(
         f'<th scope="col" title="{_escape(_says(name))}"><span>{_escape(name)}</span></th>' for name in names

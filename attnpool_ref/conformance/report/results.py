@@ -15,7 +15,7 @@ EXIT = {PASS: 0, FAIL: 1, PARTIAL: 3}
 
 @dataclass
 class Measure:
-    """A worst error and what was allowed there, both in units of the dtype's epsilon of the result's size."""
+    """Worst error and its allowed error, in units of the dtype's epsilon times the size of the result."""
 
     error: float
     allowed: float
@@ -29,7 +29,7 @@ class Measure:
 
 @dataclass
 class Cell:
-    """One dtype of one row; None is n/a."""
+    """Errors of one function in one dtype; None is n/a."""
 
     forward: Measure | None = None
     gradient: Measure | None = None
@@ -37,12 +37,12 @@ class Cell:
 
 @dataclass
 class Compared:
-    """One array of the answer to a failing case, as nested lists of plain numbers.
+    """One array of a result in a failing case, as nested lists of plain numbers.
 
     Attributes:
       name: which one: "the result", "the weights", "result 2 of 2".
       expected: what the definition says.
-      got: what the candidate gave.
+      got: what the implementation gave.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Compared:
 
 @dataclass
 class Failure:
-    """A promise that did not hold, on the smallest arguments found.
+    """Failure of a guarantee, with the smallest arguments that were found.
 
     Attributes:
       row: name of the row.
@@ -109,13 +109,13 @@ class Unasked:
 
 
 def all_promises():
-    """A :class:`Kept` of every promise, all n/a."""
+    """Returns a :class:`Kept` for every guarantee, all n/a."""
     return {promise.name: Kept(promise.name) for promise in PROMISES}
 
 
 @dataclass
 class RowReport:
-    """One row.
+    """Report of one function.
 
     Attributes:
       name: the row.
@@ -123,10 +123,10 @@ class RowReport:
       causes: the known mistakes that explain what is wrong, in words, those that explain values first.
       explained: for each cause its numbers, the dtypes in which it is seen, and how many of the wrong cases it explains.
       cells: worst errors, by dtype.
-      promises: what became of each promise, by name.
+      promises: the result for each guarantee, by name.
       partial: why a "pass" is only "partial".
-      unasked: what was not asked, and why.
-      notes: what it printed, what it warned of, and what would break a promise that was not asked for.
+      unasked: what was skipped, and why.
+      notes: what it printed, what it warned of, and what would break a guarantee that was not requested.
       by_place: its arguments that met an argument of the row by their place alone, by the row's name.
       adapter: the family of its arrays.
       cases: how many were judged.
@@ -151,21 +151,21 @@ class RowReport:
 
     @property
     def broken(self):
-        """The broken promises, those that no other explains first."""
+        """The broken guarantees, those that no other explains first."""
         broken = [kept for kept in self.promises.values() if kept.status == BROKEN]
         return sorted(broken, key=lambda kept: bool(kept.follows_from))
 
     @property
     def accused(self):
-        """The broken promises that no other explains and nobody has waived: they decide."""
+        """The broken guarantees that no other one explains and that are not waived: they decide the verdict."""
         return [kept for kept in self.broken if not kept.follows_from and not kept.waived]
 
     def following(self, promise):
-        """Names of the broken promises that follow from this one."""
+        """Names of the broken guarantees that follow from this one."""
         return [kept.promise for kept in self.broken if kept.follows_from == promise]
 
     def set_status(self):
-        """The verdict of a row that was judged, from its promises."""
+        """Sets the verdict from the results of the guarantees."""
         if self.accused:
             self.status = FAIL
         elif not any(kept.status == HELD for kept in self.promises.values()):
@@ -175,7 +175,7 @@ class RowReport:
 
     @property
     def failures(self):
-        """All failures, those that no other promise explains first."""
+        """All failures, those that no other guarantee explains first."""
         return [failure for kept in self.broken for failure in kept.failures]
 
     @property
@@ -184,7 +184,7 @@ class RowReport:
         return [f"{cause} ({self.explained[cause]})" if self.explained.get(cause) else cause for cause in self.causes]
 
     def told(self, failure):
-        """A failure of the row as a test shows it: the cause, what was got and needed, and the code."""
+        """Returns a failure as the message of a test: the cause, the actual and the expected result, and the code."""
         dtype = f" ({failure.dtype})" if failure.dtype else ""
         messages = [failure.message]
         if failure.check == REFUSALS:  # each of them is a fault of its own
@@ -195,7 +195,7 @@ class RowReport:
 
 @dataclass
 class Report:
-    """All rows of one candidate.
+    """Report of one implementation, with all functions.
 
     Attributes:
       candidate: what it is called.
@@ -205,7 +205,7 @@ class Report:
       calls: how it is called, where it is not as the rows say.
       seed: what the drawing derives from beside the cases' names.
       interrupted: whether somebody stopped the judging.
-      waivers: the promises that were waived, each with its reason.
+      waivers: the guarantees that were waived, each with its reason.
       idle_waivers: those among them that waived nothing, and why.
     """
 
@@ -241,7 +241,7 @@ class Report:
         return min(failures, key=lambda f: (f.check == REFUSALS, f.size), default=None)
 
     def as_dict(self):
-        """Plain data for JSON; ``schema_version`` grows when a key changes its meaning."""
+        """Returns plain data for JSON; ``schema_version`` grows when a key changes its meaning."""
         rows = [asdict(row) for row in self.rows]
         for row, source in zip(rows, self.rows, strict=True):
             for dtype, cell in source.cells.items():

@@ -1,4 +1,4 @@
-"""Examples of a row for hypothesis, from the row's description; what it prefers, the simplest, stands first in each list."""
+"""Hypothesis strategies for the calls of a function; the simplest choice comes first in each list."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def examples_of(subject, traced):
     """A strategy of hypothesis: (case, situation) of one call of the subject.
 
     Args:
-      subject: the candidate, in one dtype.
+      subject: the implementation under test, in one dtype.
       traced: whether gradients are judged, on an eighth of the examples.
     """
     from hypothesis import reject, strategies
@@ -47,7 +47,7 @@ def examples_of(subject, traced):
             subject.forget()
             subject.passed(case)
             exact = subject.exact(case)
-        except (NotApplicable, ValueError):  # a rule of the row, or what the candidate does not take
+        except (NotApplicable, ValueError):  # a rule of the row, or what the implementation does not take
             reject()
         if any(_underflows(result, subject.dtype) for result in exact):
             reject()
@@ -59,7 +59,7 @@ def examples_of(subject, traced):
 
 
 def _underflows(result, dtype):
-    """Whether a result is too small for the dtype as a whole, and no error of it can be told from 0."""
+    """Returns whether a whole result is too small for the dtype, and any error of it equals one of 0."""
     largest = float(np.max(np.abs(result), initial=0, where=np.isfinite(result)))
     return 0 < largest < float(np.finfo("float32" if dtype == "bfloat16" else dtype).tiny)
 

@@ -1,4 +1,4 @@
-"""One row of one candidate: its cases in each dtype, and the checks on each of them."""
+"""Judges one function: draws its cases in each dtype, and runs the checks on each of them."""
 
 import itertools
 import time
@@ -23,10 +23,10 @@ from attnpool_ref.conformance.running.snippets import reproduce
 from attnpool_ref.conformance.scope import Scope
 
 TELLING = ("main", "shape", "way", "exact", "extreme", "far")
-"""The kinds of cases whose wrong answers are held against the known mistakes."""
+"""Kinds of cases whose wrong results are compared with known mistakes."""
 
 PRINTED = 200
-"""How many numbers of a case that is not made smaller are printed."""
+"""Largest number of elements of a case that is printed as it is."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Evidence:
 
 
 class RowJudge:
-    """Judges one row; ``report`` has what was found so far, whenever somebody looks, and all once it is ``done``."""
+    """Judge of one function; ``report`` has the results so far at any time, and all of them once it is ``done``."""
 
     def __init__(self, row, candidate, scope: Scope, step):
         """``step`` is called with a label when a dtype is done."""
@@ -59,7 +59,7 @@ class RowJudge:
         self._began, self.done, self._reference = 0.0, False, None
 
     def run(self):
-        """Judges everything, and says what came of it."""
+        """Judges the function in all dtypes, and completes the report."""
         with np.errstate(all="ignore"):  # the arithmetic of the judge is not what is judged
             self._run()
 
@@ -86,7 +86,7 @@ class RowJudge:
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
     def finish(self, ended=""):
-        """Draws the conclusions from what was judged until now, if anything was."""
+        """Completes the report with the conclusions from all results so far."""
         if self.subject is None:
             return
         self.report.seconds = time.perf_counter() - self._began
@@ -96,7 +96,7 @@ class RowJudge:
         verdict.conclude(self.report, self.subject, self.scope, self._coverage, ended)
 
     def overrun(self, limit):
-        """Says of the call that runs now that it took too long."""
+        """Reports that the current call took too long."""
         if self.subject is None:  # nobody knows yet what it is
             verdict.unanswered(self.report, "", self.watch.title, f"no answer within {limit:g} s")
             return
@@ -106,10 +106,10 @@ class RowJudge:
         kept.failures.append(Failure(self.row.name, "an answer", self.subject.dtype, finding, "", 10**9))
         self.finish(f"no answer within {limit:g} s")
 
-    # What the candidate is
+    # What the implementation is
 
     def _find_adapter(self):
-        """The adapter: asked for, or found. Also makes the first subject."""
+        """Returns the adapter that is given or found, and makes the first subject."""
         asked = self.candidate.arrays
         if asked is not None:
             adapter = adapters.family(asked) if isinstance(asked, str) else asked
@@ -125,7 +125,7 @@ class RowJudge:
         return adapter
 
     def _undescribed(self):
-        """A sentence about parameters that the candidate holds, where nobody has said what they are."""
+        """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
         own = [] if self.candidate.parameters is not None else own_parameters.held(self.candidate.target)
         if not own:
             return ""
@@ -135,7 +135,7 @@ class RowJudge:
         )
 
     def _in(self, dtype):
-        """The candidate in a dtype; that of float64 has its programs from the other dtypes' gradients."""
+        """Returns the subject in a dtype; that of float64 is also the reference for gradients of other dtypes."""
         return self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
 
     def _subject(self, adapter, dtype):
@@ -154,7 +154,7 @@ class RowJudge:
         return result
 
     def _cases(self, subject, shapes, partial, refused=None, of_dtype=False):
-        """(case, kind) of what the candidate can be asked; what it cannot is noted in ``refused``."""
+        """Yields (case, kind) for each case that the implementation takes; the others are added to ``refused``."""
         seen, restrict = set(), subject.calling.restrict
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
         own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
@@ -219,7 +219,7 @@ class RowJudge:
         return asked and self.adapter.gradient is not None and not self._coverage.untraceable
 
     def _find_reference(self):
-        """The candidate in float64, where its gradients are judged there too; they are then those of other dtypes."""
+        """Returns the subject in float64 if its gradients are judged: the reference for gradients of other dtypes."""
         scope = self.scope
         if "float64" not in scope.dtypes or not scope.differentiates("float64") or self.adapter.gradient is None:
             return None
@@ -227,7 +227,7 @@ class RowJudge:
         return None if self._lacks(wide) else wide
 
     def _search(self, dtype, evidence):
-        """More calls than those that everybody is judged on."""
+        """Searches further calls for a wrong result."""
         subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
         traced = self._differentiates(subject)
         for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
@@ -270,7 +270,7 @@ class RowJudge:
             self.report.unasked.append(Unasked(what, why))
 
     def _judge_by_itself(self, subject, name, judged):
-        """A check that draws its own cases; what fails is kept as it is."""
+        """Runs a check that draws its own cases; a failing one is reported as it is."""
         kept, why, found = self.report.promises[name], "", None
         self.watch.title = name
         try:
@@ -279,7 +279,7 @@ class RowJudge:
             kept.why = kept.why or str(error)
         except Untraceable as error:
             self.report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
-        except Exception as error:  # the candidate's own: whatever it is, it is the finding
+        except Exception as error:  # any error of the implementation is the finding
             why = f"raises {said(error)}"
         if found is None and not why:
             return
@@ -299,7 +299,7 @@ class RowJudge:
         kept.failures.append(Failure(self.row.name, name, subject.dtype, message, snippet, size))
 
     def _lacks(self, subject):
-        """Why the candidate cannot be judged in this dtype, or "": its arrays do not have it, or it refuses it."""
+        """Returns the reason why the implementation cannot be judged in this dtype, or ""."""
         dtype = subject.dtype
         if not self.adapter.supports(dtype):
             return f"{self.adapter.name} arrays have no {dtype} here"
@@ -314,7 +314,7 @@ class RowJudge:
         self.watch.title = case.title
         try:
             subject.outputs(case)
-        except Exception as error:  # the candidate's own, in any words
+        except Exception as error:  # any error of the implementation
             text = said(error)
             if isinstance(error, TypeError) or optional_checks.refuses(text):
                 return f"it refuses {dtype} ({text.partition(chr(10))[0][:140]})"
@@ -330,7 +330,7 @@ def _structure(case, kind):
 
 
 def _worst(measure, finding):
-    """The measure that is nearer to its limit."""
+    """Returns the measure that is nearer to its limit."""
     new = Measure(finding.error, finding.allowed, finding.case.title)
     if measure is None:
         return new

@@ -1,4 +1,4 @@
-"""Runs one check on one case; what fails is made smaller and kept, once for each promise and dtype."""
+"""Runs one check on one case; reports the smallest failing case for each guarantee and dtype."""
 
 import numpy as np
 
@@ -14,26 +14,26 @@ from attnpool_ref.conformance.running import failing_arrays, shrinking, snippets
 from attnpool_ref.conformance.running.suggestions import suggestion
 
 NOTES = 3
-"""How many notes of a promise are kept."""
+"""Number of notes of a guarantee that are stored."""
 
 LINE = 200
-"""How long a note is at most."""
+"""Largest length of a note."""
 
 
 def shortened(text):
-    """A text in one line, without its end where it is long."""
+    """Returns a text in one line, cut if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= LINE else f"{line[: LINE - 4]} ..."
 
 
 class Runner:
-    """The checks of one case of a row in one dtype."""
+    """Runs checks on one case in one dtype, and adds the findings to the report."""
 
     def __init__(self, report, subject, case, situation):
         self.report, self.subject, self.case, self.situation = report, subject, case, situation
 
     def __call__(self, name, run):
-        """The findings of the check ``name``, noted in the report.
+        """Runs the check ``name``, adds its findings to the report, and returns them.
 
         Raises:
           Untraceable: the check needs a gradient that the framework cannot take.
@@ -103,10 +103,10 @@ class Runner:
         return next((f for f in alike if f.message.startswith("raises ") == raises), None)
 
     def look(self, name, run, case):
-        """The findings of the check ``name`` on a case of this kind, noted nowhere.
+        """Runs the check ``name`` on a case of this kind, and returns its findings.
 
         Raises:
-          NotApplicable: the candidate cannot be asked.
+          NotApplicable: the implementation cannot be asked.
           Untraceable: the check needs a gradient that the framework cannot take.
         """
         found = self._look(name, run, case)
@@ -117,13 +117,13 @@ class Runner:
         return found
 
     def _look(self, name, run, case):
-        """The findings, before anything is excused."""
+        """Returns the findings before optional checks are removed."""
         self.subject.watch.title = case.title
         try:
             found = run(self.subject, case, self.situation)
         except (NotApplicable, Untraceable):
             raise
-        except Exception as error:  # the candidate's own: whatever it is, it is the finding
+        except Exception as error:  # any error of the implementation is the finding
             found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {said(error)}")
             found.hint = suggestion(error, self.subject, case)
         found = found if isinstance(found, list) else [found]

@@ -1,4 +1,4 @@
-"""More calls than those that everybody is judged on: hypothesis searches for one that is wrong, and makes it smaller.
+"""Search for wrong results in further calls by hypothesis, which also makes them smaller.
 
 It chooses what is given, sizes, batch axes, masks, options and the form of the numbers; the numbers derive from the
 example's name, like those of every case. What it finds is judged and shown like any other failure.
@@ -26,13 +26,13 @@ def need_hypothesis():
 
 
 def search(report, subject, count, traced):
-    """Judges ``count`` examples of a row, and notes in its report what held, or the smallest example that did not.
+    """Judges ``count`` examples of a function, and reports the guarantees that held, or the smallest failing example.
 
     A row that is wrong already is not searched: what was found is smaller.
 
     Args:
       report: the row's report.
-      subject: the candidate, in one dtype, with results of the oracle of its own.
+      subject: the implementation under test, in one dtype, with results of the oracle of its own.
       count: how many examples.
       traced: whether gradients are judged, on an eighth of the examples.
 
@@ -99,7 +99,7 @@ class _Look:
                 kept.dtypes.append(self.subject.dtype)
 
     def conclude(self):
-        """Judges what was found once more, which makes it smaller still and keeps it."""
+        """Judges the example that was found once more, and reports it."""
         if self.found is None:
             return []
         case, situation, name, run, finding = self.found
@@ -110,7 +110,7 @@ class _Look:
         return [(case, situation)]
 
     def _unsteady(self, finding):
-        """Keeps what was wrong once and is right now."""
+        """Reports a result that was wrong once and is right when it is repeated."""
         kept, dtype = self.report.promises[TWICE], self.subject.dtype
         message = f"wrong once, right when asked again ({finding.message})"
         code = snippets.reproduce(self.subject, replace(finding, check=TWICE))

@@ -1,4 +1,4 @@
-"""Clauses that follow an error of an implementation: what the call was, where that may be the cause, and what to say instead."""
+"""Suggestions after an error of an implementation: how it was called, and which option changes that."""
 
 import sys
 

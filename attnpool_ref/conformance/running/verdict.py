@@ -1,4 +1,4 @@
-"""From what was judged to a row's verdict: what follows from what, what was never judged, and why."""
+"""Verdict of one function: which guarantees explain others, what was never judged, and why."""
 
 from dataclasses import dataclass, field
 
@@ -24,11 +24,11 @@ class Coverage:
 
 
 def conclude(report, subject, scope, coverage, ended=""):
-    """Fills in what the cases' findings come to.
+    """Completes the report of a function from the findings of its cases.
 
     Args:
       report: the row's report.
-      subject: the candidate.
+      subject: the implementation under test.
       scope: what was to be judged.
       coverage: what was.
       ended: why the judging ended early, or "".
@@ -49,7 +49,7 @@ def conclude(report, subject, scope, coverage, ended=""):
 
 
 def unanswered(report, dtype, title, how, code=""):
-    """Fills in the report of a row of which no more is known than how its judging ended.
+    """Completes the report of a function of which only the end of the judging is known.
 
     Args:
       report: the row's report.
@@ -79,7 +79,7 @@ def _default(value):
 
 
 def _partial(subject, scope, coverage, ended):
-    """Why a row that broke nothing has not passed."""
+    """Yields the reasons why a function that broke no guarantee has not passed."""
     calling = subject.calling
     for key in calling.unjudged:
         yield (
@@ -110,7 +110,7 @@ def _can_hide(calling, key, argument):
 
 
 def _arguments(subject):
-    """(name, argument) of the row's arguments that the candidate does not hold itself."""
+    """Returns (name, argument) for each argument that the implementation does not hold itself."""
     return [(k, a) for k, a in subject.row.arguments.items() if k not in subject.parameters]
 
 

@@ -44,7 +44,7 @@ class JaxArrays(NumpyArrays):
         return jax.devices()[0].platform == "cpu"
 
     def context(self, dtype):
-        """x64 for float64, and for nothing else."""
+        """Returns a context with x64 enabled for float64 only."""
         import jax
 
         return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
@@ -70,7 +70,7 @@ class JaxArrays(NumpyArrays):
         return f"jnp.asarray({name})"
 
     def forget(self):
-        """Lets go of what was compiled: each program holds maps of memory, of which a process has some ten thousands."""
+        """Clears compiled programs: each holds memory maps, of which a process may have some ten thousand."""
         import jax
 
         _vjp.cache_clear()
@@ -114,13 +114,13 @@ class JaxArrays(NumpyArrays):
 
         try:
             jax.jit(forward).lower(arrays)
-        except Exception as error:  # the candidate's own, in any words
+        except Exception as error:  # any error of the implementation
             return error
         return None
 
 
 def _quickly():
-    """Options that compile quickly: the program around the gradients is the kit's own, and runs a few times on little."""
+    """Returns compiler options for programs that run only a few times, on small arrays."""
     import jax
 
     if jax.devices()[0].platform != "cpu":

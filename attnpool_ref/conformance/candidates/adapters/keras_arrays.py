@@ -39,15 +39,15 @@ class KerasArrays(NumpyArrays):
         return self._arrays.versions() | {"keras": self._keras.__version__}
 
     def reduced_products(self):
-        """As the backend has it."""
+        """Returns what the backend's adapter returns."""
         return self._arrays.reduced_products()
 
     def exact_weights(self):
-        """As the backend has it."""
+        """Returns what the backend's adapter returns."""
         return self._arrays.exact_weights()
 
     def context(self, dtype):
-        """As the backend has it."""
+        """Returns what the backend's adapter returns."""
         return self._arrays.context(dtype)
 
     def array(self, value, dtype):
@@ -63,7 +63,7 @@ class KerasArrays(NumpyArrays):
         return ["import keras", *self._arrays.imports(dtype)]
 
     def code(self, name, dtype):
-        """As the backend has it."""
+        """Returns what the backend's adapter returns."""
         return self._arrays.code(name, dtype)
 
 
@@ -88,7 +88,7 @@ class TensorflowArrays(NumpyArrays):
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
     def exact_weights(self):
-        """Promised on the CPU alone."""
+        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
         return self.device().startswith("cpu")
 
     def array(self, value, dtype):

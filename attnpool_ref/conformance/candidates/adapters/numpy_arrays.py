@@ -1,4 +1,4 @@
-"""Functions of NumPy arrays, and what every family of arrays has."""
+"""Adapter of NumPy arrays, and base class of all adapters."""
 
 import contextlib
 import importlib.util
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Untraceable(Exception):
-    """The framework cannot differentiate the candidate at all."""
+    """The framework cannot differentiate the implementation at all."""
 
 
 def bfloat16():
@@ -33,7 +33,7 @@ class NumpyArrays:
     """Products of the Hessian with a direction; None where nothing is differentiated twice."""
 
     refusal = None
-    """What forward mode of a program around a function raises; None where forward mode is not judged."""
+    """Function that returns the error of forward mode around a program; None if forward mode is not judged."""
 
     promotes = True
     """Whether arrays of several dtypes may meet in an operation."""
@@ -64,7 +64,7 @@ class NumpyArrays:
         return contextlib.nullcontext()
 
     def forget(self):
-        """Lets go of what was kept for other calls of the same candidate; no call runs meanwhile."""
+        """Clears what was cached for other calls of the same implementation; no call runs meanwhile."""
 
     def array(self, value, dtype):
         """A float array of the family; booleans and integers keep their dtype."""

@@ -35,7 +35,7 @@ class TorchArrays(NumpyArrays):
         return str(self._device) == "cpu"
 
     def context(self, dtype):
-        """Nothing is needed."""
+        """Returns an empty context."""
         del dtype
         return contextlib.nullcontext()
 
@@ -98,7 +98,7 @@ class TorchArrays(NumpyArrays):
         return self._by_argument(leaves, found)
 
     def _traced(self, function, arrays, fixed, cotangents):
-        """(the arrays as leaves, pairs of the outputs that remember them and their cotangents)."""
+        """Returns the arrays as leaves, and pairs of outputs that depend on them and their cotangents."""
         leaves = {key: value.detach().requires_grad_() for key, value in arrays.items()}
         outputs = function(leaves | fixed)
         traced = [
@@ -111,7 +111,7 @@ class TorchArrays(NumpyArrays):
         return leaves, traced
 
     def _by_argument(self, leaves, found):
-        """Gradients, or None for 0, as NumPy arrays by argument."""
+        """Returns gradients as NumPy arrays by argument; None becomes 0."""
         return {
             key: self.read(self._torch.zeros_like(leaf) if gradient is None else gradient)
             for (key, leaf), gradient in zip(leaves.items(), found, strict=True)
