@@ -20,7 +20,7 @@ from attnpool_flax.numerics.prefix_mask import prefix
 from attnpool_flax.numerics.sizes import as_limit
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, logged_dispatches
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
-from attnpool_flax.reductions.state import broadcast_state, with_host_options
+from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
 from attnpool_ref import contract, table
 from attnpool_ref.contract.conversion_errors import refuse, refuse_masked
 

@@ -21,7 +21,8 @@ from attnpool_flax.means import (
 )
 from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half, scaled, slackened
-from attnpool_flax.reductions.state import MaxState, State, kind, pytree
+from attnpool_flax.reductions.state import MaxState
+from attnpool_flax.reductions.state_base import State, kind, pytree
 from attnpool_flax.reductions.sums import compensated_add, divisor_of
 
 

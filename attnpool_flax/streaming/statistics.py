@@ -11,7 +11,7 @@ from attnpool_flax.numerics.remat import remat
 from attnpool_flax.reductions import DenseChannels, exp_scores, moments
 from attnpool_flax.reductions.moments import Moments, mean_and_deviation
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.state import State, kind, pytree
+from attnpool_flax.reductions.state_base import State, kind, pytree
 from attnpool_flax.reductions.sums import compensated_add
 from attnpool_flax.statistics import scores_of
 
