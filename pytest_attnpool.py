@@ -11,7 +11,7 @@ CHOSEN = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser):
-    """Adds ``--attnpool`` and its setting."""
+    """Returns adds ``--attnpool`` and its setting."""
     group = parser.getgroup("attnpool", "judging attention poolings")
     group.addoption(
         "--attnpool",
@@ -40,7 +40,7 @@ def pytest_collection(session):
 
 @pytest.hookimpl(tryfirst=True)  # before -k and -m choose among them
 def pytest_collection_modifyitems(session, config, items):
-    """Adds one test for each guarantee and row of the implementations."""
+    """Returns adds one test for each guarantee and row of the implementations."""
     asked, chosen = config.getoption("attnpool"), config.stash[CHOSEN]
     if asked is None and not chosen:
         return

@@ -60,7 +60,7 @@ def option(default, says="", check: Callable[[Any], Any] | None = None, **on_the
 
 
 def options_of(kind):
-    """The options of a dataclass, by name."""
+    """Returns the options of a dataclass, by name."""
     return {each.name: each.metadata["option"] for each in fields(kind) if "option" in each.metadata}
 
 
@@ -111,7 +111,8 @@ def _documented(text, own):
     lines = [f"{name}: {each.metadata['option'].says}" for name, each in own.items()]
     lines.append("**calls: the calling convention, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.")
     wrapped = [
-        textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False) for line in lines
+        textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        for line in lines
     ]
     before, _, after = inspect.cleandoc(text).partition("  **options: ")
     return f"{before}{chr(10).join(wrapped)}{''.join(after.partition(chr(10))[1:])}"

@@ -132,7 +132,7 @@ def reshaped(argument):
 
 
 def parameters_of(candidate, row, adapter):
-    """The arguments of the row that the target holds itself, as NumPy arrays; none without ``parameters``.
+    """Returns the arguments of the row that the target holds itself, as NumPy arrays; none without ``parameters``.
 
     Raises:
       ValueError: the row has no such argument, or not in such a shape, or the target has no such attribute.
@@ -161,12 +161,12 @@ def _check_argument(row, key):
 
 
 def shapes_of(row, key):
-    """The shapes of an argument, without batch axes, which no parameter of a module has."""
+    """Returns the shapes of an argument, without batch axes, which no parameter of a module has."""
     return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
 
 
 def sized(row, sizes, parameters):
-    """The row with these sizes, and with those that these parameters have.
+    """Returns the row with these sizes, and with those that these parameters have.
 
     Raises:
       ValueError: the row has no such axis, or an axis has two sizes.

@@ -27,22 +27,22 @@ class Call:
         self.masks = case.given("mask")
 
     def oracle(self, options=None, return_weights=None, **changes):
-        """The oracle's results for changed arguments and options, as a list."""
+        """Returns the oracle's results for changed arguments and options, as a list."""
         case = replace(self.case, options=self.case.options | (options or {}))
         return_weights = self.return_weights if return_weights is None else return_weights
         return oracle_outputs(self.subject, self.values | changes, case, return_weights)
 
     @cached_property
     def exact(self):
-        """The right answer."""
+        """The exact result."""
         return self.oracle()
 
     def real(self, key):
-        """A mask as booleans."""
+        """Returns a mask as booleans."""
         return np.asarray(self.values[key]).astype(bool)
 
     def normalization(self, softmax=True):
-        """The normalization of the call, taken apart, or None where it has none, or is no softmax and has to be one."""
+        """Returns the :class:`Normalization` of the call, or None if it has none, or none by softmax if ``softmax`` is set."""
         if not Normalization.is_of(self, softmax):
             return None
         if self._normalization is None:
@@ -71,7 +71,7 @@ class Call:
 
 
 def _with_defaults(row, values):
-    """The arguments, and the default of each number that the call leaves away."""
+    """Returns the arguments, and the default of each number that the call leaves away."""
     parameters = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
     numbers = {key for key, argument in row.arguments.items() if argument.kind == "number" and not argument.optional}
     left = [key for key, value in values.items() if value is None and key in numbers]

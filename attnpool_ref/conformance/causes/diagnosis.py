@@ -1,4 +1,4 @@
-"""The cause in words: known mistakes whose answers the wrong answers are, dtype by dtype.
+"""Diagnosis: known mistakes whose results equal the wrong results, dtype by dtype.
 
 An ordinary function has more than one thing wrong with it. So an answer is taken apart: where something is real, where
 nothing is, at which precision, and whether padding reaches it. Each part is explained by itself. A mistake is named if it
@@ -29,7 +29,7 @@ FLOAT32 = "computes in float32: float64 is right to the rounding of float32"
 
 @dataclass
 class Cause:
-    """One cause, and what it explains.
+    """One cause, with the numbers of cases that it explains.
 
     Attributes:
       words: the mistake in words, the same whatever was judged.
@@ -54,12 +54,12 @@ class Cause:
 
 
 def _range(numbers):
-    """One number, two, or the first and the last of many."""
+    """Returns one number, two, or the first and the last of many."""
     return " or ".join(numbers) if len(numbers) < 3 else f"{numbers[0]} to {numbers[-1]}"
 
 
 def diagnose(evidence, promises):
-    """The causes of the wrong answers, the one that explains values first; none where none is known.
+    """Returns the known causes of the wrong results, the one that explains values first.
 
     Args:
       evidence: for each dtype the subject and its wrong and right cases.
@@ -88,7 +88,7 @@ def diagnose(evidence, promises):
 
 
 def _of_values(judged):
-    """(causes of wrong values, causes in the precision), by their words; the mistakes of wide dtypes are tried first."""
+    """Returns (causes of wrong values, causes in the precision), by their words; mistakes found in wide dtypes come first."""
     values, precision = {}, {}
     wide = [each for each in judged if not each.subject.is_narrow]
     for each in wide:
@@ -109,7 +109,7 @@ def _of_values(judged):
 
 
 class _InOneDtype:
-    """The wrong answers in one dtype, and what is known of them.
+    """Wrong results in one dtype, and their causes.
 
     Attributes:
       of_real: the answers that are wrong where something is real.
@@ -133,11 +133,11 @@ class _InOneDtype:
 
     @property
     def hides_its_cause(self):
-        """Whether an unknown mistake changes a mixed batch: what is seen beside it may follow from it."""
+        """Whether an unknown mistake changes a mixed batch: other deviations may follow from it."""
         return self.is_unknown and any(answer.is_main for answer in self.of_real)
 
     def explain(self, found, only=None):
-        """Adds to ``found`` what explains the values.
+        """Adds to ``found`` the mistakes that explain the values.
 
         Args:
           found: causes by their words.
@@ -152,7 +152,7 @@ class _InOneDtype:
         self.is_unknown = bool(self.of_real) and not self.mistakes
 
     def _best(self, known):
-        """The mistakes, all in the same words, that explain most of the wrong values."""
+        """Returns the mistakes, all in the same words, that explain most of the wrong values."""
         best, most = [], 0
         for mistake in known:
             gain = self._gain(mistake)
@@ -179,7 +179,7 @@ class _InOneDtype:
         return 0 if against and mistake.whole else max(explained - against, 0)
 
     def explain_coarsely(self, found, precision, named, words):
-        """Adds to ``precision`` that answers are right, or what a mistake gives, but for rounding in a narrower dtype."""
+        """Adds to ``precision`` that results are right, or those of a mistake, up to rounding in a narrower dtype."""
         known = [a for a in self.of_real if any(a.speaks_for(mistake) == EXPLAINED for mistake in self.mistakes)]
         left = [answer for answer in self.of_real if answer not in known]
         right = []
@@ -195,21 +195,21 @@ class _InOneDtype:
             self.is_unknown = False
 
     def explain_empty(self, found):
-        """Adds what is returned in fully masked rows, unless a mistake in the values returns it."""
+        """Adds the result in fully masked rows, unless a mistake in the values explains it."""
         left = self._left_empty(lambda answer: not answer.is_of_length_0)
         best, explained = self._best_of_empty(left, found)
         if best:
             self._add(found, best, explained, len(left))
 
     def explain_length_0(self, known, found):
-        """Adds to ``found`` that NaN is returned at length 0, unless it is ``known`` to be wherever nothing is real."""
+        """Adds to ``found`` that NaN is returned at length 0, unless it is ``known`` for all fully masked rows."""
         left = self._left_empty(lambda answer: answer.is_of_length_0)
         best, explained = self._best_of_empty(left, known)
         if best and best[0].words == mistakes.NAN and mistakes.NAN not in known:
             self._add(found, [replace(best[0], words=NAN_AT_LENGTH_0)], explained, len(left))
 
     def _best_of_empty(self, left, found):
-        """(mistakes in the same words, how many they explain): the most, and more than half; those found before first."""
+        """Returns (mistakes in the same words, the number of cases that they explain): the most, and more than half."""
         best, most = [], len(left) // 2
         known = mistakes.of_empty_rows(self.subject.row) if left else ()
         for mistake in sorted(known, key=lambda mistake: mistake.words not in found):
@@ -254,13 +254,13 @@ class _InOneDtype:
 
 
 def _spread(cases):
-    """At most :data:`TRIED` cases, evenly from all."""
+    """Returns at most :data:`TRIED` cases, evenly from all."""
     count = min(len(cases), TRIED)
     return [cases[i * len(cases) // count] for i in range(count)]
 
 
 def _of_products(judged):
-    """The cause that padding is multiplied by 0, where it is."""
+    """Returns the cause that padding is multiplied by 0, where it is."""
     found = {each.dtype: (1, 1) for each in judged if each.multiplies()}
     if set(found) == {"float16"} and any(each.poisoned for each in judged if each.dtype != "float16"):
         return []  # what it takes for a large number may be no product elsewhere
@@ -268,7 +268,7 @@ def _of_products(judged):
 
 
 def _of_padding(promises, poisons):
-    """Right answers that the content of padding changes, their gradients included."""
+    """Returns the cause of right results that change with values in padding, also of gradients."""
     kept = [promises[f"{name} in padding"] for name in poisons]
     if not any(each.status == BROKEN and not each.follows_from for each in kept):
         return []  # such as where every call raises

@@ -1,4 +1,4 @@
-"""Known mistakes as answers: the definition, asked or read in a wrong way.
+"""Known mistakes, each as the result that it gives: the definition with other arguments or options.
 
 Each is made from the row's own description, so that it exists for every row that it can befall. Those that are about
 weights take the normalisation apart: scores, mask, weights, and what the weights average.
@@ -35,7 +35,7 @@ class Mistake:
 
 
 def _masks(change, silent=False):
-    """Other masks; ``silent`` says nothing of a call without masks, which the function may answer in any way."""
+    """Returns a mistake with other masks; ``silent`` excludes calls without masks."""
 
     def answer(call):
         if not call.masks:
@@ -68,7 +68,7 @@ def _swapped_masks(first, second):
 
 
 def _softmax(change):
-    """A mistake about a softmax: ``change(normalization)`` gives its weights."""
+    """Returns a mistake about a softmax: ``change(normalization)`` gives its weights."""
 
     def answer(call):
         normalization = call.normalization()
@@ -96,7 +96,7 @@ def _added(number):
 
 
 def _least(a):
-    """The least number of the dtype that is computed in."""
+    """Returns the least number of the dtype that is computed in."""
     return np.finfo(np.float64 if a.call.subject.dtype == "float64" else np.float32).min
 
 
@@ -116,7 +116,7 @@ def _not_normalized_again(call):
 
 
 def _multiplied(only_real):
-    """Scores times mask; ``only_real`` leaves out the weights of padding."""
+    """Returns scores times mask; ``only_real`` leaves out the weights of padding."""
 
     def answer(call):
         normalization = call.normalization(softmax=False)
@@ -149,7 +149,7 @@ def _over_the_other_axis(call):
 
 
 def _where_nothing_is_real(weights_of):
-    """The right weights, and others in fully masked rows."""
+    """Returns the right weights, and others in fully masked rows."""
 
     def weights(a):
         nothing = ~np.any(a.real, a.axis, keepdims=True)
@@ -209,7 +209,7 @@ def _results_swapped(call):
 
 
 def _scaled(power):
-    """Scores times a power of the width in place of 1/sqrt(d)."""
+    """Returns scores times a power of the width in place of 1/sqrt(d)."""
 
     def answer(call):
         name, values = call.row.name, call.values
@@ -227,7 +227,7 @@ def _scaled(power):
 
 
 def _norms(norm):
-    """Unit vectors by another norm, which is made from the right one."""
+    """Returns unit vectors by another norm, which is made from the right one."""
 
     def answer(call):
         def unit(x, axis=-1):
@@ -244,7 +244,7 @@ def _norms(norm):
 
 
 def _of_narrow_squares(norm):
-    """A norm whose square is a float32; 0 is replaced by 1."""
+    """Returns a norm whose square is a float32; 0 is replaced by 1."""
     square = np.float32(norm * norm)
     return np.where(square == 0, 1, np.sqrt(square))
 
@@ -266,7 +266,7 @@ FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dt
 
 
 def mistakes_of(row, oracle) -> Iterator[Mistake]:
-    """The mistakes that can befall a row, the most specific first."""
+    """Yields the mistakes that are possible in a row, the most specific first."""
     arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
     masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
     if masks:
@@ -331,7 +331,7 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
 
 
 def of_empty_rows(row) -> Iterator[Mistake]:
-    """The mistakes that show only in fully masked rows: their answers are right elsewhere."""
+    """Yields the mistakes that show only in fully masked rows: their results are right elsewhere."""
     masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
     yield Mistake(NAN, of_tokens.where_empty(np.nan))
     for value in (-np.inf, np.inf):

@@ -13,7 +13,7 @@ SPREADS = frozenset({"std_pooling", "statistics_pooling"})
 
 
 def where_empty(value):
-    """The right answer, and ``value`` in fully masked rows."""
+    """Returns the right answer, and ``value`` in fully masked rows."""
 
     def answer(call):
         if call.empty is None or any(output.dtype == bool for output in call.exact):
@@ -24,7 +24,7 @@ def where_empty(value):
 
 
 def reading_all_where_empty(call):
-    """The definition without a mask in fully masked rows."""
+    """Returns the definition without a mask in fully masked rows."""
     if not call.masks or call.empty is None:
         return None
     bare = call.oracle(**{key: np.ones_like(call.real(key)) for key in call.masks})
@@ -32,7 +32,7 @@ def reading_all_where_empty(call):
 
 
 def _weights_of_means(call):
-    """The weights of a mean's tokens before the mask, [..., L], or None for other functions."""
+    """Returns the weights of a mean's tokens before the mask, [..., L], or None for other functions."""
     if call.row.name not in MEANS or len(call.masks) != 1:
         return None
     weights = call.values.get("weights")
@@ -40,7 +40,7 @@ def _weights_of_means(call):
 
 
 def over_the_padded_length(call):
-    """The sum of the real tokens, divided by the number of all."""
+    """Returns the sum of the real tokens, divided by the number of all."""
     weights = _weights_of_means(call)
     if weights is None:
         return None
@@ -54,12 +54,12 @@ def _sum_of_real(call, weights):
 
 
 def _like(factor, output):
-    """A factor of each example, [...] or (), beside vectors."""
+    """Returns a factor of each example, [...] or (), beside vectors."""
     return np.broadcast_to(factor, output.shape[:-1])[..., None]
 
 
 def counting_the_masked(call):
-    """The sum of the real tokens of each segment, divided by the number of all its tokens."""
+    """Returns the sum of the real tokens of each segment, divided by the number of all its tokens."""
     if call.row.name not in PACKED_MEANS or not call.masks:
         return None
     numbers, size = call.values["segment_ids"], call.case.options["num_segments"]
@@ -68,7 +68,7 @@ def counting_the_masked(call):
 
 
 def epsilon_beside_the_count(number):
-    """A mean whose divisor is larger by a number."""
+    """Returns a mean whose divisor is larger by a number."""
 
     def answer(call):
         weights = _weights_of_means(call)
@@ -83,7 +83,7 @@ def epsilon_beside_the_count(number):
 
 
 def filled_maximum(number):
-    """The maximum (or minimum) of all tokens, after padding was replaced by a number; None is the dtype's least."""
+    """Returns the maximum (or minimum) of all tokens, after padding was replaced by a number; None is the dtype's least."""
 
     def answer(call):
         sign = MAXIMA.get(call.row.name)
@@ -98,7 +98,7 @@ def filled_maximum(number):
 
 
 def last_by_count(call):
-    """The token at the number of real tokens minus 1; Python's index -1 where there is none."""
+    """Returns the token at the number of real tokens minus 1; Python's index -1 where there is none."""
     if call.row.name not in ENDS or not call.masks or not call.case.sizes["L"]:
         return None
     real = call.real("mask")
@@ -110,7 +110,7 @@ def last_by_count(call):
 
 
 def by_moments(call):
-    """The answer itself where the mean of squares minus the squared mean may come to it, else the right one.
+    """Returns the wrong result itself where the mean of squares minus the squared mean may give it, else the right one.
 
     The mean of squares is rounded by itself: so much may the variance be off, and the root of what falls below 0 is NaN.
     """

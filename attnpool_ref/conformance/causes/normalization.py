@@ -1,4 +1,4 @@
-"""A normalisation under a mask, taken apart: scores, mask, weights, and what the weights average."""
+"""Normalization under a mask in parts: scores, mask, weights, averaged values."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ VALUES = {
     "attention_pooling": "x",
     "code_wise_attention": "context",
 }
-"""The rows whose weights are normalised under one mask, and what they average; "" for the weights themselves."""
+"""Rows whose weights are normalized under one mask, and the averaged argument; "" for the weights themselves."""
 
 KEYS = {"code_wise_attention": "context_mask"}
 
@@ -32,7 +32,7 @@ def _dot(v):
 
 
 def _of_pooling(v):
-    """The scores of tokens under one query; without one, under the mean of the real tokens."""
+    """Returns the scores of tokens under one query; without one, under the mean of the real tokens."""
     query, key = v["query"], v["x"]
     if query is None:
         query = ref.mean_pooling(key, v["mask"], lengths=v["lengths"])
@@ -62,11 +62,11 @@ SCORES = {
     "kernel_regression": lambda v: ref.gaussian_score(v["query"], v["key"], bandwidth=v["bandwidth"]),
     "attention_pooling": _of_pooling,
 }
-"""The scores of a row, where they are more than the logarithm of its weights."""
+"""Scores of a row, if they are more than the logarithm of its weights."""
 
 
 class Normalization:
-    """A normalisation under a mask: scores, weights without the mask, mask, and how weights make a result."""
+    """Normalization under a mask: scores, weights without the mask, mask, and the result for given weights."""
 
     def __init__(self, call):
         self.call, options = call, call.case.options
@@ -89,21 +89,21 @@ class Normalization:
 
     @staticmethod
     def is_of(call, softmax=True):
-        """Whether a call normalizes weights, by a softmax where one is needed."""
+        """Returns whether a call normalizes weights, by a softmax where one is needed."""
         options, name = call.case.options, call.row.name
         plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
         plain = plain and (VALUES.get(name) or name == "masked_softmax") and not call.case.given("lengths")
         return bool(name in VALUES and (plain or not softmax))
 
     def softmax(self, scores, epsilon=0.0):
-        """The softmax of all scores."""
+        """Returns the softmax of all scores."""
         with np.errstate(all="ignore"):
             top = np.max(scores, self.axis, keepdims=True, initial=-np.inf)
             powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
             return powers / (np.sum(powers, self.axis, keepdims=True) + epsilon)
 
     def answer(self, weights):
-        """The row's results with these weights."""
+        """Returns the row's results with these weights."""
         call = self.call
         if not VALUES[call.row.name]:
             return [weights]

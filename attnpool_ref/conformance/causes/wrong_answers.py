@@ -1,4 +1,4 @@
-"""A wrong answer beside the right one, in parts: where something is real, where nothing is, and how far it is off."""
+"""Comparison of a wrong result with the right one, in parts: valid tokens, fully masked rows, precision."""
 
 from functools import cached_property
 
@@ -18,7 +18,7 @@ _LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
 
 
 class WrongAnswer:
-    """The answer to one case, and the questions that the search for causes puts to it.
+    """Result for one case, and its comparisons with known mistakes.
 
     Attributes:
       call: the call.
@@ -32,7 +32,7 @@ class WrongAnswer:
 
     @classmethod
     def of(cls, subject, case, weights):
-        """The answer of the function under test, or None where there is none that numbers can be compared with."""
+        """Returns the result of the function under test, or None if it cannot be compared."""
         try:
             got = subject.outputs(case, weights)
         except Exception:  # the guarantee "an answer" reports it
@@ -45,35 +45,35 @@ class WrongAnswer:
 
     @classmethod
     def right(cls, subject, case, weights):
-        """A case that was answered rightly: the answer is the exact one."""
+        """Returns a case with a right result: the exact one."""
         return cls(subject, case, weights, None)
 
     # Parts of an answer, as boolean arrays
 
     @cached_property
     def everywhere(self):
-        """All places."""
+        """Boolean arrays that mark all elements."""
         return [np.ones(output.shape, bool) for output in self.call.exact]
 
     @cached_property
     def empty(self):
-        """The places that are 0 because nothing is real."""
+        """Boolean arrays that mark zeros due to fully masked rows."""
         empty = self.call.empty
         return [~place for place in self.everywhere] if empty is None else empty
 
     @cached_property
     def real(self):
-        """The other places."""
+        """Boolean arrays that mark the other elements."""
         return [~place for place in self.empty]
 
     @cached_property
     def wrong_where_real(self):
-        """Whether it is wrong where something is real."""
+        """Whether the result is wrong outside of fully masked rows."""
         return self.got is not None and not self.equals(self.call.exact, self.real)
 
     @cached_property
     def wrong_where_empty(self):
-        """Whether it is wrong in fully masked rows, which has to be exactly 0."""
+        """Whether the result is not exactly 0 in fully masked rows."""
         return self.got is not None and any(np.any(g[e] != 0) for g, e in zip(self.got, self.empty, strict=True))
 
     @property
@@ -89,7 +89,7 @@ class WrongAnswer:
     # Comparisons
 
     def equals(self, answer, places, loose=False):
-        """Whether an answer is this one in some places, up to rounding; ``loose`` allows that of :meth:`coarse`."""
+        """Returns whether an answer is this one in some places, up to rounding; ``loose`` allows that of :meth:`coarse`."""
         if len(answer) != len(places) or any(a.shape != p.shape for a, p in zip(answer, places, strict=True)):
             return False
         got = self.call.exact if self.got is None else self.got
@@ -107,7 +107,7 @@ class WrongAnswer:
         return not compare(self.subject, self.call.case, "cause", got, want, self.call.return_weights, moved).message
 
     def _is_far(self, got, want, moved):
-        """Whether some element is off by more than the largest allowed error: it saves the message of a comparison."""
+        """Returns whether some element is off by more than the largest allowed error: it saves the message of a comparison."""
         largest = [float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want]
         case, overall = self.call.case, 2 * max(largest, default=0.0)
         for g, w, size, moves in zip(got, want, largest, moved, strict=True):
@@ -138,7 +138,7 @@ class WrongAnswer:
     # Known mistakes
 
     def answer_of(self, mistake):
-        """A mistake's answer to the same call, or None."""
+        """Returns a mistake's answer to the same call, or None."""
         return self._kept(mistake, self.call, "answer")
 
     def _kept(self, mistake, call, what):
@@ -151,7 +151,7 @@ class WrongAnswer:
         return self._answers[key][1]
 
     def speaks_for(self, mistake, loose=False):
-        """Whether a mistake explains what is wrong where something is real, says nothing of it, or is contradicted.
+        """Returns whether a mistake explains a wrong result outside of fully masked rows, is silent, or is contradicted.
 
         Where the mistake itself leaves nothing real, an answer may be NaN or anything else.
         """
@@ -177,7 +177,7 @@ class WrongAnswer:
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):
-        """Whether a mistake's answer is this one in fully masked rows."""
+        """Returns whether a mistake's answer is this one in fully masked rows."""
         answer = self.answer_of(mistake)
         return answer is not None and (
             self.equals(answer, self.empty) or (loose and self.equals(answer, self.empty, True))

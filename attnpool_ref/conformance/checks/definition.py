@@ -1,4 +1,4 @@
-"""Results against the definition, split into the guarantees that they are about: shape, dtype, weights, values."""
+"""Agreement with the definition, split into guarantees: shape, dtype, weights, values."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ def _named(finding, promise):
 
 
 def in_the_right_dtype(subject, exact, got):
-    """Results of a wrong dtype, rounded to the right one; None where they are no floats."""
+    """Returns results of a wrong dtype, rounded to the right one; None where they are no floats."""
     kept = []
     for output, want in zip(got, exact, strict=False):
         if want.dtype.kind == "f" and output.dtype.name != subject.dtype:

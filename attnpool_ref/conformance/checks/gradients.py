@@ -1,4 +1,4 @@
-"""Gradients against the oracle: float64 against differences, other dtypes against float64, element by element."""
+"""Gradients: in float64 compared with differences of the oracle, in other dtypes with float64, element by element."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Derivatives:
 
 
 def derivatives(subject, case, return_weights):
-    """The :class:`Derivatives` of a case; dtypes that hold the same numbers share them."""
+    """Returns the :class:`Derivatives` of a case; dtypes that hold the same numbers share them."""
     key = (case.title, return_weights, "derivatives")
     if key not in subject.cache:
         subject.cache[key] = _differences(subject, case, return_weights)
@@ -64,7 +64,7 @@ def _differences(subject, case, return_weights):
 
 
 def gradient(subject, case, return_weights=False, reference=None):
-    """The implementation's gradients, exactly 0 at padding.
+    """Checks the implementation's gradients, which are exactly 0 at padding.
 
     Args:
       subject: the implementation under test.
@@ -127,7 +127,7 @@ def _along_directions(subject, case, return_weights, found):
 
 
 def _element_by_element(subject, case, return_weights, reference, found):
-    """Against the same candidate's gradients in float64, on the same numbers."""
+    """Compares gradients with those of the implementation in float64, for the same numbers."""
     finding = Finding("gradient", case)
     exact, sensitive = _in_float64(subject, case, return_weights, reference)
     reduced, dtype = subject.reduced_products(), subject.dtype
@@ -153,7 +153,7 @@ def _element_by_element(subject, case, return_weights, reference, found):
 
 
 def _in_float64(subject, case, return_weights, reference):
-    """(gradients, sensitivities) by argument: of the implementation in float64, on the numbers that the dtype holds."""
+    """Returns (gradients, sensitivities) by argument: of the implementation in float64, on the numbers that the dtype holds."""
     key = (case.title, return_weights, "gradients")
     if key not in subject.cache:
         cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")
@@ -174,7 +174,7 @@ def _in_float64(subject, case, return_weights, reference):
 
 
 def cotangents_of(subject, case, return_weights):
-    """One array for each output, exact in every dtype."""
+    """Returns one array for each output, exact in every dtype."""
     rng = case.rng(" cotangents")
     return [drawing.narrow({0: rng.standard_normal(w.shape)})[0] for w in subject.exact(case, return_weights)]
 

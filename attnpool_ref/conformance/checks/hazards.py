@@ -1,4 +1,4 @@
-"""The contract's hazards: poison in padding, empty rows, batch mates, NaN at a real token, weights, inputs.
+"""Hazards: values in padding, fully masked rows, other examples in the batch, NaN at a real token, many tokens.
 
 They change the data of a case and not its shapes, so that a function is compiled once.
 """
@@ -42,7 +42,7 @@ def always_zero(subject, case, return_weights):
 
 
 def poisoned(case, poison):
-    """The case with ``poison`` in every padded place of its data, its bias and its dropout multiplier."""
+    """Returns the case with ``poison`` in every padded place of its data, its bias and its dropout multiplier."""
     values = {}
     for key in case.given("data", "parameter", "stretch"):
         pad = drawing.padding(case, key)
@@ -164,7 +164,7 @@ def not_finite_stays_in_its_example(subject, case, _situation=None):
 
 
 def _nan_stays_in_its_segment(subject, case, check):
-    """NaN in one element of packed tokens reaches the results that the oracle's reaches, and no other."""
+    """Checks that NaN in one element of packed tokens reaches the same results as in the oracle, and no others."""
     clean, right = subject.outputs(case), subject.exact(case)
     for key in case.given("data"):
         value, pad = case.values[key], drawing.padding(case, key)
@@ -190,7 +190,7 @@ def _nan_stays_in_its_segment(subject, case, check):
 
 
 def _spoiled(case, key, clean):
-    """(case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another.
+    """Yields (case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another.
 
     Some read the first token alone, some the last, and beyond a hinge nothing is read: ``clean`` results of 0 tell less.
     """
@@ -214,7 +214,7 @@ def _spoiled(case, key, clean):
 
 
 def _without(changed, original, example):
-    """The changed results but for one example, which is the original one."""
+    """Returns the changed results but for one example, which is the original one."""
     mended = changed.copy()
     mended[example] = original[example]
     return mended
@@ -245,7 +245,7 @@ DRIFT = 1e-5
 
 
 def _allowed_drift(subject):
-    """The contract's bound where it is asked for; else that of a sum in float32, one token after another."""
+    """Returns the contract's bound if it is required; else that of a sum in float32, one token after another."""
     if optional_checks.CONTRACT in subject.demands:
         return DRIFT
     return tolerances.EPSILON["float32"] / 2 * drawing.LONG_BY_DEFAULT
@@ -257,7 +257,7 @@ def sums_of_many_tokens(subject):
 
 
 def long_sums(subject):
-    """Many equal tokens: sums neither drift nor lose their count."""
+    """Checks that sums over many equal tokens neither drift nor lose their count."""
     finding, size = None, drawing.LONG if optional_checks.CONTRACT in subject.demands else drawing.LONG_BY_DEFAULT
     for case, _ in drawing.long_rows(subject.row, size):
         case = _fitting(subject, case)
@@ -272,13 +272,13 @@ def long_sums(subject):
 
 
 def _fitting(subject, case):
-    """The case as the implementation can meet it, or None where its options or arguments are others."""
+    """Returns the case if the implementation takes its options and arguments, else None."""
     names, options = subject.calling.restrict([], case.options)
     return None if names or options != case.options else subject.fit(case)
 
 
 def long_narrow_sums(subject):
-    """Thousands of equal tokens, which narrow dtypes can neither count nor add up by themselves."""
+    """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up."""
     finding = None
     if optional_checks.of_foreign_dtype(subject) and optional_checks.CONTRACT not in subject.demands:
         raise NotApplicable("NumPy adds up bfloat16 in bfloat16; asked by contract=True, --contract")
@@ -295,7 +295,7 @@ def long_narrow_sums(subject):
 
 
 def _in_its_own_dtype(subject, case):
-    """The same under the rounding of the narrow dtype itself, in which sums must not lose their count either."""
+    """Compares with the rounding of the narrow dtype itself, in which sums must not lose their count either."""
     subject.tolerated = frozenset({optional_checks.NARROW, optional_checks.WIDER})
     try:
         return compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)

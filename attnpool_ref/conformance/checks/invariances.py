@@ -11,7 +11,7 @@ from attnpool_ref.conformance.checks.subject import output_axes
 
 @dataclass
 class Change:
-    """A changed case, and how to look at its outputs and at those of the case it came from so that they agree."""
+    """A changed case, and views of its outputs and of the original ones that must agree."""
 
     case: object
     of_changed: object
@@ -24,7 +24,7 @@ def _as_it_is(output, axes):
 
 
 def _along(axis, positions):
-    """A view that takes positions along a named axis, where an output has it."""
+    """Returns a view that selects positions along a named axis."""
 
     def view(output, axes):
         for place in drawing.places_of(axis, axes, output.ndim):
@@ -35,7 +35,7 @@ def _along(axis, positions):
 
 
 def appending(subject, case, situation):
-    """More padding changes nothing."""
+    """Checks that more padding changes nothing."""
     return _each_axis(subject, case, "padding amount", situation.weights, _append)
 
 
@@ -44,7 +44,7 @@ def _append(case, axis):
 
 
 def deleting(subject, case, situation):
-    """Deleting a padded token is masking it."""
+    """Checks that deleting a padded token equals masking it."""
     return _each_axis(subject, case, "deleting is masking", situation.weights, _delete, single=True)
 
 
@@ -55,7 +55,7 @@ def _delete(case, axis):
 
 
 def siding(subject, case, situation):
-    """Padding on the left is padding on the right."""
+    """Checks that padding on the left equals padding on the right."""
     return _each_axis(subject, case, "padding side", situation.weights, _side, single=True)
 
 
@@ -65,7 +65,7 @@ def _side(case, axis):
 
 
 def permuting(subject, case, situation):
-    """The order of the tokens does not matter, where the row does not say it does."""
+    """Checks that the order of the tokens does not matter, unless the row says so."""
     if _is_ordered(case):
         return None
     return _each_axis(subject, case, "permuting", situation.weights, _shuffle)
@@ -76,12 +76,12 @@ def _is_ordered(case):
 
 
 def _is_absolute(case):
-    """Whether a constant added to every score counts; of a function in an option's place nobody knows."""
+    """Returns whether a constant added to every score may matter."""
     return any(_holds(when, case) for when in case.row.absolute) or any(map(callable, case.options.values()))
 
 
 def _holds(when, case):
-    """Whether "always", or "option=value", is so in a case."""
+    """Returns whether "always", or "option=value", holds in a case."""
     key, _, value = when.partition("=")
     return when == "always" or case.options.get(key) == value
 
@@ -96,7 +96,7 @@ def _reorder(case, axis, order, title):
 
 
 def _real_along(case, axis):
-    """Positions of an axis that any mask of a case without batch axes calls real."""
+    """Returns the positions of an axis that are real in any mask of a case without batch axes."""
     real = np.zeros(case.sizes[axis], bool)
     for name in case.given("mask"):
         own = case.axes[name]
@@ -107,7 +107,7 @@ def _real_along(case, axis):
 
 
 def _each_axis(subject, case, check, return_weights, change, single=False):
-    """The implementation against itself for every masked axis; ``single`` laws want a case without batch axes."""
+    """Compares the implementation with itself for every masked axis; ``single`` requires a case without batch axes."""
     if single and (not case.row.batched or case.batch != ()):
         return None  # positions differ by example
     finding, axes = None, output_axes(case, return_weights)
@@ -134,7 +134,7 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
 
 
 def shifting(subject, case, situation):
-    """A constant added to every score changes nothing beyond the rounding of the scores."""
+    """Checks that a constant added to every score changes nothing beyond rounding."""
     check, amount = "shifting the scores", 4.0
     if subject.is_narrow or _is_absolute(case):
         return None  # the rounded sums would be other scores

@@ -23,7 +23,7 @@ def repeated_calls(subject, case, situation):
 
 
 def purity(subject, case, return_weights, reuse=True):
-    """A second call with the same arguments, watched: one finding for each of the four promises.
+    """Checks a second call with the same arguments: one finding for each of the four guarantees.
 
     Args:
       subject: the implementation under test.
@@ -74,7 +74,7 @@ def _told(warned):
 
 
 def _same(subject, case, first, second, return_weights):
-    """The same bits, whatever was called between; on accelerators the same to rounding."""
+    """Compares two results bit for bit; on accelerators up to rounding."""
     if not subject.adapter.exact_weights():
         return compare_with_itself(subject, case, TWICE, second, first, return_weights)
     if len(first) != len(second):
@@ -86,7 +86,7 @@ def _same(subject, case, first, second, return_weights):
 
 
 def _reused(subject, case, return_weights, seen):
-    """Calls with the same array objects: again as they are, and once more with other content, written in place."""
+    """Checks calls with the same array objects, unchanged and with other content written in place."""
     other, adapter = _of_other_content(subject, case), subject.adapter
     args, kwargs = seen.arguments
     with adapter.context(subject.dtype), np.errstate(all="ignore"):
@@ -107,7 +107,7 @@ def _reused(subject, case, return_weights, seen):
 
 
 def _of_other_content(subject, case):
-    """The case with its data and parameters in another order, number by number, and its masks reversed; None where it has neither."""
+    """Returns the case with its data and parameters in another order, number by number, and its masks reversed; None where it has neither."""
     rng, values = case.rng(" other content"), {}
     for key in case.given("data", "parameter"):
         if key not in subject.parameters and case.values[key].dtype.kind == "f":
@@ -133,7 +133,7 @@ def _arrays(args, kwargs):
 
 @dataclass
 class _Seen:
-    """A call as it was watched.
+    """Observations of one call.
 
     Attributes:
       arguments: (args, kwargs), as the implementation's arrays.
@@ -153,7 +153,7 @@ class _Seen:
 
 
 def _watched(subject, case, return_weights):
-    """A :class:`_Seen` of a call."""
+    """Returns a :class:`_Seen` of a call."""
     warned = []
     # Other than warnings these are the thread's own; an underflow is no mistake.
     with (

@@ -1,4 +1,4 @@
-"""Second derivatives: products of the Hessian with one direction, against differences of the first derivatives in float64.
+"""Second derivatives: Hessian-vector products, compared with differences of the first derivatives in float64.
 
 They are those of the sum of c (o + o² / 2) over the outputs o, so that what is linear has a Hessian too.
 """
@@ -23,7 +23,7 @@ INSTEAD = 'implementation="einsum"'
 
 
 def reverse_over_reverse(subject, case, situation):
-    """The gradient of the gradient along a direction, with NaN in the padding as without."""
+    """Checks reverse mode of the gradient along a direction, also with NaN in the padding."""
     if subject.adapter.second is None:
         raise NotApplicable(f"{subject.adapter.name} arrays are not differentiated twice here")
     products = _or_not_asked(_products(subject, False), "it cannot be differentiated twice")
@@ -31,7 +31,7 @@ def reverse_over_reverse(subject, case, situation):
 
 
 def forward_over_reverse(subject, case, situation):
-    """Forward mode of the gradient in a direct call, with NaN in the padding as without.
+    """Checks forward mode of the gradient in a direct call, also with NaN in the padding.
 
     A function that takes ``implementation`` refuses neither this nor, with "einsum", any other forward mode; its other
     refusals name that.
@@ -69,7 +69,7 @@ def _products(subject, forward):
 
 
 def _or_not_asked(products, words):
-    """The products, or a refusal of any kind as a reason why nothing is judged: who refuses aloud misleads nobody."""
+    """Returns a function of the products that turns any error into a reason why the check does not apply."""
 
     def asked(*args, **kwargs):
         try:
@@ -92,7 +92,7 @@ def _words(error):
 
 
 def _held(check, subject, case, return_weights, products, name=""):
-    """The products with the Hessian against differences, and the same bits where NaN stands in the padding."""
+    """Compares products with the Hessian with differences; NaN in the padding must not change a bit."""
     known = _differences(subject, case, return_weights)
     if known is None:
         return None  # the first derivative is not finite, as its own check says
@@ -121,7 +121,7 @@ def _held(check, subject, case, return_weights, products, name=""):
 
 
 def _differences(subject, case, return_weights):
-    """(differences of the first derivatives, doubts, directions), each by argument; None where they are not finite."""
+    """Returns (differences of first derivatives, uncertainties, directions) by argument; None if not finite."""
     key = (case.title, return_weights, "second")
     if key not in subject.cache:
         subject.cache[key] = _extrapolated(subject, case, return_weights)

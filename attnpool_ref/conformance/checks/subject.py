@@ -1,4 +1,4 @@
-"""An implementation for one row in one dtype: called with the kit's cases, answering with a flat list of NumPy arrays."""
+"""Subject: an implementation of one function in one dtype; takes cases, and returns a flat list of NumPy arrays."""
 
 import functools
 
@@ -14,7 +14,7 @@ from attnpool_ref.table.language import present
 
 
 class Subject:
-    """An implementation for one row, called with the kit's cases in one dtype.
+    """An implementation of one function, called with cases in one dtype.
 
     Attributes:
       row: the row, with the sizes that the implementation's own parameters have.
@@ -26,7 +26,7 @@ class Subject:
     """
 
     def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=optional_checks.OPTIONS):
-        """``exact`` keeps the oracle's results; subjects of one row may share it."""
+        """``exact`` caches the oracle's results; subjects of one function may share it."""
         self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
         self.function = self.candidate.target
@@ -46,7 +46,7 @@ class Subject:
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """The case as the implementation can meet it; :class:`~attnpool_ref.conformance.candidates.calling.NotApplicable` where it cannot."""
+        """Returns the case reduced to what the implementation takes; raises NotApplicable if it takes none of it."""
         return adapted_cases.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
@@ -81,7 +81,7 @@ class Subject:
         return optional_checks.BITS not in self.tolerated and self.adapter.exact_weights()
 
     def rounding_of(self, dtype, case):
-        """The dtype to whose rounding a result of ``dtype`` is held, or "" where it needs another dtype."""
+        """Returns the dtype whose rounding a result of ``dtype`` may have, or "" if the dtype is wrong."""
         right = case.result or self.dtype
         if optional_checks.ANY_DTYPE in self.tolerated and dtype in tolerances.EPSILON:
             floats = [name for name in (dtype, *case.dtypes.values()) if name in tolerances.EPSILON]
@@ -91,12 +91,12 @@ class Subject:
         return right if dtype == right else ""
 
     def forget(self):
-        """Forgets what the oracle and the implementation have answered: another case may have the same name."""
+        """Clears the cached results of oracle and implementation: another case may have the same name."""
         self.cache.clear()
         self._answers.clear()
 
     def values(self, case):
-        """The case's arguments as the dtype holds them."""
+        """Returns the case's arguments, rounded to the dtype."""
         if not self.is_narrow and not case.dtypes:
             return case.values
         values = {k: v for k, v in case.values.items() if k not in self.parameters}
@@ -143,16 +143,16 @@ class Subject:
         return adapted_cases.Packed(case, next(k for k, a in self.row.arguments.items() if a.kind == "mask"))
 
     def call_arguments(self, case, return_weights=False):
-        """(args, kwargs) of the call as NumPy arrays and plain values."""
+        """Returns (args, kwargs) of the call as NumPy arrays and plain values."""
         return self.calling.arrange(self.passed(case, return_weights))
 
     def converted(self, case, return_weights=False):
-        """(args, kwargs) of the call as the implementation's arrays."""
+        """Returns (args, kwargs) of the call as the implementation's arrays."""
         passed = self.passed(case, return_weights)
         return self.calling.arrange({k: self.convert(v, case.dtypes.get(k)) for k, v in passed.items()})
 
     def convert(self, value, dtype=None):
-        """An array as the implementation's, in a dtype of its own or the one that is judged; anything else as it is."""
+        """Returns an array as the implementation's, in its own dtype or the judged one; anything else unchanged."""
         return self.adapter.array(value, dtype or self.dtype) if isinstance(value, (np.ndarray, np.generic)) else value
 
     def raw(self, case, return_weights=False):
@@ -162,7 +162,7 @@ class Subject:
             return self.watch.call(self.function, *args, **kwargs)
 
     def outputs(self, case, return_weights=False):
-        """The implementation's results as a list of NumPy arrays, weights last; those of the last cases are kept."""
+        """Returns the implementation's results as a list of NumPy arrays, weights last; caches those of the last cases."""
         for known, weights, answer in self._answers:
             if known is case and weights == return_weights:
                 return answer
@@ -186,7 +186,7 @@ class Subject:
     # What the oracle says
 
     def exact(self, case, return_weights=False):
-        """The oracle's float64 results for the same (rounded) arguments."""
+        """Returns the oracle's float64 results for the same (rounded) arguments."""
         if self._told_with_weights(return_weights):
             return self.exact(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "exact")
@@ -199,7 +199,7 @@ class Subject:
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):
-        """The floating arguments that the implementation is given and rounding and gradients touch."""
+        """Returns the floating arguments that the implementation takes, by name."""
         found = self._floats(case, kinds)
         return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
 
@@ -227,7 +227,7 @@ class Subject:
     # Gradients
 
     def gradients(self, case, cotangents, return_weights):
-        """The implementation's gradients of its floating arguments, for cotangents of its outputs.
+        """Returns the implementation's gradients of its floating arguments, for cotangents of its outputs.
 
         A number whose gradient the framework cannot take is left out, and noted in ``skipped``.
 
@@ -249,7 +249,7 @@ class Subject:
         return self._differentiated(self.adapter.gradient, case, cotangents, return_weights, left_out)
 
     def second_derivatives(self, case, cotangents, return_weights, directions, forward):
-        """Products of a Hessian with a direction of all floating arguments, by the arguments.
+        """Returns products of a Hessian with a direction of all floating arguments, by the arguments.
 
         The Hessian is that of the sum of the cotangents times o + o² / 2 over the outputs o.
 
@@ -293,14 +293,14 @@ class Subject:
         return found if packed is None or not results else {k: packed.unpack(k, v) for k, v in found.items()}
 
     def traced(self, case, key, value):
-        """An argument that a transformation sees: a number is an array as well, in the computing dtype."""
+        """Returns an argument of a transformed function: a number becomes an array, in the computing dtype."""
         computing = "float64" if self.dtype == "float64" else "float32"
         return self.adapter.array(
             np.asarray(value, np.float64), computing if key in case.given("number") else self.dtype
         )
 
     def program(self, passed, keys):
-        """The implementation as a function of a dict of arrays, which returns a list; the same one for calls of one kind.
+        """Returns the implementation as a function of a dict of arrays, which returns a list; the same one for calls of one kind.
 
         Args:
           passed: what is passed, by the row's names.
@@ -319,14 +319,14 @@ class Subject:
 
 
 def flatten(result):
-    """Nested tuples and lists as a flat list."""
+    """Returns nested tuples and lists as a flat list."""
     if isinstance(result, (tuple, list)):
         return [leaf for part in result for leaf in flatten(part)]
     return [result]
 
 
 def output_axes(case, return_weights):
-    """The axes of each output, as the row's shapes name them; an output of any rank has those that were drawn."""
+    """Returns the axes of each output, as the row's shapes name them; an output of any rank has those that were drawn."""
     row = case.row
     axes = present(row.results + (row.weight_results if return_weights else ()), case.sizes)
     return [drawing.ANY_RANK if own == ("...",) and _any_rank(row) else own for own in axes]
@@ -337,7 +337,7 @@ def _any_rank(row):
 
 
 def oracle_outputs(subject, values, case, return_weights):
-    """The oracle's results as a flat list of float64 arrays."""
+    """Returns the oracle's results as a flat list of float64 arrays."""
     given = {k: v for k, v in values.items() if v is not None} | case.options
     if return_weights:
         given["return_weights"] = True

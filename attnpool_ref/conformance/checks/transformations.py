@@ -17,7 +17,7 @@ from attnpool_ref.conformance.report import promises
 
 
 def traced(subject, case, situation):
-    """Under jit, and where there is a batch under vmap within jit, the results are the eager ones up to rounding."""
+    """Checks that results under jit, and under vmap within jit for a batch, equal the eager ones up to rounding."""
     import jax
 
     check, return_weights = "jit and vmap", situation.weights
@@ -77,7 +77,7 @@ def over_devices(subject, case, situation):
 
 @contextlib.contextmanager
 def _heard():
-    """The compilations of this thread meanwhile."""
+    """Context that yields the compilations of this thread."""
     import jax
 
     events, thread = [], threading.get_ident()

@@ -18,7 +18,7 @@ WRONG = "\N{NOT EQUAL TO}"
 
 
 def maps_of(compared):
-    """Both arrays of a :class:`~attnpool_ref.conformance.report.Compared`, side by side, on one scale."""
+    """Returns both arrays of a :class:`~attnpool_ref.conformance.report.Compared`, side by side, on one scale."""
     want, got = np.asarray(compared.expected), np.asarray(compared.got)
     if want.shape != got.shape or want.size == 0:
         shapes = f"shape {want.shape} expected, {got.shape} got"
@@ -36,7 +36,7 @@ def maps_of(compared):
 
 
 def _texts(want, got):
-    """Both arrays as texts, with as few digits as tell them apart."""
+    """Returns both arrays as texts, with as few digits as tell them apart."""
     for digits in DIGITS:
         texts = [np.vectorize(lambda v, d=digits: _text(v, d), otypes=[object])(array) for array in (want, got)]
         if np.any(texts[0] != texts[1]):

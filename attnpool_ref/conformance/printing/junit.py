@@ -12,7 +12,7 @@ from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, PARTIAL
 
 
 def as_junit(report):
-    """The report as an XML document."""
+    """Returns the report as an XML document."""
     root = ET.Element("testsuites", {"name": words.printable(f"attnpool check {report.candidate}")})
     for row in report.rows:
         _suite(root, report, row)
@@ -56,7 +56,7 @@ def _suite(root, report, row):
 
 
 def _remarks(root, report):
-    """Adds a suite of remarks about the whole report."""
+    """Returns adds a suite of remarks about the whole report."""
     suite = ET.SubElement(root, "testsuite", {"name": "the report"})
     for name, why in report.idle_waivers.items():
         case = _case(suite, f"{report.candidate}.waivers", name)

@@ -21,7 +21,7 @@ MEANS |= {"n/a": "not applicable, or not asked"}
 
 
 def as_html(report):
-    """The report as a page that stands for itself."""
+    """Returns the report as a page that stands for itself."""
     style = resources.files("attnpool_ref.conformance.printing").joinpath("page.css").read_text(encoding="utf-8")
     title = f"{report.candidate}: {report.verdict}"
     rows = [row for row in report.rows if row.status != MISSING]
@@ -37,7 +37,7 @@ def as_html(report):
 
 
 def _head(report):
-    """The verdict, the causes first, and what it was judged on."""
+    """Returns the verdict, the causes first, and what it was judged on."""
     causes = [f"{row.name}: {cause}" for row in report.rows for cause in words.causes(row)]
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     facts = [f"On {report.device}; {versions}."]
@@ -61,7 +61,7 @@ def _escape(text):
 
 
 def _missing(report):
-    """The rows that the implementation does not have, in one line."""
+    """Returns the rows that the implementation does not have, in one line."""
     names = [row.name for row in report.rows if row.status == MISSING]
     return f"<p>The candidate does not have {_escape(', '.join(names))}.</p>" if names else ""
 
@@ -100,7 +100,7 @@ def _says(name):
 
 
 def _section(row):
-    """One row: the cause, what is broken with its smallest case, what follows, and the rest."""
+    """Returns one row: the cause, what is broken with its smallest case, what follows, and the rest."""
     parts = [f'<section id="{_escape(row.name)}"><h2>{_escape(row.name)}: {_badge(row.status)}</h2>']
     parts.append(_list(words.causes(row), "cause"))
     parts += [_broken(row, kept) for kept in row.broken if not kept.follows_from]

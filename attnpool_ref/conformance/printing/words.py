@@ -12,7 +12,7 @@ _CONTROL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U0
 
 
 def printable(text):
-    """The text with a mark in place of each character that is none."""
+    """Returns the text with a mark in place of each character that is none."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 

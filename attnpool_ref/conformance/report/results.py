@@ -161,7 +161,7 @@ class RowReport:
         return [kept for kept in self.broken if not kept.follows_from and not kept.waived]
 
     def following(self, promise):
-        """Names of the broken guarantees that follow from this one."""
+        """Returns names of the broken guarantees that follow from this one."""
         return [kept.promise for kept in self.broken if kept.follows_from == promise]
 
     def set_status(self):

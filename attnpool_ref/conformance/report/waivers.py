@@ -23,7 +23,7 @@ def check_names(waive):
 
 
 def apply(rows, waive):
-    """Applies waivers to reports, and returns those that waived nothing, with the reasons.
+    """Returns applies waivers to reports, and returns those that waived nothing, with the reasons.
 
     Args:
       rows: the reports of rows that are judged.

@@ -54,7 +54,7 @@ def outcome(subject, refusal):
 
 
 def _arranged(subject, refusal):
-    """(args, kwargs, the arrays among them that belong to the implementation's family)."""
+    """Returns (args, kwargs, the arrays among them that belong to the implementation's family)."""
     values, arrays = {}, []
     for key, value in refusal.values.items():
         if isinstance(value, (np.ndarray, np.generic)) and key not in refusal.as_it_is:

@@ -35,7 +35,7 @@ class KerasArrays(NumpyArrays):
         return f"{self._arrays.device()}, Keras on {self._keras.backend.backend()}"
 
     def versions(self):
-        """Versions that matter for the numbers."""
+        """Returns versions that matter for the numbers."""
         return self._arrays.versions() | {"keras": self._keras.__version__}
 
     def reduced_products(self):
@@ -51,15 +51,15 @@ class KerasArrays(NumpyArrays):
         return self._arrays.context(dtype)
 
     def array(self, value, dtype):
-        """A tensor of the backend."""
+        """Returns a tensor of the backend."""
         return self._arrays.array(value, dtype)
 
     def read(self, value):
-        """A tensor of the backend as a NumPy array."""
+        """Returns a tensor of the backend as a NumPy array."""
         return self._arrays.read(value)
 
     def imports(self, dtype):
-        """Lines that pasted code needs before it makes a tensor."""
+        """Returns lines that pasted code needs before it makes a tensor."""
         return ["import keras", *self._arrays.imports(dtype)]
 
     def code(self, name, dtype):
@@ -83,7 +83,7 @@ class TensorflowArrays(NumpyArrays):
         return "gpu (TensorFlow)" if tf.config.list_physical_devices("GPU") else "cpu (TensorFlow)"
 
     def versions(self):
-        """Versions that matter for the numbers."""
+        """Returns versions that matter for the numbers."""
         tf = _tensorflow()
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
@@ -92,26 +92,26 @@ class TensorflowArrays(NumpyArrays):
         return self.device().startswith("cpu")
 
     def array(self, value, dtype):
-        """A tensor."""
+        """Returns a tensor."""
         tf = _tensorflow()
         return tf.constant(super().array(value, dtype))
 
     def read(self, value):
-        """A tensor as a NumPy array."""
+        """Returns a tensor as a NumPy array."""
         return value.numpy() if hasattr(value, "numpy") else super().read(value)
 
     def imports(self, dtype):
-        """Lines that pasted code needs before it makes a tensor."""
+        """Returns lines that pasted code needs before it makes a tensor."""
         del dtype
         return ["import tensorflow as tf"]
 
     def code(self, name, dtype):
-        """An expression of a tensor."""
+        """Returns an expression of a tensor."""
         del dtype
         return f"tf.constant({name})"
 
     def gradient(self, function, arrays, fixed, cotangents):
-        """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+        """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
 
         Raises:
           Untraceable: TensorFlow gives no gradient at all.

@@ -11,7 +11,7 @@ class Untraceable(Exception):
 
 
 def bfloat16():
-    """NumPy's bfloat16 dtype from ml_dtypes, or None where that is not installed."""
+    """Returns NumPy's bfloat16 dtype from ml_dtypes, or None where that is not installed."""
     if importlib.util.find_spec("ml_dtypes") is None:
         return None
     import ml_dtypes
@@ -20,7 +20,7 @@ def bfloat16():
 
 
 def numpy_dtype(name):
-    """The NumPy dtype of this name, or None."""
+    """Returns the NumPy dtype of this name, or None."""
     return bfloat16() if name == "bfloat16" else np.dtype(name)
 
 
@@ -43,7 +43,7 @@ class NumpyArrays:
         return "cpu (NumPy)"
 
     def versions(self):
-        """Versions that matter for the numbers."""
+        """Returns versions that matter for the numbers."""
         return {"numpy": np.__version__}
 
     def reduced_products(self):
@@ -59,7 +59,7 @@ class NumpyArrays:
         return numpy_dtype(dtype) is not None
 
     def context(self, dtype):
-        """A context in which arrays of this dtype work."""
+        """Returns a context in which arrays of this dtype work."""
         del dtype
         return contextlib.nullcontext()
 
@@ -67,26 +67,26 @@ class NumpyArrays:
         """Clears what was cached for other calls of the same implementation; no call runs meanwhile."""
 
     def array(self, value, dtype):
-        """A float array of the family; booleans and integers keep their dtype."""
+        """Returns a float array of the family; booleans and integers keep their dtype."""
         with np.errstate(over="ignore"):  # 1e30 is inf in float16, and that is what it should be
             return value.astype(numpy_dtype(dtype)) if value.dtype.kind == "f" else value.copy()
 
     def read(self, value):
-        """An array of the family as a NumPy array."""
+        """Returns an array of the family as a NumPy array."""
         return np.asarray(value)
 
     def parts(self, result):
-        """The arrays of a result, in order: tuples and lists of arrays, nested ones too."""
+        """Returns the arrays of a result, in order: tuples and lists of arrays, nested ones too."""
         if isinstance(result, (tuple, list)):
             return [leaf for part in result for leaf in self.parts(part)]
         return [result]
 
     def imports(self, dtype):
-        """Lines that pasted code needs before it makes an array."""
+        """Returns lines that pasted code needs before it makes an array."""
         del dtype
         return []
 
     def code(self, name, dtype):
-        """An expression of the family's array from the NumPy array called ``name``."""
+        """Returns an expression of the family's array from the NumPy array called ``name``."""
         del dtype
         return name
