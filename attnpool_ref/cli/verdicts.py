@@ -28,7 +28,7 @@ def render(report, out):
     if report.interrupted:
         out.print(Text("Stopped by Ctrl-C: this is what was judged until then.", "bold red"))
     # not through rich, which would fold lines and read [...] as markup
-    remarks = [f"{row.name}: {remark}" for row in report.rows for remark in words.not_asked(row)]
+    remarks = [f"{row.name}: {remark}" for row in report.rows for remark in words.remarks(row)]
     lines = [*remarks, *_waived(report), *_promised(report), *_smallest(report)]
     out.file.write("".join(f"{words.printable(line)}\n" for line in lines))
     if not any(row.status in ("pass", "partial", "fail") for row in report.rows):
@@ -41,10 +41,10 @@ def _print_rows(report, out):
     """Prints a table with a column or a line for each dtype, or no table, depending on the width."""
     dtypes = list(dict.fromkeys(dtype for row in report.rows for dtype in row.cells))
     name = max([len(row.name) for row in report.rows], default=0)
-    if out.width >= name + 42 + 21 * len(dtypes):
+    if out.width >= name + 44 + 21 * len(dtypes):
         headings = [f"{dtype}\nforward  gradient" for dtype in dtypes]
         out.print(_table(report, headings, lambda row: [_cell(row.cells.get(dtype)) for dtype in dtypes], _promises))
-    elif out.width >= name + 52:
+    elif out.width >= name + 54:
         names = Text("\n".join(dtypes))
 
         def cells(row):
@@ -53,14 +53,14 @@ def _print_rows(report, out):
         out.print(_table(report, ["dtype", "worst error\nforward  gradient"], cells, _held))
     else:
         for row in report.rows:
-            out.print(Text.assemble((row.name, "bold"), "  ", _status(row), "  ", _held(row), " promises"))
+            out.print(Text.assemble((row.name, "bold"), "  ", _status(row), "  ", _held(row), " guarantees"))
             for dtype in row.cells:
                 out.print(Text.assemble(f"  {dtype:10}", _cell(row.cells[dtype])))
 
 
 def _table(report, headings, cells, promises):
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for heading in ("Variant", *headings, "Promises\nheld", "Verdict"):
+    for heading in ("Variant", *headings, "Guarantees\nheld", "Verdict"):
         table.add_column(heading, no_wrap=True)
     for row in report.rows:
         table.add_row(Text(row.name), *cells(row), promises(row), _status(row))

@@ -89,7 +89,7 @@ def check_some_real(case, calling):
             continue
         mask, axes = case.values[key], argument.own or drawing.ANY_RANK
         if case.sizes.get(axes[_reduced(case)]) == 0 or (mask is not None and not np.all(np.any(mask, _reduced(case)))):
-            raise NotApplicable("what it gives where nothing is real is its own affair")
+            raise NotApplicable("it is never called with a fully masked row")
 
 
 def check_rank(case, candidate, own=()):

@@ -281,7 +281,7 @@ def long_narrow_sums(subject):
     """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up."""
     finding = None
     if optional_checks.of_foreign_dtype(subject) and optional_checks.CONTRACT not in subject.demands:
-        raise NotApplicable("NumPy adds up bfloat16 in bfloat16; asked by contract=True, --contract")
+        raise NotApplicable("NumPy adds up bfloat16 in bfloat16; checked with contract=True, --contract")
     for case in drawing.long_narrow_rows(subject.row):
         case = _fitting(subject, case)
         if case is None:

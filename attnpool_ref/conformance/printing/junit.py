@@ -49,14 +49,14 @@ def _suite(root, report, row):
             _note(case, "skipped", words.reason(row, kept), text, found)
     if row.status == PARTIAL:
         _note(_case(suite, owner, "judged wholly"), "error", "; ".join(row.partial), "", PARTIAL)
-    remarks = "\n".join(words.not_asked(row))
+    remarks = "\n".join(words.remarks(row))
     if remarks:
         ET.SubElement(suite, "system-out").text = words.printable(remarks)
     _count(suite, row.seconds)
 
 
 def _remarks(root, report):
-    """Returns adds a suite of remarks about the whole report."""
+    """Adds a suite of remarks about the whole report."""
     suite = ET.SubElement(root, "testsuite", {"name": "the report"})
     for name, why in report.idle_waivers.items():
         case = _case(suite, f"{report.candidate}.waivers", name)

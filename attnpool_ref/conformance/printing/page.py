@@ -17,7 +17,7 @@ SIGNS |= {"n/a": "\N{EN DASH}"}
 """Signs of the outcomes in the table."""
 
 MEANS = {HELD: "held", BROKEN: "broken", words.FOLLOWS: "broken, and follows from another", words.WAIVED: "waived"}
-MEANS |= {"n/a": "not applicable, or not asked"}
+MEANS |= {"n/a": "not applicable, or skipped"}
 
 
 def as_html(report):
@@ -112,15 +112,15 @@ def _section(row):
             for kept in rest
         )
         parts.append(f"<details><summary>{_counted(rest)}</summary><table>{lines}</table></details>")
-    remarks = list(words.not_asked(row))
+    remarks = list(words.remarks(row))
     if remarks:
-        parts.append("<h3>Not asked, and remarks</h3>" + _list(remarks, "remarks"))
+        parts.append("<h3>Skipped checks, and remarks</h3>" + _list(remarks, "remarks"))
     return "\n".join([*parts, "</section>"])
 
 
 def _counted(rest):
     held = sum(words.outcome(kept) == HELD for kept in rest)
-    return f"{held} promises held, {len(rest) - held} n/a, and why"
+    return f"{held} guarantees held, {len(rest) - held} n/a, and why"
 
 
 def _broken(row, kept):

@@ -62,14 +62,14 @@ def evidence(kept):
     return "\n".join(lines)
 
 
-def not_asked(row):
+def remarks(row):
     """Yields lines about skipped checks, arguments that were never judged, and notes."""
     taken = [f"`{theirs}` as `{ours}`" for ours, theirs in row.by_place.items() if theirs != ours]
     if taken:
         yield f"took {', '.join(taken)}, by place"
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
-    yield from (f"not asked: {unasked.what}: {unasked.why}" for unasked in row.unasked)
+    yield from (f"skipped: {unasked.what}: {unasked.why}" for unasked in row.unasked)
     yield from row.notes
     if row.ended:
         yield f"ended early: {row.ended}"

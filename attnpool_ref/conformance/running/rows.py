@@ -146,7 +146,7 @@ class RowJudge:
         subject = Subject(self.row, self.candidate, adapter, "float32", {}, self.watch)
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
-            raise NotApplicable("nothing can be asked")
+            raise NotApplicable("it takes no case of this function")
         self.watch.title = case.title
         result = subject.raw(case)
         while isinstance(result, (tuple, list)) and result:
@@ -202,9 +202,9 @@ class RowJudge:
                 continue  # nothing is left beside 1000
             self._judge_case(subject, case, kind, cell, evidence)
         for why, titles in refused.items():
-            self._not_asked("; ".join(titles), why)
+            self._skipped("; ".join(titles), why)
         for key, why in subject.skipped.items():
-            self._not_asked(f"the gradient of `{key}`", why)
+            self._skipped(f"the gradient of `{key}`", why)
         if not report.cases:
             return
         for name, check in WITH_OWN_CASES.items():
@@ -265,7 +265,7 @@ class RowJudge:
                 for finding in found:
                     cell.gradient = _worst(cell.gradient, finding)
 
-    def _not_asked(self, what, why):
+    def _skipped(self, what, why):
         if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:
             self.report.unasked.append(Unasked(what, why))
 

@@ -119,7 +119,7 @@ def _why(name, report, subject, scope, broken):
     row, calling = subject.row, subject.calling
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
     if name == promises.REFUSALS:
-        return "nothing of it could be asked" if scope.refusals else "refusals were not asked for"
+        return "it takes no argument to check" if scope.refusals else "skipped without refusals=True, --refusals"
     if not report.cases:
         return "nothing was judged"
     if name == promises.WEIGHTS or name == "return_weights":
@@ -137,9 +137,9 @@ def _why(name, report, subject, scope, broken):
     if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
         return f"{subject.adapter.name} arrays know neither jit nor vmap"
     if name == promises.INTEGERS and not scope.integers:
-        return "integers were not asked for"
+        return "skipped without integers=True, --integers"
     if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
-        return "it is judged beside float64 alone"
+        return "judged only if float64 is"
     if name in (
         promises.GRADIENT,
         "finite gradients",
@@ -150,24 +150,24 @@ def _why(name, report, subject, scope, broken):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
-            return "gradients were not asked for"
+            return "skipped with gradients=False"
         if name in (second_derivatives.REVERSE, second_derivatives.FORWARD) and not (
             "float64" in scope.dtypes and scope.differentiates("float64")
         ):
-            return "they are judged in float64 alone, where gradients are"
+            return "judged only in float64, if gradients are"
     if name == "long sums" and not scope.long:
-        return "long sums were not asked for"
+        return "skipped with long=False, --quick"
     if name in _OF_LAWS and not scope.laws:
-        return "not asked for (laws=False, --quick)"
+        return "skipped with laws=False, --quick"
     if (name == "shapes" and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
-        return "not asked for (shapes, partial=False, --quick)"
+        return "skipped with shapes=(), partial=False, --quick"
     if name == "stated gradients" and "contract" not in scope.demands:
-        return "it was not asked for (contract=True, --contract)"
+        return "skipped without contract=True, --contract"
     if name == "stated gradients" and subject.row.name not in STATED:
         return "the contract states none for the row"
     if broken:
         return "its check was not reached"
-    return "no case of this row speaks of it"
+    return "no case of this function applies"
 
 
 _OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}
