@@ -235,7 +235,7 @@ def test_ctrl_c_gives_what_was_judged(tmp_path, jobs):
 
 def test_an_adapter_forgets_after_some_rows_and_while_nothing_runs(monkeypatch):
     """A full check of JAX functions compiles more programs than a process can hold."""
-    monkeypatch.setattr(threads, "TOGETHER", 1)
+    monkeypatch.setattr(threads, "BATCH", 1)
     forgotten = []
 
     class Arrays(conformance.NumpyArrays):

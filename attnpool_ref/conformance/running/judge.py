@@ -11,9 +11,10 @@ from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.candidates.watch import noting
 from attnpool_ref.conformance.checks import excuses
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport, waivers
-from attnpool_ref.conformance.running import searching, worker
-from attnpool_ref.conformance.running.processes import Elsewhere
+from attnpool_ref.conformance.running import searching
+from attnpool_ref.conformance.running.processes import ProcessPool
 from attnpool_ref.conformance.running.rows import RowJudge, Scope
+from attnpool_ref.conformance.running.setup import Task, setup_of
 from attnpool_ref.conformance.running.threads import Threads, debugged
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
@@ -108,19 +109,19 @@ def judge(
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"no dtype is called {dtype!r}, needs one of {', '.join(DTYPES)}")
-    whole = candidate if isinstance(candidate, Elsewhere) else as_candidate(candidate, calls)
+    whole = candidate if isinstance(candidate, ProcessPool) else as_candidate(candidate, calls)
     scope = Scope(tuple(dtypes), tuple(shapes), gradients, laws, options, partial, long, refusals, integers, examples)
     scope = replace(scope, demands=excuses.demanded(mixed, broadcasting, contract))
-    steps = _Steps(progress, len(rows) * len(dtypes))
+    steps = _Steps(progress, rows, dtypes)
     reports, waiting = {}, []
     found = whole.found([row.name for row in rows])
     for row in rows:
         if found[row.name] is None:
-            steps.take(row.name, len(dtypes))
+            steps.finish(row.name)
             reports[row.name] = _missing(row, strict or bool(only))
         else:
             waiting.append(RowJudge(row, found[row.name], scope, steps.take))
-    interrupted = _run(whole, waiting, worker.Order(scope, time_limit, str(seed)), jobs, steps)
+    interrupted = _run(whole, waiting, Task(scope, time_limit, str(seed)), jobs, steps)
     for judged in waiting:
         reports[judged.row.name] = judged.report
     reports = [reports[row.name] for row in rows]
@@ -139,32 +140,41 @@ def judge(
     )
 
 
-def _run(whole, rows, order, jobs, steps):
+def _run(whole, rows, task, jobs, steps):
     """Judges the rows where the implementation is, or in new processes; returns whether somebody has interrupted it."""
-    if isinstance(whole, Elsewhere):
-        return whole.judge(rows, order, jobs, steps)
+    if isinstance(whole, ProcessPool):
+        return whole.judge(rows, task, jobs, steps)
     if jobs == 0:
-        return debugged(rows, order.seed)
-    sent = worker.packed(whole) if min(jobs, len(rows)) > 1 else None
-    if sent is None:
+        return debugged(rows, task.seed)
+    setup = setup_of(whole) if min(jobs, len(rows)) > 1 else None
+    if setup is None:
         with noting():
-            return Threads(order.limit, order.seed, rows).run()
-    with Elsewhere(sent, whole.title()) as children:
-        return children.judge(rows, order, jobs, steps)
+            return Threads(task.limit, task.seed, rows).run()
+    with ProcessPool(setup, whole.title(), task.limit) as pool:
+        return pool.judge(rows, task, jobs, steps)
 
 
 class _Steps:
-    """Counts what is done, whichever thread did it."""
+    """Progress: which dtype of which row is done, whichever thread or process did it, and each counted once."""
 
-    def __init__(self, progress, total):
-        self.progress, self.total, self.done, self.lock = progress, total, 0, threading.Lock()
+    def __init__(self, progress, rows, dtypes):
+        self.progress, self.dtypes, self.total = progress, dtypes, len(rows) * len(dtypes)
+        self.done, self.lock = set(), threading.Lock()
 
-    def take(self, label, count=1):
-        """Reports ``count`` more steps."""
+    def take(self, label):
+        """Counts the step of this label, the names of a row and a dtype."""
+        self._count({label}, label)
+
+    def finish(self, row):
+        """Counts the steps of a row that were left out."""
+        self._count({f"{row} {dtype}" for dtype in self.dtypes}, row)
+
+    def _count(self, labels, shown):
         with self.lock:
-            self.done += count
-            if self.progress is not None:
-                self.progress(self.done, self.total, label)
+            if not labels <= self.done:
+                self.done |= labels
+                if self.progress is not None:
+                    self.progress(len(self.done), self.total, shown)
 
 
 def _missing(row, fails):
