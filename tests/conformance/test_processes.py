@@ -17,6 +17,7 @@ from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate, formats
 from attnpool_ref.conformance.running import child, processes, setup
 from attnpool_ref.conformance.running.child import Properties
+from attnpool_ref.conformance.running.processes import ProcessPool
 from attnpool_ref.conformance.running.threads import ROW_THREAD
 
 FEW = {"dtypes": ("float32", "bfloat16"), "shapes": (), "laws": False, "partial": False, "long": False}
@@ -82,6 +83,42 @@ def test_a_process_that_dies_or_hangs_is_the_finding_of_its_row(own):
     assert all(written(report) for written in formats.FORMATS.values())
 
 
+def test_rows_judged_together_with_one_that_ends_their_process_are_judged_again_and_counted_once(own):
+    rows, told = ("mean_pooling", "first_pooling", "sum_pooling", "max_pooling"), []
+    with ProcessPool(setup.setup_of(Candidate(own)), "mine") as pool:
+        report = conformance.judge(pool, only=rows, **FEW, progress=lambda *step: told.append(step))
+        again = conformance.judge(pool, only=("mean_pooling",), **FEW)
+    assert [row.status for row in report.rows] == ["pass", "fail", "fail", "fail"] and again.passed
+    assert report.rows[1].ended == "the process ended with status 7" and not report.rows[3].ended
+    done = [done for done, *_ in told]
+    assert done == sorted(set(done)) and told[-1][:2] == (8, 8)
+
+
+def test_an_old_process_is_replaced_before_the_next_row(own, monkeypatch):
+    started = []
+    monkeypatch.setattr(processes, "MAX_AGE", 0.0)
+    monkeypatch.setattr(processes, "BATCH", 1)
+    monkeypatch.setattr(processes, "Child", lambda setup: started.append(child.Child(setup)) or started[-1])
+    with ProcessPool(setup.setup_of(Candidate(own))) as pool:
+        report = conformance.judge(pool, only=("mean_pooling", "max_pooling"), **FEW)
+    assert [row.status for row in report.rows] == ["pass", "fail"] and len(started) == 2
+    assert not any(one._process.is_alive() for one in started)
+
+
+def test_an_error_of_the_judge_ends_all_processes_and_is_raised(own, monkeypatch):
+    started = []
+    monkeypatch.setattr(processes, "Child", lambda setup: started.append(child.Child(setup)) or started[-1])
+    with pytest.raises(ValueError, match="no_argument"):
+        conformance.judge(
+            own,
+            only=("mean_pooling", "max_pooling"),
+            **FEW,
+            jobs=2,
+            arguments={"mask": "no_argument", "x": "no_argument"},
+        )
+    assert started and not any(one._process.is_alive() for one in started)
+
+
 def test_a_call_that_hangs_before_its_arrays_are_known_fails_its_row(own):
     (row,) = conformance.judge(own, only=("last_pooling",), **FEW, time_limit=0.2).rows
     own.wake.set()
@@ -144,7 +181,7 @@ def mean_pooling(x, mask=None):
     os._exit(0)
 
 def max_pooling(x, mask=None):
-    os.kill(os.getpid(), signal.SIGSEGV)
+    signal.raise_signal(signal.SIGSEGV)
 
 def sum_pooling(x, mask=None):
     sys.exit(0)
@@ -225,9 +262,10 @@ def test_the_asking_process_imports_neither_the_implementation_nor_jax(tmp_path)
 )
 def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(tmp_path, monkeypatch, code, message):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(processes, "IMPORT_LIMIT", 1.0 if "sleep" in code else processes.IMPORT_LIMIT)
+    limit = ["--time-limit", "1"] if "sleep" in code else []
+    monkeypatch.setattr(processes, "IMPORT_LIMIT", 0.1 if limit else processes.IMPORT_LIMIT)
     (tmp_path / "import_of_a_test.py").write_text(code)
-    result = CliRunner().invoke(application, ["check", "import_of_a_test"])
+    result = CliRunner().invoke(application, ["check", "import_of_a_test", *limit])
     assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
     assert result.output.startswith(f"Error: import_of_a_test {message}")
 
