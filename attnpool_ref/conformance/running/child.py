@@ -57,7 +57,7 @@ class Child:
     def __init__(self, setup):
         spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads, as JAX has, may hang
         self._connection, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=work, args=(theirs, setup), name="attnpool judges")
+        self._process: Any = spawn.Process(target=work, args=(theirs, setup), name="attnpool judges")
         self._sending = threading.Lock()
         self.properties: Properties | None = None
         self.began, self.spent, self.ended, self.calls = time.monotonic(), False, "", {}

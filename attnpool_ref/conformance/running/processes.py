@@ -29,7 +29,7 @@ class ProcessPool:
     def __init__(self, setup, name="", time_limit=0.0):
         """``setup`` is the data of each process (:class:`~attnpool_ref.conformance.running.worker.Setup`)."""
         self.setup, self.name, self._import_limit = setup, name, max(IMPORT_LIMIT, time_limit)
-        self._properties: Properties | None = None
+        self._properties: Any = None
         self._children, self._idle, self._stopped = set(), [], False
         self._lock, self._waiting, self._batch = threading.Lock(), deque(), 1
         self._task: Any = None

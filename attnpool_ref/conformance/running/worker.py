@@ -79,7 +79,7 @@ class _Worker:
             self.send("failed", _sendable(error) if setup.first else RuntimeError(why))
             return
         self.send("ready", *properties)
-        task = None
+        task: Any = None
         with noting():
             while (received := self.connection.recv()) is not None:
                 names, asked = received
