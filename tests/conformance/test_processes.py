@@ -272,7 +272,7 @@ def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(tmp_path,
 
 def test_a_process_that_kept_pythons_lock_or_was_stopped_ends_its_row(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(child, "SILENCE_LIMIT", 0.5)
+    monkeypatch.setattr(child, "SILENCE_LIMIT", 2.0)
     code = "import os, signal\ndef mean_pooling(x, mask=None):\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
     (tmp_path / "stopped_of_a_test.py").write_text(code)
     words = ["check", "stopped_of_a_test:mean_pooling", "--time-limit", "1"]

@@ -104,10 +104,10 @@ class ProcessPool:
             child = self._child()
             left = child.judge(rows, self._task, self._steps)
             if child.ended and not self._stopped:
-                self._batch = 1
-                if len(left) == 1:  # nothing else has ended the process
+                if len(left) == 1:  # no other row can have ended the process
                     child.blame(left[0])
                     self._steps.finish(left.pop().row.name)
+                self._batch = 1 if left else self._batch
             self._waiting.extendleft(left)
             if child.ended or child.spent or time.monotonic() - child.began > MAX_AGE:
                 self._children.discard(child)
