@@ -50,7 +50,7 @@ class ProcessPool:
         self._children.clear()
 
     @property
-    def properties(self):
+    def properties(self) -> Any:
         """The :class:`Properties` of the implementation; the first process starts and imports it.
 
         Raises:
