@@ -47,17 +47,15 @@ class CandidateNode(pytest.Collector):
         from attnpool_ref.cli.application import check
 
         with _refused_as_values():
-            named, asked, child = check.main(
-                shlex.split(self.words), "--attnpool", standalone_mode=False, obj=_question
-            )
-            if child is None:  # --jobs 0
+            named, asked, pool = check.main(shlex.split(self.words), "--attnpool", standalone_mode=False, obj=_question)
+            if pool is None:  # --jobs 0
                 target, rows = named()
                 return each_promise(target, *rows, **asked, jobs=0)
-            self.config.add_cleanup(child.close)
-            names = child.about.rows or child.about.has
+            self.config.add_cleanup(pool.close)
+            names = pool.properties.rows or pool.properties.has
         if not names:
             raise ValueError(f"{NONE}: --as NAME, with my.module:function")
-        return claims_of(names, lambda name: judge(child, only=(name,), **asked))
+        return claims_of(names, lambda name: judge(pool, only=(name,), **asked))
 
 
 class RowNode(pytest.Collector):
@@ -109,7 +107,7 @@ def _refused_as_values():
 
 
 def _question(candidate, *, files, jobs, quick, **words):
-    """Translates options of ``attnpool check`` into the implementation, the judge's arguments and a process."""
+    """Translates options of ``attnpool check`` into the implementation, the judge's arguments and a pool of processes."""
     from attnpool_ref.cli import check
 
     if any(files.values()):
@@ -117,4 +115,4 @@ def _question(candidate, *, files, jobs, quick, **words):
     if jobs:
         raise ValueError(f"--jobs {jobs} is the command's; pytest-xdist has -n")
     named, asked = check.question(candidate, quick=quick, **words)
-    return named, asked, None if jobs == 0 else check.elsewhere(named, quick)
+    return named, asked, None if jobs == 0 else check.process_pool(named, quick, asked.get("time_limit", 0))

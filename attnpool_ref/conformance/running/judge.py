@@ -1,6 +1,7 @@
 """``judge`` and ``check``: an implementation under test, function by function, in threads or in processes."""
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 from attnpool_ref import table
@@ -10,9 +11,10 @@ from attnpool_ref.conformance.candidates.capture import noting
 from attnpool_ref.conformance.option import takes_options_of
 from attnpool_ref.conformance.report import BROKEN, FAIL, MISSING, PASS, Failure, Kept, Report, RowReport, waivers
 from attnpool_ref.conformance.report.promises import ANSWER
-from attnpool_ref.conformance.running import searching, worker
-from attnpool_ref.conformance.running.processes import Elsewhere
+from attnpool_ref.conformance.running import searching
+from attnpool_ref.conformance.running.processes import ProcessPool
 from attnpool_ref.conformance.running.rows import RowJudge
+from attnpool_ref.conformance.running.setup import setup_of
 from attnpool_ref.conformance.running.threads import Threads, debugged
 from attnpool_ref.conformance.scope import Scope, split
 
@@ -44,17 +46,17 @@ def judge(candidate, *, name="", progress=None, **options: Any):
     if scope.examples:
         searching.need_hypothesis()
     rows = [table.get(each) for each in scope.only] or list(table.BY_NAME.values())
-    whole = candidate if isinstance(candidate, Elsewhere) else as_candidate(candidate, calls)
-    steps = _Steps(progress, len(rows) * len(scope.dtypes))
+    whole = candidate if isinstance(candidate, ProcessPool) else as_candidate(candidate, calls)
+    steps = _Steps(progress, rows, scope.dtypes)
     reports, waiting = {}, []
     found = whole.found([row.name for row in rows])
     for row in rows:
         if found[row.name] is None:
-            steps.take(row.name, len(scope.dtypes))
+            steps.finish(row.name)
             reports[row.name] = _missing(row, scope.strict or bool(scope.only))
         else:
             waiting.append(RowJudge(row, found[row.name], scope, steps.take))
-    interrupted = _run(whole, waiting, worker.Order(scope, scope.time_limit, scope.seed), scope.jobs, steps)
+    interrupted = _run(whole, waiting, replace(scope, only=()), steps)  # a process judges all functions in one scope
     for judged in waiting:
         reports[judged.row.name] = judged.report
     reports = [reports[row.name] for row in rows]
@@ -73,32 +75,41 @@ def judge(candidate, *, name="", progress=None, **options: Any):
     )
 
 
-def _run(whole, rows, order, jobs, steps):
+def _run(whole, rows, scope, steps):
     """Judges the functions in the implementation's process or in new ones; returns whether the user has interrupted it."""
-    if isinstance(whole, Elsewhere):
-        return whole.judge(rows, order, jobs, steps)
-    if jobs == 0:
-        return debugged(rows, order.seed)
-    sent = worker.packed(whole) if min(jobs, len(rows)) > 1 else None
-    if sent is None:
+    if isinstance(whole, ProcessPool):
+        return whole.judge(rows, scope, steps)
+    if scope.jobs == 0:
+        return debugged(rows, scope.seed)
+    setup = setup_of(whole) if min(scope.jobs, len(rows)) > 1 else None
+    if setup is None:
         with noting():
-            return Threads(order.limit, order.seed, rows).run()
-    with Elsewhere(sent, whole.title()) as children:
-        return children.judge(rows, order, jobs, steps)
+            return Threads(scope.time_limit, scope.seed, rows).run()
+    with ProcessPool(setup, whole.title(), scope.time_limit) as pool:
+        return pool.judge(rows, scope, steps)
 
 
 class _Steps:
-    """Counts finished steps, from any thread."""
+    """Progress: which dtype of which row is done, whichever thread or process did it, and each counted once."""
 
-    def __init__(self, progress, total):
-        self.progress, self.total, self.done, self.lock = progress, total, 0, threading.Lock()
+    def __init__(self, progress, rows, dtypes):
+        self.progress, self.dtypes, self.total = progress, dtypes, len(rows) * len(dtypes)
+        self.done, self.lock = set(), threading.Lock()
 
-    def take(self, label, count=1):
-        """Reports ``count`` more steps."""
+    def take(self, label):
+        """Counts the step of this label, the names of a row and a dtype."""
+        self._count({label}, label)
+
+    def finish(self, row):
+        """Counts the steps of a row that were left out."""
+        self._count({f"{row} {dtype}" for dtype in self.dtypes}, row)
+
+    def _count(self, labels, shown):
         with self.lock:
-            self.done += count
-            if self.progress is not None:
-                self.progress(self.done, self.total, label)
+            if not labels <= self.done:
+                self.done |= labels
+                if self.progress is not None:
+                    self.progress(len(self.done), self.total, shown)
 
 
 def _missing(row, fails):
