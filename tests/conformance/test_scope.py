@@ -80,7 +80,7 @@ def test_the_command_has_each_option_that_has_a_flag(kind, name):
     found = [each for each in COMMAND.params if each.name == name]
     assert [each.opts for each in found] == ([[declared.flag]] if declared.flag else [])
     assert all(each.help == declared.help != "" for each in found)
-    assert declared.says or f"      {name}: " in kind.__doc__
+    assert declared.says or f"\n  {name}: " in str(inspect.getdoc(kind))
 
 
 @every_option
@@ -134,7 +134,7 @@ def test_a_new_option_is_one_entry():
 
     assert keywords_of(function)["ratio"] == 0.75 and "only" not in keywords_of(function)
     assert function(1) == {"ratio": 0.75} and function(1, ratio=2) == {"ratio": 2}
-    assert "\n  ratio: how much.\n" in inspect.getdoc(function)
+    assert "\n  ratio: how much.\n" in str(inspect.getdoc(function))
     given = dict.fromkeys((name for name, declared in options_of(Wider).items() if declared.flag), ()) | {"ratio": 0.25}
     assert values_of(Wider, given)["ratio"] == 0.25 and not given
 
