@@ -29,7 +29,7 @@ FAMILIES = tuple(dict.fromkeys(row.family for row in table.BY_NAME.values()))
 )
 @click.pass_context
 def list_command(context, families, words):
-    """Show the table of variants."""
+    """Show the table of functions."""
     from attnpool_ref.cli import listing
 
     context.exit(listing.run(families, words))
@@ -39,7 +39,7 @@ def list_command(context, families, words):
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @click.pass_context
 def find(context, words):
-    """Find a pooling by the name that you know: ABMIL, GeM, CLS, ColBERT, global attention ...
+    """Find a pooling by a name from elsewhere: ABMIL, GeM, CLS, ColBERT, global attention ...
 
     Exit status: 1 where nothing is found.
     """
@@ -52,7 +52,7 @@ def find(context, words):
 @click.argument("words", nargs=-1, metavar="[WORD...]")
 @click.pass_context
 def formats_command(context, words):
-    """List the trained heads of other libraries that can be loaded: whose they are, and what must be given.
+    """List the trained heads of other libraries that can be loaded, with their library and required options.
 
     With words only those that have all of them: siglip, timm, torch ...
 
@@ -72,7 +72,7 @@ def inspect(context, file):
     FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Only names and shapes are read, and the
     configuration of a folder.
 
-    Exit status: 1 where no format fits, 2 for a file that is not what its name says.
+    Exit status: 1 if no format fits, 2 for a corrupt file.
     """
     from attnpool_ref.cli import heads
 
@@ -82,7 +82,7 @@ def inspect(context, file):
 @application.command()
 @click.argument("name", type=FunctionName())
 def show(name):
-    """Show one variant: equation, source, signature, definition and implementation."""
+    """Show one function: equation, source, signature, definition and implementation."""
     from attnpool_ref.cli import show as showing
 
     showing.run(name)
@@ -99,9 +99,8 @@ def show(name):
     help="Two dtypes and few shapes: on one core about 2 s a row in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
 )
 @click.option("--json", "json_file", type=FILE, help="Also write the report here, as JSON; - is standard output.")
-@click.option("--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML; - likewise.")
 @click.option(
-    "--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps; - likewise."
+    "--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML; - is standard output."
 )
 @click.pass_obj
 def check(then, candidate, layouts, row, implementation, quick, json_file, junit_file, html_file, **options):
@@ -142,7 +141,7 @@ def check(then, candidate, layouts, row, implementation, quick, json_file, junit
     type=click.Path(dir_okay=False, writable=True),
     default="attnpool_demo.png",
     show_default=True,
-    help="Where the picture goes.",
+    help="File of the picture.",
 )
 def demo(out):
     """Pool real embeddings in both packages, and show what a wrong mask does to them."""

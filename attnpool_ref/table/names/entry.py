@@ -1,4 +1,4 @@
-"""Entries of the index of names: from a name in common use to the call, checked against this version."""
+"""Entries of the index of names: a name in common use and its call, checked against this version."""
 
 import ast
 import functools
@@ -26,12 +26,12 @@ FOREIGN = frozenset(
         "g",
     ]
 )
-"""What a call may call beside attnpool: NumPy's and JAX's functions by their names, and the caller's own f and g."""
+"""Functions that a call may use besides attnpool's: those of NumPy and JAX, and the caller's f and g."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that people look for.
+    """One entry of the index.
 
     Attributes:
       names: what it is called, the usual name first.
@@ -66,7 +66,7 @@ class Entry:
 
 
 def _calls(text):
-    """(name, call) of what is called by a plain name and is not foreign, in the order in which it stands."""
+    """Returns (name, call) of each call by a plain name that is not foreign, in the order of the text."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     calls = sorted(calls, key=lambda node: (node.lineno, node.col_offset))
     named = [(node.func.id, node) for node in calls if isinstance(node.func, ast.Name)]
@@ -74,7 +74,7 @@ def _calls(text):
 
 
 def _wrong(name, node):
-    """Why a call is not one of this version."""
+    """Returns the reasons why this version does not have a call."""
     function = getattr(attnpool_ref, name, None) if name in attnpool_ref.__all__ else None
     if function is None:
         return [name]
