@@ -90,9 +90,13 @@ def show(name):
 
 @application.command(cls=JudgingCommand)
 @click.argument("candidate", default="attnpool_flax")
-@click.option("--layouts", is_flag=True, help="With --only: also the row's tokens packed and in chunks.")
-@click.option("--as", "row", type=FunctionName(), metavar="NAME", help="The row that my.module:function implements.")
-@click.option("--implementation", metavar="NAME", help="Judge what takes `implementation`, with this one.")
+@click.option("--layouts", is_flag=True, help="With --only: also its packed and chunked forms.")
+@click.option(
+    "--as", "row", type=FunctionName(), metavar="NAME", help="The function that my.module:function implements."
+)
+@click.option(
+    "--implementation", metavar="NAME", help="Judge only functions with the argument `implementation`, with this value."
+)
 @click.option(
     "--quick",
     is_flag=True,
@@ -104,7 +108,7 @@ def show(name):
 )
 @click.pass_obj
 def check(then, candidate, layouts, row, implementation, quick, json_file, junit_file, html_file, **options):
-    """Judge a candidate against the oracle.
+    """Judge an implementation against the oracle.
 
     CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.

@@ -55,7 +55,7 @@ class Scope:
         flag="--only",
         kind="functions",
         metavar="NAME",
-        help="Judge only this row; may be repeated.",
+        help="Judge only this function; may be repeated.",
     )
     dtypes: tuple[str, ...] = option(
         DTYPES,
@@ -92,34 +92,34 @@ class Scope:
         False,
         "also judge bad input: it must raise a TypeError or a ValueError.",
         flag="--refusals",
-        help="Require errors for bad input as well.",
+        help="Also test that bad input is refused.",
     )
     integers: bool = option(
         False,
         "also judge data of integers only, if float64 is judged: the result must have the default floating dtype.",
         flag="--integers",
-        help="Judge data of integers only as well, if float64 is judged.",
+        help="Also test data of integers.",
     )
     mixed: bool = option(
         False,
         "require the dtype of the contract for arguments of several dtypes; otherwise an error, or a result that is right to "
         "the rounding of another dtype, is a note.",
         flag="--mixed",
-        help="Arguments of several dtypes must give the dtype that the contract says.",
+        help="Also test arguments of several dtypes for the dtype of the contract.",
     )
     broadcasting: bool = option(
         False,
         "require masks of integers, and masks and biases of a lower rank or with axes of 1; otherwise a wrong result for them "
         "is a note.",
         flag="--broadcasting",
-        help="Masks of integers, of a lower rank or with axes of 1 must be taken.",
+        help="Also test masks of integers, of a lower rank, and with axes of 1.",
     )
     contract: bool = option(
         False,
         "require all that the contract guarantees beyond the default, including ``mixed`` and ``broadcasting``, but neither "
         "``refusals`` nor ``integers``.",
         flag="--contract",
-        help="Require all that attnpool itself guarantees; always on for the default CANDIDATE.",
+        help="Test all guarantees of attnpool itself; always on for the default CANDIDATE.",
     )
     waive: Mapping[str, str] | None = option(
         None,
@@ -130,7 +130,7 @@ class Scope:
         kind="pairs",
         metavar="NAME=REASON",
         example="1e30 in padding=inputs are finite",
-        help="A guarantee, or ROW/GUARANTEE, that need not hold; may be repeated.",
+        help="A guarantee, or FUNCTION/GUARANTEE, that need not hold; may be repeated.",
     )
     examples: int = option(
         0,

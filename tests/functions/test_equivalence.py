@@ -1,7 +1,15 @@
 """attnpool_flax beside attnpool_ref: every function in every dtype, on drawn arguments. Open this file first.
 
-from dataclasses import replace
+The arguments follow from a function's row in the table: shapes, masks with and without padding, options. Both packages get
+the same numbers, which every dtype holds. ``test_judged.py`` has the judge compare the rest: gradients, padding, laws.
+"""
 
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import attnpool_flax
@@ -59,28 +67,10 @@ def in_dtype(values, dtype):
     }
 
 
-@pytest.fixture
-def few_programs(monkeypatch):
-    """What rows compute alike is differentiated in one of them, what is a mere hint is called in one of them.
-
-    A gradient is that of a call for the weights, too, where these are computed in any case.
-    """
-    ways_of, situation_of, whole = case_table.ways_of, rows.situation_of, checks.CHECKS["gradient"]
-
-    def hinted(row, restrict=None):
-        return (way for way in ways_of(row, restrict) if not way[0].startswith("indices") or shows(row, way[0]))
-
-    def seldom(subject, case, kind, first, gradients, *rest):
-        return situation_of(subject, case, kind, first, gradients and shows(subject.row, case.title), *rest)
-
-    def once(subject, case, situation):
-        if FRAMES[case.row.name].weights_apart or not situation.gradients_with_weights:
-            return whole.run(subject, case, situation)
-        return gradient(subject, case, return_weights=True)
-
-    monkeypatch.setattr(case_table, "ways_of", hinted)
-    monkeypatch.setattr(rows, "situation_of", seldom)
-    monkeypatch.setitem(checks.CHECKS, "gradient", replace(whole, run=once))
+def call(package, row, arguments):
+    """All arrays that a function returns, nested tuples flattened; for the state of a chunk what is pooled from it."""
+    result = getattr(package, row.name)(**arguments)
+    return jax.tree.leaves(package.finalize_state(result) if row.state else result)
 
 
 def largest(array):

@@ -63,25 +63,23 @@ class Candidate:
         kind="pairs",
         metavar="THEIRS=OURS",
         example="attention_mask=mask",
-        help="The candidate's name of an argument of the row.",
+        help="Your name of an argument.",
     )
-    padding_true: bool = option(
-        False, flag="--padding-true", help="The candidate's masks are True where there is padding."
-    )
+    padding_true: bool = option(False, flag="--padding-true", help="Your masks are True at padding.")
     mask_form: str | None = option(
-        None, flag="--mask-form", kind="choice", choices=MASK_FORMS, help="What the candidate takes as a mask."
+        None, flag="--mask-form", kind="choice", choices=MASK_FORMS, help="The form of your masks."
     )
-    mask_required: bool = option(False, flag="--mask-required", help="The candidate is never called without a mask.")
-    some_real: bool = option(False, flag="--some-real", help="The candidate is never called with a fully masked row.")
-    batched: bool = option(False, flag="--batched", help="The candidate takes [B, L, d] and no other rank.")
-    same_batch: bool = option(False, flag="--same-batch", help="All data of the candidate have the same batch axes.")
+    mask_required: bool = option(False, flag="--mask-required", help="Never call your implementation without a mask.")
+    some_real: bool = option(False, flag="--some-real", help="Never test fully masked rows.")
+    batched: bool = option(False, flag="--batched", help="Your implementation takes only [B, L, d].")
+    same_batch: bool = option(False, flag="--same-batch", help="Give all data the same batch axes.")
     sizes: Mapping[str, int] = option(
         dict,
         flag="--size",
         kind="sizes",
         metavar="AXIS=NUMBER",
         example="d=6",
-        help="The only size of an axis that the candidate takes.",
+        help="The only size of an axis that your implementation takes.",
     )
     fixed: Mapping[str, Any] = option(
         dict,
@@ -89,17 +87,17 @@ class Candidate:
         kind="literals",
         metavar="ARGUMENT=VALUE",
         example="scale=1",
-        help="The candidate's value in place of a default of the row.",
+        help="Your value of an argument, instead of its default.",
     )
     leave: tuple[str, ...] = option(
         (),
         flag="--leave",
         kind="names",
         metavar="NAME",
-        help="An argument that stays at its default; may be repeated.",
+        help="Leave this argument at its default; may be repeated.",
     )
     arrays: Any = option(
-        None, flag="--arrays", kind="choice", choices=ARRAYS, help="The candidate's arrays; found out unless given."
+        None, flag="--arrays", kind="choice", choices=ARRAYS, help="The library of your arrays; detected by default."
     )
     parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None = option(
         None,
@@ -107,8 +105,8 @@ class Candidate:
         kind="pairs",
         metavar="ARGUMENT=ATTRIBUTE",
         example="query=q",
-        help="An argument of the row that the candidate holds itself, such as query=q or key_kernel=key.kernel, in the "
-        "row's shape: one that needs a transposition needs Python.",
+        help="An argument that your implementation holds itself, such as query=q or key_kernel=key.kernel, in the same "
+        "layout; a transposition needs Python.",
     )
 
     def __post_init__(self):
