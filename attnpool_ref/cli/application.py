@@ -106,6 +106,9 @@ def show(name):
 @click.option(
     "--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML; - is standard output."
 )
+@click.option(
+    "--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps; - is standard output."
+)
 @click.pass_obj
 def check(then, candidate, layouts, row, implementation, quick, json_file, junit_file, html_file, **options):
     """Judge an implementation against the oracle.
