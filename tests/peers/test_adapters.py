@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional
 
 from attnpool_ref import conformance
-from attnpool_ref.conformance.causes import diagnosis
 from attnpool_ref.conformance.candidates import adapters
+from attnpool_ref.conformance.causes import diagnosis
 
 FEW = {"shapes": ("no batch",)}
 ONE = {"only": ("mean_pooling",)} | FEW
