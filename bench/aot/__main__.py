@@ -43,8 +43,8 @@ def main(given=None):
     if asked.output is None:
         page.write(json.loads(file.read_text()) if file.exists() else None, DOCUMENT)
         print(f"wrote {DOCUMENT}")
-    short = goals.missed({key: known[key] for key in names})
-    print("\n".join(short) if short else "No goal is missed.")
+    short = goals.missed({key: known[key] for key in names}, known)
+    print("\n".join(["Misses its goal:", *short]) if short else "No goal is missed.")
     return int(bool(short))
 
 

@@ -72,7 +72,7 @@ class Instruction:
       name: its name.
       opcode: what it does.
       arrays: its result, as a flat list.
-      operands: names of its operands, or what stands in their place: a number, the value of a constant.
+      operands: names of its operands; of a parameter its number, of a constant its value.
       attributes: the text behind the operands.
       root: whether it is the result of its computation.
     """
@@ -181,7 +181,7 @@ def _instruction(name, text, root):
     opcode, _, _ = rest.partition("(")
     close = _closing(rest, len(opcode))
     inside = rest[len(opcode) + 1 : close - 1]
-    plain = opcode in ("constant", "parameter", "iota")
+    plain = opcode in ("constant", "parameter")
     operands = [inside] if plain else [part.split()[-1].lstrip("%") for part in _parts(inside)]
     return Instruction(name, opcode, arrays(kind), operands, rest[close:], root)
 

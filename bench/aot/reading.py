@@ -151,12 +151,13 @@ def _share(operand, elements):
 
 
 def _update(one, operands):
-    """Bytes that an instruction writes (a scatter reads them, too): its result, or the part that it updates in place."""
+    """Bytes that an instruction writes: its result, or the part that it updates in place; a scatter reads that part, too."""
     if one.opcode == "dynamic-update-slice":
         return 0 if one.arrays[0].on_chip else _on_device(operands[1])
     if one.opcode == "scatter":
         updates = operands[len(operands) // 2 + 1 :]
-        return 2 * sum(_on_device(part) for part in updates) if not one.arrays[0].on_chip else 0
+        parts = zip(one.arrays, updates, strict=True)
+        return sum(2 * min(array.size, _on_device(part)) for array, part in parts if not array.on_chip)
     return one.size
 
 
@@ -195,7 +196,7 @@ def _needs(module, inner, wanted=None):
     needs = Counter({inner.root.name: inner.root.elements if wanted is None else wanted})
     for one in reversed(inner.instructions.values()):  # users stand behind what they use
         own = needs[one.name]
-        if not own or one.opcode in ("parameter", "constant", "iota"):
+        if not own or one.opcode in ("parameter", "constant"):
             continue
         operands = [inner.instructions[name] for name in one.operands]
         if one.opcode == "fusion":

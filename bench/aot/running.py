@@ -5,6 +5,7 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -36,7 +37,8 @@ class Child:
         """The answer to a question, or {"error": ...} where the process took too long or died."""
         if self.process is None:
             environment = os.environ | devices.ENVIRONMENT | {"PYTHONPATH": str(ROOT)}
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            self.errors = tempfile.TemporaryFile()
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.errors}
             self.process = subprocess.Popen(self.command, cwd=ROOT, env=environment, **pipes)
             self.fresh, self.buffer = True, b""
         deadline = time.monotonic() + self.limit + (START if self.fresh else 0)
@@ -48,8 +50,8 @@ class Child:
             answer = None
         if answer is None:
             late = time.monotonic() >= deadline
-            status = self.stop()
-            return {"error": f"not in {self.limit:.0f} s" if late else f"the compiler's process ended with {status}"}
+            status, said = self.stop()
+            return {"error": f"not in {self.limit:.0f} s" if late else f"the process ended with {status}: {said}"}
         self.fresh = False
         return answer
 
@@ -72,15 +74,17 @@ class Child:
                 self.buffer += more
 
     def stop(self):
-        """Ends the process and returns its status."""
+        """Ends the process; returns its status and the last line of what it wrote as errors."""
         if self.process is None:
             return None
         self.process.kill()
         status = self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+        self.errors.seek(0)
+        *_, said = ["", *filter(None, self.errors.read().decode(errors="replace").splitlines())]
+        for file in (self.process.stdin, self.process.stdout, self.errors):
+            file.close()
         self.process = None
-        return status
+        return status, said[:200]
 
 
 def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None):

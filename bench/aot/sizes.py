@@ -30,7 +30,7 @@ SIZES = {
     "kernel_regression": {"B": 8, "n": 512, "m": 2048, "d": 128, "v": 128},
     "multi_head_attention_pooling": HEADS,
     "attentive_statistics_pooling": {"B": 256, "L": 512, "d": 1536, "h": 128},
-    "additive_attention_pooling": POOLING | {"h": 256, "v": 768},
+    "additive_attention_pooling": POOLING | {"h": 128, "v": 768},
     "attention_penalty": {"B": 1024, "n": 16, "L": 512},
     "latent_attention_pooling": {"B": 16, "L": 512, "d": 1024, "e": 1024, "r": 512, "H": 8, "c": 128, "c'": 128, "f": 4096},
     "set2set_pooling": {"B": 1024, "L": 512, "d": 256},
