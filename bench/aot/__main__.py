@@ -23,8 +23,12 @@ def arguments(given=None):
     parser.add_argument("--alone", action="store_true", help="without plain JAX beside")
     parser.add_argument("--workers", type=int, default=2, help="processes that compile at once")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each program")
-    parser.add_argument("--output", type=Path, help="a JSON to read and write instead of bench/aot.json; no page is written")
-    parser.add_argument("--text", type=Path, help="a folder for the texts of the compiled programs; known results are not used")
+    parser.add_argument(
+        "--output", type=Path, help="a JSON to read and write instead of bench/aot.json; no page is written"
+    )
+    parser.add_argument(
+        "--text", type=Path, help="a folder for the texts of the compiled programs; known results are not used"
+    )
     parser.add_argument("--page", action="store_true", help="only write the page again")
     return parser.parse_args(given)
 

@@ -22,6 +22,14 @@ OURS = "attnpool"
 FORWARD, STEP = "forward", "step"
 DTYPES = ("bfloat16", "float32", "float16")
 DEVICES_OF_MESH = 4
+KERNEL = "pallas"
+KERNELS = {
+    "attention_pooling": (DENSE,),
+    "multi_head_attention_pooling": (DENSE,),
+    "segment_attention_pooling": (SORTED,),
+    "segment_multi_head_attention_pooling": (SORTED,),
+}
+"""Layouts in which a row is compiled with the implementation KERNEL, too."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,10 @@ class Call:
     def _small(self):
         """The same call in small: it says which arguments there are and which axes they have."""
         (_, names, options), *_ = cases.configurations(self.row)
-        given = [*names, *(key for key in sizes.ARGUMENTS.get(self.dense, ()) if key.split("#")[0] in self.row.arguments)]
+        given = [
+            *names,
+            *(key for key in sizes.ARGUMENTS.get(self.dense, ()) if key.split("#")[0] in self.row.arguments),
+        ]
         pools = "x" in self.row.arguments
         shared = [key for key in sizes.SHARED if pools and key in self.row.arguments]
         return cases.draw(self.row, "sizes", given, options | dict(self.extra), (2,), shared=shared)
@@ -143,7 +154,9 @@ class Call:
         results = [place_of(own, len(own) - 1 + rank, (AXIS,)) for own in present(self.row.results, self.sizes)]
 
         def part(arrays):
-            return self._called(arrays, {"axis_name": AXIS} | ({} if self.way == OURS else {"implementation": self.way}))
+            return self._called(
+                arrays, {"axis_name": AXIS} | ({} if self.way == OURS else {"implementation": self.way})
+            )
 
         return jax.shard_map(part, mesh=mesh, in_specs=(places,), out_specs=results)
 
@@ -195,6 +208,7 @@ def calls(way=OURS):
         for extra in ({}, *sizes.EXTRA.get(row.name, ())):
             extra = tuple(extra.items())
             found += [Call(row, layout, OURS, extra) for layout in layouts]
+            found += [Call(row, layout, KERNEL, extra) for layout in KERNELS.get(row.name, ()) if way != KERNEL]
             if way not in (OURS, *plain.WAYS) and "implementation" in FRAMES[row.name].statics:
                 found += [Call(row, layout, way, extra) for layout in layouts]
             name = Call(row, extra=extra).name

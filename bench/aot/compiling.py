@@ -1,18 +1,17 @@
-"""One program: lowered, compiled for a device, read. Runs in a child process: ``python -m bench.aot.compiling`` answers one line with one."""
+"""One program: lowered, compiled for a device, read. Runs in a child process: ``python -m bench.aot.compiling`` answers one line with one.
+
+Its environment is :data:`bench.aot.devices.ENVIRONMENT`.
+"""
 
 import hashlib
 import json
 import sys
 from pathlib import Path
 
-from bench.aot import devices
-
-devices.prepare()
-
 import jax
 from jax.sharding import AbstractDevice, AbstractMesh, NamedSharding, PartitionSpec, use_abstract_mesh
 
-from bench.aot import calls, reading
+from bench.aot import calls, devices, reading
 
 READERS = ("compiling.py", "hlo.py", "reading.py", "calls.py")
 """Files whose text decides what is read from a program: a change of theirs asks for compiling anew."""
@@ -31,7 +30,9 @@ def lowered(call, device, direction, dtype):
     mesh = devices.mesh(device, call.layout == calls.MESH)
     places = call.places() if call.layout == calls.MESH else {}
     arrays = {
-        key: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=NamedSharding(mesh, places.get(key, PartitionSpec())))
+        key: jax.ShapeDtypeStruct(
+            array.shape, array.dtype, sharding=NamedSharding(mesh, places.get(key, PartitionSpec()))
+        )
         for key, array in call.arrays(dtype).items()
     }
     program = jax.jit(call.program(direction, mesh))
@@ -48,7 +49,11 @@ def measure(asked, known=None):
       asked: "name", "layout", "way", "device", "direction", "dtype".
       known: its result of an earlier run, which stands where the program's digest is the same.
     """
-    call = next(c for c in calls.calls(asked["way"]) if (c.name, c.layout, c.way) == (asked["name"], asked["layout"], asked["way"]))
+    call = next(
+        c
+        for c in calls.calls(asked["way"])
+        if (c.name, c.layout, c.way) == (asked["name"], asked["layout"], asked["way"])
+    )
     device, direction, dtype = asked["device"], asked["direction"], asked["dtype"]
     if direction == calls.STEP and not calls.has_gradient(call):
         return {"digest": "", "no": "no gradient"}

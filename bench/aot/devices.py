@@ -1,7 +1,6 @@
 """The devices that programs are compiled for, none of which is here."""
 
-import importlib
-import os
+import importlib.metadata
 from pathlib import Path
 
 from bench.aot.calls import DEVICES_OF_MESH
@@ -21,7 +20,7 @@ ENVIRONMENT = {
 }
 """Of a process that compiles; to be set before JAX is imported."""
 
-PINNED = {"jax": "0.11.2", "libtpu": "0.0.52", "jax_cuda13_plugin": "0.11.2"}
+PINNED = {"jax": "0.11.2", "libtpu": "0.0.52", "jax-cuda13-plugin": "0.11.2", "nvidia-cuda-nvcc": "13.5.37"}
 """Packages that must be there, as the extra ``aot`` pins them."""
 
 _DESCRIPTION = Path(__file__).with_name("h200.textproto")
@@ -61,8 +60,3 @@ def mesh(device, split):
     count = DEVICES_OF_MESH if split else 1
     found = np.array(topology(device, count))
     return Mesh(found, (AXIS,), axis_types=(AxisType.Auto,))
-
-
-def prepare():
-    """Sets the environment of this process."""
-    os.environ.update(ENVIRONMENT)

@@ -69,7 +69,7 @@ class Goal:
 
 
 DENSE, SORTED, UNSORTED = (calls.DENSE,), (calls.SORTED,), (calls.UNSORTED,)
-KERNEL = ("pallas",)
+KERNEL = (calls.KERNEL,)
 GOALS = (
     Goal(ONE_QUERY, (2.05, 5.1), layouts=DENSE, cycles=(4.5e6, 15e6), narrow=True),
     Goal(HEADS, (2.2, 5.9), layouts=DENSE, devices=TPUS, cycles=(3.5e6, 12.5e6)),
@@ -128,7 +128,9 @@ def _too_many_bytes(unit, most, program, result, found):
         other = found.get(Program(**vars(program) | {"way": plain.PLAIN}).key, {})
         budget = MEMORY[program.device] * BUDGET
         if "bytes" not in other or other["temporaries"] > budget:
-            return [f"temporaries of {result['temporaries'] / 1e9:.1f} GB"] if result["temporaries"] > 2 * budget else []
+            return (
+                [f"temporaries of {result['temporaries'] / 1e9:.1f} GB"] if result["temporaries"] > 2 * budget else []
+            )
         one = other["bytes"]
     else:
         one = result["x"] if unit == X else result["floor"]

@@ -77,7 +77,16 @@ def cells(program, result, found):
     collectives = ", ".join(f"{count} {name}" for name, count in counts.items())
     cycles = f"{result['cycles'] / 1e6:.1f}" if result["cycles"] else ""
     plain = [str(count or "") for count in (scatters, sorts)]
-    return [*first, *(f"{n:.2f}" for n in numbers), str(result["wide"] or ""), steps, *plain, collectives, cycles, missed]
+    return [
+        *first,
+        *(f"{n:.2f}" for n in numbers),
+        str(result["wide"] or ""),
+        steps,
+        *plain,
+        collectives,
+        cycles,
+        missed,
+    ]
 
 
 def write(found, document):

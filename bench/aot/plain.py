@@ -103,7 +103,9 @@ def bidaf_attention(context, query, kernel, context_mask, query_mask):
     scores = product("btd,bjd->btj", context * of_both, query)
     scores = scores + (context @ of_context)[:, :, None] + (query @ of_query)[:, None]
     seen = jnp.where(query_mask[:, None], scores, -jnp.inf)
-    to_query = product("btj,bjd->btd", softmax(scores, query_mask[:, None]).astype(query.dtype), query).astype(query.dtype)
+    to_query = product("btj,bjd->btd", softmax(scores, query_mask[:, None]).astype(query.dtype), query).astype(
+        query.dtype
+    )
     weights = softmax(seen.max(-1), context_mask).astype(query.dtype)
     to_context = product("bt,btd->bd", weights, context).astype(query.dtype)[:, None]
     parts = [context, to_query, context * to_query, context * to_context]

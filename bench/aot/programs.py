@@ -37,9 +37,11 @@ def programs(everything=False, only="", device="", direction="", dtype="", way=c
     Args:
       everything: all devices, directions and dtypes, not only the default ones.
       only: the name of a function, of a call, or "name, layout"; empty for all.
-      device: one device, or empty for those of the run; ``direction`` and ``dtype`` likewise.
+      device: one device, or empty for those of the run.
+      direction: one direction, or empty; with a dtype both.
+      dtype: one dtype, or empty; with a direction all.
       way: an implementation of ours, instead of the default one.
-      beside: whether plain formulas are compiled, too.
+      beside: whether plain formulas and kernels are compiled, too.
     """
     kinds = [(d, t) for d in (calls.FORWARD, calls.STEP) for t in calls.DTYPES] if everything else list(DEFAULT)
     if direction or dtype:
@@ -48,8 +50,7 @@ def programs(everything=False, only="", device="", direction="", dtype="", way=c
     chosen = [device] if device else devices.DEVICES if everything else devices.DEFAULT
     found = []
     for call in calls.calls(way):
-        ways = (way, *plain.WAYS) if beside else (way,)
+        ways = (way, calls.KERNEL, *plain.WAYS) if beside else (way,)
         if call.way in ways and (not only or only in (call.row.name, call.name, f"{call.name}, {call.layout}")):
-            own = [(d, t) for d, t in kinds if d == calls.FORWARD or t != "float64"]
-            found += [Program(call.name, call.layout, call.way, place, d, t) for place in chosen for d, t in own]
+            found += [Program(call.name, call.layout, call.way, place, d, t) for place in chosen for d, t in kinds]
     return found

@@ -11,8 +11,20 @@ from dataclasses import dataclass, field
 from bench.aot import hlo
 
 FREE = frozenset(
-    "parameter constant tuple get-tuple-element bitcast after-all partition-id replica-id opt-barrier domain "
-    "add-dependency get-dimension-size".split()
+    [
+        "parameter",
+        "constant",
+        "tuple",
+        "get-tuple-element",
+        "bitcast",
+        "after-all",
+        "partition-id",
+        "replica-id",
+        "opt-barrier",
+        "domain",
+        "add-dependency",
+        "get-dimension-size",
+    ]
 )
 FREE_CALLS = frozenset({"AllocateBuffer", "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 KERNELS = ("tpu_custom_call", "__gpu$xla.gpu.triton", "mosaic_gpu", "mosaic_gpu_v2")
@@ -58,7 +70,9 @@ def costs(text, tokens=()):
 
 
 def _sorts(one):
-    return one.opcode in ("sort", "topk") or (one.opcode == "custom-call" and ("Sort" in one.target or "TopK" in one.target))
+    return one.opcode in ("sort", "topk") or (
+        one.opcode == "custom-call" and ("Sort" in one.target or "TopK" in one.target)
+    )
 
 
 def _run(module, name, found, tokens, around):
@@ -82,8 +96,9 @@ def _run(module, name, found, tokens, around):
             part = _run(module, called.get("to_apply", called.get("calls"))[0], found, tokens, around)
             total, cycles = total + part[0], cycles + part[1] + one.cycles
         else:
-            total, cycles = total + _moved(module, computation, one), cycles + one.cycles
-            _note(one, found, tokens)
+            read, written = _moved(module, computation, one)
+            total, cycles = total + read + written, cycles + one.cycles
+            _note(one, written, found, tokens)
     return total, cycles
 
 
@@ -98,7 +113,7 @@ def _trips(module, loop):
     return int(limit.operands[0]) if limit is not None and limit.opcode == "constant" else None
 
 
-def _note(one, found, tokens):
+def _note(one, written, found, tokens):
     opcode = one.opcode.removesuffix("-start")
     if opcode in COLLECTIVES:
         found.counts[opcode] += 1
@@ -106,8 +121,8 @@ def _note(one, found, tokens):
             found.gathered = max([found.gathered, *(array.size for array in one.arrays)])
     if one.opcode == "custom-call" and one.target in KERNELS:
         found.counts["kernels"] += 1
-    if one.opcode not in FREE and not one.opcode.endswith("-done"):
-        found.wide_copies += sum(_is_wide(array, tokens) for array in one.arrays)
+    if one.opcode not in FREE and not one.opcode.endswith("-done"):  # what updates a part of an array has not made it
+        found.wide_copies += sum(_is_wide(array, tokens) and array.size <= written for array in one.arrays)
 
 
 def _is_wide(array, tokens):
@@ -127,27 +142,28 @@ def _product(shape):
 
 
 def _moved(module, computation, one):
-    """Bytes that one instruction moves as a kernel."""
+    """Bytes that one instruction (reads, writes) as a kernel."""
     if one.opcode in FREE or one.opcode.endswith("-done"):
-        return 0
+        return 0, 0
     if one.opcode == "custom-call" and (one.target in FREE_CALLS or one.target in KERNELS):
-        return 0
+        return 0, 0
     operands = [computation.instructions[name] for name in one.operands]
     if one.opcode == "fusion":
         inner = module.computations[one.called["calls"][0]]
         needs = _needs(module, inner)
-        reads = [_share(operand, needs.get(p.name, 0)) for operand, p in zip(operands, inner.parameters, strict=True)]
-        return sum(reads) + _written(module, inner, one)
+        return _read(operands, [needs[part.name] for part in inner.parameters]), _written(module, inner, one)
     if one.opcode in ("copy-start", "all-gather-start", "collective-permute-start"):
         result = one.arrays[0] if one.opcode == "copy-start" else one.arrays[1]
-        return sum(operand.size for operand in operands) + (0 if result.on_chip else result.size)
-    reads = [_share(operand, need) for operand, need in zip(operands, _operand_needs(one, operands, one.elements), strict=True)]
-    return sum(reads) + _update(one, operands)
+        return _read(operands, [operand.elements for operand in operands]), 0 if result.on_chip else result.size
+    return _read(operands, _operand_needs(one, operands, one.elements)), _update(one, operands)
 
 
-def _share(operand, elements):
-    """Bytes of so many elements of an operand."""
-    return operand.size * min(1.0, elements / operand.elements) if operand.elements else 0
+def _read(operands, needs):
+    """Bytes of so many elements of each operand; one that stands twice is read once."""
+    total, sizes = Counter(), {operand.name: operand for operand in operands}
+    for operand, elements in zip(operands, needs, strict=True):
+        total[operand.name] += elements
+    return sum(part.size * min(1.0, total[name] / part.elements) for name, part in sizes.items() if part.elements)
 
 
 def _update(one, operands):
@@ -222,4 +238,7 @@ def _operand_needs(one, operands, own):
     if one.opcode in ("tuple", "get-tuple-element", "sort", "dot", "convolution", "custom-call", "reduce-window"):
         return [part.elements for part in operands]
     share = own / one.elements if one.elements else 0
-    return [min(part.elements, max(own, part.elements * share)) if part.elements <= one.elements else part.elements * share for part in operands]
+    return [
+        min(part.elements, max(own, part.elements * share)) if part.elements <= one.elements else part.elements * share
+        for part in operands
+    ]

@@ -37,7 +37,7 @@ class Child:
         """The answer to a question, or {"error": ...} where the process took too long or died."""
         if self.process is None:
             environment = os.environ | devices.ENVIRONMENT | {"PYTHONPATH": str(ROOT)}
-            self.errors = tempfile.TemporaryFile()
+            self.errors = tempfile.TemporaryFile()  # noqa: SIM115: closed by `stop`
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.errors}
             self.process = subprocess.Popen(self.command, cwd=ROOT, env=environment, **pipes)
             self.fresh, self.buffer = True, b""
@@ -51,7 +51,7 @@ class Child:
         if answer is None:
             late = time.monotonic() >= deadline
             status, said = self.stop()
-            return {"error": f"not in {self.limit:.0f} s" if late else f"the process ended with {status}: {said}"}
+            return {"error": f"not in {self.limit:g} s" if late else f"the process ended with {status}: {said}"}
         self.fresh = False
         return answer
 
@@ -110,7 +110,10 @@ def run(programs, known, done, workers=2, limit=LIMIT, text=None, command=None):
                 program = waiting.get_nowait()
                 question = asdict(program) | {"known": known.get(program.key)}
                 if text:
-                    question |= {"known": None, "text": str(Path(text).resolve() / f"{program.key.replace(' | ', '_')}.txt".replace(" ", "-"))}
+                    question |= {
+                        "known": None,
+                        "text": str(Path(text).resolve() / f"{program.key.replace(' | ', '_')}.txt".replace(" ", "-")),
+                    }
                 start = time.monotonic()
                 results.put((program, child.ask(question), time.monotonic() - start))
         except BaseException as error:
