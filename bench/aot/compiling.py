@@ -3,6 +3,7 @@
 Its environment is :data:`bench.aot.devices.ENVIRONMENT`.
 """
 
+import contextlib
 import hashlib
 import json
 import sys
@@ -11,9 +12,9 @@ from pathlib import Path
 import jax
 from jax.sharding import AbstractDevice, AbstractMesh, NamedSharding, PartitionSpec, use_abstract_mesh
 
-from bench.aot import calls, devices, reading
+from bench.aot import calls, devices, kernels, reading
 
-READERS = ("compiling.py", "hlo.py", "reading.py", "calls.py")
+READERS = ("compiling.py", "hlo.py", "reading.py", "kernels.py", "calls.py")
 """Files whose text decides what is read from a program: a change of theirs asks for compiling anew."""
 
 
@@ -25,8 +26,8 @@ def digest_of(text, device):
     return found.hexdigest()[:16]
 
 
-def lowered(call, device, direction, dtype):
-    """The program for a device, lowered."""
+def traced(call, device, direction, dtype):
+    """The program for a device, traced."""
     mesh = devices.mesh(device, call.layout == calls.MESH)
     places = call.places() if call.layout == calls.MESH else {}
     arrays = {
@@ -35,11 +36,14 @@ def lowered(call, device, direction, dtype):
         )
         for key, array in call.arrays(dtype).items()
     }
-    program = jax.jit(call.program(direction, mesh))
-    if device == devices.H200 and call.layout != calls.MESH:  # kernels of Triton ask which GPU it is
-        with use_abstract_mesh(AbstractMesh((), (), abstract_device=AbstractDevice("NVIDIA H200", 132, "gpu"))):
-            return program.lower(arrays)
-    return program.lower(arrays)
+    return jax.jit(call.program(direction, mesh)).trace(arrays)
+
+
+def described(device):
+    """The context in which a program is traced and lowered: kernels of Triton ask which GPU they are for."""
+    if device in devices.TPUS:
+        return contextlib.nullcontext()
+    return use_abstract_mesh(AbstractMesh((), (), abstract_device=AbstractDevice("NVIDIA H200", 132, "gpu")))
 
 
 def measure(asked, known=None):
@@ -58,7 +62,9 @@ def measure(asked, known=None):
     if direction == calls.STEP and not calls.has_gradient(call):
         return {"digest": "", "no": "no gradient"}
     try:
-        program = lowered(call, device, direction, dtype)
+        with described(device):
+            traced_program = traced(call, device, direction, dtype)
+            program = traced_program.lower()
     except Exception as error:  # a refusal is an answer, too
         return {"digest": "", "error": f"lowering: {_first_line(error)}"}
     digest = digest_of(program.as_text(), device)
@@ -75,18 +81,23 @@ def measure(asked, known=None):
     text = compiled.as_text()
     if asked.get("text"):
         Path(asked["text"]).write_text(text)
-    found = reading.costs(text, narrow)
+    found, memory = reading.costs(text, narrow), compiled.memory_analysis()
+    own, assumed = (
+        kernels.moved(traced_program.jaxpr, device in devices.TPUS) if found.counts["kernels"] else (0, False)
+    )
     return {
         "digest": digest,
-        "bytes": found.bytes,
+        "bytes": found.bytes + own,
         "x": max(t.size * t.dtype.itemsize for t in tokens),
         "floor": floor,
-        "temporaries": compiled.memory_analysis().temp_size_in_bytes,
+        "temporaries": memory.temp_size_in_bytes,
+        "memory": memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes,
         "cycles": found.cycles,
         "wide": found.wide_copies,
         "steps": found.steps,
         "unknown": found.unknown,
         "gathered": found.gathered,
+        "assumed": assumed,
         "counts": {key: count for key, count in sorted(found.counts.items()) if count},
     }
 

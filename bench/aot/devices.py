@@ -8,6 +8,7 @@ from bench.aot.calls import DEVICES_OF_MESH
 V5E, V6E, H200 = "TPU v5e", "TPU v6e", "H200"
 DEVICES = (V5E, H200, V6E)
 DEFAULT = (V5E, H200)
+TPUS = (V5E, V6E)
 
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",

@@ -37,7 +37,7 @@ class Child:
         """The answer to a question, or {"error": ...} where the process took too long or died."""
         if self.process is None:
             environment = os.environ | devices.ENVIRONMENT | {"PYTHONPATH": str(ROOT)}
-            self.errors = tempfile.TemporaryFile()  # noqa: SIM115: closed by `stop`
+            self.errors = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the process
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.errors}
             self.process = subprocess.Popen(self.command, cwd=ROOT, env=environment, **pipes)
             self.fresh, self.buffer = True, b""
