@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import AbstractDevice, AbstractMesh, NamedSharding, PartitionSpec, use_abstract_mesh
 
 from bench.aot import calls, devices, kernels, reading
@@ -81,7 +82,7 @@ def measure(asked, known=None):
     text = compiled.as_text()
     if asked.get("text"):
         Path(asked["text"]).write_text(text)
-    found, memory = reading.costs(text, narrow), compiled.memory_analysis()
+    found, memory = reading.costs(text, narrow, 8 * jnp.dtype(dtype).itemsize), compiled.memory_analysis()
     own, assumed = (
         kernels.moved(traced_program.jaxpr, device in devices.TPUS) if found.counts["kernels"] else (0, False)
     )

@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from bench.aot import calls, devices, goals
+from bench.aot import calls, devices, goals, plain
 from bench.aot.programs import Program
 
 BEGIN, END = "<!-- compiled: begin -->", "<!-- compiled: end -->"
@@ -12,7 +12,7 @@ TEXT = """## Compiled for a TPU and a GPU
 Compiled by `make aot` on a machine without them, not run and not timed. Bytes are those of all operands and results of the kernels of
 the compiled program, loops included, divided by the floor (each operand read once, each result and gradient written once) and by the
 bytes of x, the largest array of tokens. **Wide** counts float32 copies of narrow tokens, **loops** says in parentheses the most steps
-of one, **cycles** (in millions) is the TPU compiler's own estimate. A GPU's L2 cache is not modelled, and no kernel was tuned. A step
+of one (a question mark: one that stops by itself, counted with as many steps as a number has bits), **cycles** (in millions) is the TPU compiler's own estimate. A GPU's L2 cache is not modelled, and no kernel was tuned. A step
 has the gradients of all floating arrays. Sizes are in `bench/aot/sizes.py`, goals in `bench/aot/goals.py`.
 """
 
@@ -42,7 +42,7 @@ def section(found):
     programs = [program for program in programs if "no" not in results[program]]
     rows = [cells(program, results[program], found["programs"]) for program in programs]
     table = [HEAD, ["---"] * len(HEAD), *_without_repeats(rows)]
-    short = sum(bool(row[-1]) for row in rows)
+    short = sum(bool(goals.shortfalls(program, results[program], found["programs"])) for program in programs)
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     said = f"{len(rows)} programs, {short} miss a goal; {versions}.\n"
     return "\n".join([BEGIN, TEXT, said, *("| " + " | ".join(row) + " |" for row in table), END]) + "\n"
@@ -67,6 +67,7 @@ def cells(program, result, found):
     """One line of the table."""
     first = [f"{program.name}, {program.layout}", program.way, program.device, f"{program.direction}, {program.dtype}"]
     missed = "; ".join(goals.shortfalls(program, result, found)).replace("|", "\\|")
+    reason = "" if program.way in plain.WAYS else goals.goal_of(program).reason
     if "bytes" not in result:
         return [*first, *[""] * 9, missed or result["error"].replace("|", "\\|")]
     counts = dict(result["counts"])
@@ -76,16 +77,16 @@ def cells(program, result, found):
     numbers = [result["bytes"] / result["floor"], result["bytes"] / result["x"], result["temporaries"] / result["x"]]
     collectives = ", ".join(f"{count} {name}" for name, count in counts.items())
     cycles = f"{result['cycles'] / 1e6:.1f}" if result["cycles"] else ""
-    plain = [str(count or "") for count in (scatters, sorts)]
+    seen = [str(count or "") for count in (scatters, sorts)]
     return [
         *first,
         *(f"{n:.2f}" for n in numbers),
         str(result["wide"] or ""),
         steps,
-        *plain,
+        *seen,
         collectives,
         cycles,
-        missed,
+        missed or (reason and f"({reason})"),
     ]
 
 

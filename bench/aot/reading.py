@@ -44,7 +44,7 @@ class Costs:
       cycles: the compiler's estimate; 0 where it makes none.
       counts: how many "loops", "scatters", "sorts", "kernels" and collectives the text has.
       steps: the most steps of one loop, those of the loops around it included.
-      unknown: how many loops have a number of steps that the compiler does not know; they count once.
+      unknown: how many loops have a number of steps that the compiler does not know.
       gathered: bytes of the largest result of an all-gather.
       wide_copies: arrays in float32 with the elements of a narrow argument.
     """
@@ -58,11 +58,17 @@ class Costs:
     wide_copies: int = 0
 
 
-def costs(text, tokens=()):
-    """The costs of a compiled program, given as text; ``tokens`` are the shapes of its narrow arrays of tokens."""
+def costs(text, tokens=(), bits=1):
+    """The costs of a compiled program.
+
+    Args:
+      text: the program.
+      tokens: the shapes of its narrow arrays of tokens.
+      bits: the steps of a loop that stops by itself: bisections end with the last bit.
+    """
     module = hlo.parse(text)
     found = Costs()
-    found.bytes, found.cycles = _run(module, module.entry, found, tuple(tokens), 1)
+    found.bytes, found.cycles = _run(module, module.entry, found, (tuple(tokens), bits), 1)
     inside = [one for part in module.computations.values() for one in part.instructions.values()]
     found.counts["scatters"] = sum(one.opcode in ("scatter", "select-and-scatter") for one in inside)
     found.counts["sorts"] = sum(_sorts(one) for one in inside)
@@ -75,8 +81,11 @@ def _sorts(one):
     )
 
 
-def _run(module, name, found, tokens, around):
-    """(bytes, cycles) of the instructions of a computation that runs once; ``around`` are the steps of the loops around it."""
+def _run(module, name, found, known, around):
+    """(bytes, cycles) of the instructions of a computation that runs once; ``around`` are the steps of the loops around it.
+
+    ``known`` is what the caller of :func:`costs` says: tokens and bits.
+    """
     total = cycles = 0
     computation = module.computations[name]
     for one in computation.instructions.values():
@@ -85,20 +94,20 @@ def _run(module, name, found, tokens, around):
             trips = _trips(module, one)
             found.counts["loops"] += 1
             found.unknown += trips is None
-            trips = 1 if trips is None else trips
+            trips = known[1] if trips is None else trips
             found.steps = max(found.steps, around * trips)
-            parts = [_run(module, called[part][0], found, tokens, around * trips) for part in ("body", "condition")]
+            parts = [_run(module, called[part][0], found, known, around * trips) for part in ("body", "condition")]
             total, cycles = total + trips * sum(p[0] for p in parts), cycles + trips * sum(p[1] for p in parts)
         elif one.opcode == "conditional":
-            parts = [_run(module, branch, found, tokens, around) for branch in called["branches"]]
+            parts = [_run(module, branch, found, known, around) for branch in called["branches"]]
             total, cycles = total + max(p[0] for p in parts), cycles + max(p[1] for p in parts)
         elif one.opcode in ("call", "async-start"):
-            part = _run(module, called.get("to_apply", called.get("calls"))[0], found, tokens, around)
+            part = _run(module, called.get("to_apply", called.get("calls"))[0], found, known, around)
             total, cycles = total + part[0], cycles + part[1] + one.cycles
         else:
             read, written = _moved(module, computation, one)
             total, cycles = total + read + written, cycles + one.cycles
-            _note(one, written, found, tokens)
+            _note(one, written, found, known[0])
     return total, cycles
 
 

@@ -201,9 +201,9 @@ def test_a_reader_with_a_mistake_finds_other_numbers(monkeypatch, mutant):
     assert any(different)
 
 
-def test_a_loop_whose_steps_nobody_knows_counts_once_and_is_named():
-    found = reading.costs(LOOP.replace("direction=LT", "direction=NE"))
-    assert (found.unknown, found.steps) == (1, 1)
+def test_a_loop_that_stops_by_itself_has_as_many_steps_as_a_number_has_bits():
+    found = reading.costs(LOOP.replace("direction=LT", "direction=NE"), bits=16)
+    assert (found.unknown, found.steps) == (1, 16)
     known = LOOP.replace("body=%body", 'body=%body, backend_config={"known_trip_count":{"n":"7"}}')
     assert reading.costs(known).steps == 7
 
@@ -362,6 +362,7 @@ def shortfalls(name, changed, beside=None, **where):
         ("mean_pooling", {"bytes": 401}, {}, "moves 4.01 floors, goal 4"),
         ("mean_pooling", {"gathered": 100}, {"layout": calls.MESH}, "gathers its tokens over the mesh"),
         ("mean_pooling", {"error": "not in 60 s"}, {}, "does not compile: not in 60 s"),
+        ("set2set_pooling", {"bytes": 1401}, {}, "moves 14.01 floors, goal 13"),
         ("mean_pooling", {"memory": 17e9}, {}, "needs 17 GB"),
     ],
 )
@@ -399,6 +400,8 @@ def test_the_table_has_a_line_for_each_program_and_the_same_results_write_the_sa
     )
     assert lines[-2].startswith("|  |  | TPU v5e | step, bfloat16 | ")
     assert lines[-2].endswith("| does not compile: not in 60 s |")
+    quantile = programs.Program.of(next(iter(found["programs"]).replace("mean", "quantile")))
+    assert page.cells(quantile, result(), {})[-1] == "(bisection: a read for each bit of a number)"
     document.write_text("before\n")
     page.write(found, document)
     once = document.read_text()
