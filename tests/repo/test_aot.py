@@ -400,7 +400,7 @@ def test_the_table_has_a_line_for_each_program_and_the_same_results_write_the_sa
     )
     assert lines[-2].startswith("|  |  | TPU v5e | step, bfloat16 | ")
     assert lines[-2].endswith("| does not compile: not in 60 s |")
-    quantile = programs.Program.of(next(iter(found["programs"]).replace("mean", "quantile")))
+    quantile = programs.Program.of(next(iter(found["programs"])).replace("mean", "quantile"))
     assert page.cells(quantile, result(), {})[-1] == "(bisection: a read for each bit of a number)"
     document.write_text("before\n")
     page.write(found, document)
