@@ -367,10 +367,6 @@ def test_a_candidate_that_lacks_jax_says_which_extra():
     assert result.stderr == "Error: jax is not installed; pip install 'attnpool[flax]'\n"
 
 
-def test_the_dtypes_of_the_command_line_are_those_of_the_judge():
-    assert application.DTYPES == conformance.DTYPES
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -13,7 +13,7 @@ import attnpool_flax
 from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.reductions import packed_kernels, perceptron
 from attnpool_ref import table
-from attnpool_ref.conformance.checks.second import REVERSE
+from attnpool_ref.conformance.checks.second_derivatives import REVERSE
 
 LENGTHS = (4, 1, 3)
 RNG = np.random.default_rng(0)
