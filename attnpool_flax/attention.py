@@ -11,12 +11,26 @@ from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
 from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.reductions.query_blocks import over_queries, size_of
+from attnpool_flax.reductions.dispatch import for_units
+from attnpool_flax.reductions.query_blocks import for_queries, over_queries, size_of
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled_dot, split, squared_distances
 
 
-@compiled(as_they_come=("mask",), weights_apart=True)
+def _for_scores(values, call):
+    if not isinstance(values["normalizer"], str):
+        return "einsum"  # a function sees all scores at once
+    return for_queries(values, call, "scores", "value")
+
+
+_for_attention = functools.partial(for_queries, queries="query", keys="value")
+
+
+def _for_heads(values, call):
+    return for_queries(values, call, "query", "value", call.sizes["H"])
+
+
+@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_scores)
 def attend(
     scores,
     value,
@@ -91,7 +105,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@compiled(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_attention)
 def dot_product_attention(
     query,
     key,
@@ -128,7 +142,7 @@ def only_seen(query, key, value, mask):
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
 
-@compiled(as_they_come=("mask",))
+@compiled(as_they_come=("mask",), kernel=for_units)
 def additive_attention(
     query,
     key,
@@ -164,7 +178,7 @@ def _attend(scores, value, mask, multiplier, return_weights, precision):
     return (pooled, weights) if return_weights else pooled
 
 
-@compiled(as_they_come=("mask",))
+@compiled(as_they_come=("mask",), kernel=for_units)
 def tanh_sum_attention(
     query,
     key,
@@ -220,7 +234,7 @@ def location_attention(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_heads)
 def multi_head_attention(
     query,
     key,
@@ -283,7 +297,7 @@ def from_heads(heads, kernel, bias, precision):
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@compiled(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_attention)
 def kernel_regression(
     query,
     key,

@@ -10,8 +10,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.order_statistic import order_statistic
 from attnpool_flax.numerics.rounding import largest
 from attnpool_flax.numerics.sizes import smaller
-from attnpool_flax.reductions import Dense, DenseChannels
-from attnpool_flax.reductions.collectives import all_reduce_states
+from attnpool_flax.reductions import DenseChannels
 from attnpool_flax.reductions.exponents import (
     average,
     clamped,
@@ -26,25 +25,36 @@ from attnpool_flax.reductions.exponents import (
 from attnpool_flax.reductions.sums import divisor_of, summed
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.sum_pooling`; the sum does not drift.
 
     >>> sum_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([4.], dtype=float32)
+
+    Packed:
+
+    >>> segment_sum_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[4.],
+           [5.]], dtype=float32)
     """
-    (state,) = all_reduce_states([Dense(x, mask, implementation, axis_name=axis_name).sum_state(False)], axis_name)
-    return state.sum
+    return x.total()
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.min_pooling`.
 
     >>> min_pooling(jnp.array([[1.0], [3.0], [-99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_min_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[1.],
+           [5.]], dtype=float32)
     """
-    return Dense(x, mask, implementation, axis_name=axis_name).min()
+    return x.min()
 
 
 @compiled
@@ -119,7 +129,7 @@ def _number(tokens):
     return tokens.sum_over_tokens(None)[0]
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.noisy_or_pooling`: a + b - a b, two halves of the tokens at a time.
 
@@ -127,8 +137,15 @@ def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
     >>> noisy_or_pooling(jnp.array([[0.5], [0.5], [0.9]]), jnp.array([True, True, False]))
     Array([0.75], dtype=float32)
+
+    Packed:
+      The tokens are sorted by their segments.
+
+    >>> segment_noisy_or_pooling(jnp.array([[0.5], [0.25], [0.5]]), jnp.array([0, 1, 0]), 2)
+    Array([[0.75],
+           [0.25]], dtype=float32)
     """
-    return noisy_or(DenseChannels(x, mask, axis_name))
+    return noisy_or(x.channels())
 
 
 def noisy_or(tokens):
@@ -150,7 +167,7 @@ def _either_jvp(primals, tangents):
     return either(a, b), (1 - b) * tangents[0] + (1 - a) * tangents[1]
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
     """Twin of :func:`attnpool_ref.power_mean_pooling`: logarithms below that of the largest value, which is not taken.
 
@@ -158,8 +175,14 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_
 
     >>> power_mean_pooling(jnp.array([[3.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([3.], dtype=float32)
+
+    Packed:
+
+    >>> segment_power_mean_pooling(jnp.array([[2.0], [5.0], [2.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
-    return power_mean(DenseChannels(x, mask, axis_name), p, epsilon)
+    return power_mean(x.channels(), p, epsilon)
 
 
 def power_mean(tokens, p, epsilon):
@@ -198,7 +221,7 @@ def finished_power_mean(extreme, sums, zeros, p):
     return jnp.where(nothing, 0, mean + zeros / jnp.maximum(sums.count, 1))
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
     """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale is accurate for small scales.
 
@@ -206,8 +229,14 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
 
     >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
     Array([0.], dtype=float32)
+
+    Packed:
+
+    >>> segment_logsumexp_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, scale=0.0)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
-    return logsumexp(DenseChannels(x, mask, axis_name), scale, mean)
+    return logsumexp(x.channels(), scale, mean)
 
 
 def logsumexp(tokens, scale, mean):
@@ -229,14 +258,20 @@ def finished_logsumexp(extreme, sums, scale, mean):
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=False, axis_name=None):
     """Twin of :func:`attnpool_ref.softmax_pooling`.
 
     >>> softmax_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), 0.0)
     Array([2.], dtype=float32)
+
+    Packed:
+
+    >>> segment_softmax_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, scale=0.0)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
-    pooled, weights = softmax(DenseChannels(x, mask, axis_name), scale)
+    pooled, weights = softmax(x.channels(), scale)
     return (pooled, weights) if return_weights else pooled
 
 

@@ -19,12 +19,12 @@ from attnpool_flax.reductions import (
     unify_varying,
 )
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
-from attnpool_flax.reductions.query_blocks import over_first, over_queries, over_sequences, size_of
+from attnpool_flax.reductions.query_blocks import for_queries, over_first, over_queries, over_sequences, size_of
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.scores import dot
 
 
-@compiled(as_they_come=("x", "y"))
+@compiled(tokens=("x", "y"), as_they_come=("x", "y"))
 def cross_attention_pooling(
     x,
     y,
@@ -49,11 +49,17 @@ def cross_attention_pooling(
     >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0], [9.0, 9.0]]), jnp.array([[1.0, 0.0]])
     >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))
     (Array([2., 2.], dtype=float32), Array([1., 0.], dtype=float32))
+
+    Packed:
+      O((N + M) d), no matrix over pairs.
+
+    >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0]]), jnp.array([[1.0, 0.0]])
+    >>> segment_cross_attention_pooling(x, jnp.array([0, 0]), y, jnp.array([0]), 1)
+    (Array([[2., 2.]], dtype=float32), Array([[1., 0.]], dtype=float32))
     """
-    xs, ys = (Dense(*side, implementation, precision, axis_name) for side in ((x, x_mask), (y, y_mask)))
-    if reduction == "max":
-        return _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights)
-    pooled, weights = cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale)
+    if reduction == "max":  # refused of packed tokens
+        return _by_largest(x, y, x_kernel, y_kernel, scale, return_weights)
+    pooled, weights = cross_attention(x, y, x_kernel, y_kernel, reduction, scale)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -262,7 +268,10 @@ def maxsim_score_all_pairs(
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
 
 
-@compiled
+_for_context = functools.partial(for_queries, queries="context", keys="query")
+
+
+@compiled(kernel=_for_context)
 def code_wise_attention(
     query,
     context,
@@ -295,7 +304,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@compiled(weights_apart=True)
+@compiled(weights_apart=True, kernel=_for_context)
 def mask_attention(
     query,
     context,
@@ -325,7 +334,7 @@ def mask_attention(
     return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
-@compiled(weights_apart=True)
+@compiled(weights_apart=True, kernel=_for_context)
 def bidaf_attention(
     context,
     query,

@@ -10,17 +10,16 @@ from jax import lax
 from attnpool_flax.attention import from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized
-from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax, unit
 from attnpool_flax.numerics.activations import geglu
-from attnpool_flax.reductions import Dense, query_blocks, unify_varying
+from attnpool_flax.reductions import query_blocks, unify_varying
 from attnpool_flax.reductions.query_blocks import over_first, over_queries
 
 ROWS = 256
 """Tokens of a block at least: kernels are read from memory once a block."""
 
 
-@compiled
+@compiled(tokens=("x",))
 def latent_attention_pooling(
     x,
     mask=None,
@@ -60,9 +59,27 @@ def latent_attention_pooling(
     >>> x, mask = jnp.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> latent_attention_pooling(x, mask, **parameters)
     Array([3., 2.], dtype=float32)
+
+    Packed:
+      Keys and values once a call, blocks of tokens.
+
+    >>> parameters = {
+    ...     "latents": jnp.array([[1.0, -1.0]]),
+    ...     "query_kernel": jnp.eye(2)[:, None],
+    ...     "key_kernel": jnp.eye(2)[:, None],
+    ...     "value_kernel": jnp.eye(2)[:, None],
+    ...     "out_kernel": jnp.eye(2)[None],
+    ...     "mlp_kernel": jnp.zeros((2, 2)),
+    ...     "mlp_out_kernel": jnp.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> x, numbers = jnp.array([[1.0, 2.0], [9.0, 8.0], [3.0, 4.0]]), jnp.array([0, 1, 0])
+    >>> segment_latent_attention_pooling(x, numbers, 2, **parameters)
+    Array([[ 3.,  2.],
+           [10.,  7.]], dtype=float32)
     """
     each = asked_of_latents(
-        keep_real(x, mask),
+        x.zero_padded(),
         latents,
         query_kernel,
         key_kernel,
@@ -81,7 +98,7 @@ def latent_attention_pooling(
         epsilon,
         precision,
     )
-    return Dense(each, mask, "einsum", axis_name=axis_name).mean()
+    return x.with_values(each).mean()
 
 
 def asked_of_latents(
@@ -137,7 +154,7 @@ def asked_of_latents(
     return over_queries(of_tokens, (x,), keys=keys_of_one)
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def set2set_pooling(
     x,
     mask=None,
@@ -157,9 +174,15 @@ def set2set_pooling(
     >>> parameters = {"input_kernel": jnp.zeros((2, 4)), "recurrent_kernel": jnp.zeros((1, 4)), "bias": jnp.zeros(4)}
     >>> set2set_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **parameters, num_steps=2)
     Array([0., 2.], dtype=float32)
+
+    Packed:
+
+    >>> parameters = {"input_kernel": jnp.zeros((2, 4)), "recurrent_kernel": jnp.zeros((1, 4)), "bias": jnp.zeros(4)}
+    >>> segment_set2set_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, **parameters, num_steps=2)
+    Array([[0., 2.],
+           [0., 5.]], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision, axis_name)
-    read, weights = set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps)
+    read, weights = set2set(x, input_kernel, recurrent_kernel, bias, num_steps)
     return (read, weights) if return_weights else read
 
 
@@ -185,7 +208,7 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
     return jnp.where(weight_sums == 0, 0, read), weights[..., 0, :]
 
 
-@compiled
+@compiled(tokens=("x",))
 def vlad_pooling(
     x,
     mask=None,
@@ -206,9 +229,18 @@ def vlad_pooling(
     >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
     >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)
     Array([[1.]], dtype=float32)
+
+    Packed:
+      One cluster after another, no residuals [N, K, d].
+
+    >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]])}
+    >>> x, numbers = jnp.array([[1.0], [5.0], [4.0]]), jnp.array([0, 1, 0])
+    >>> segment_vlad_pooling(x, numbers, 2, **parameters, normalize=False)
+    Array([[[1.]],
+    <BLANKLINE>
+           [[3.]]], dtype=float32)
     """
-    tokens = Dense(x, mask, "einsum", precision, axis_name)
-    top, residuals, weights = residuals_of(tokens, assign_kernel, centers, assign_bias)
+    top, residuals, weights = residuals_of(x, assign_kernel, centers, assign_bias)
     result = vlad_of(top, residuals, normalize)
     return (result, weights) if return_weights else result
 

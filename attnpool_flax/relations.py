@@ -1,5 +1,7 @@
 """Relations. Twin of :mod:`attnpool_ref.relations`."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -8,6 +10,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.decomposition import project
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
+from attnpool_flax.reductions.query_blocks import for_queries
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import scaled_dot
 
@@ -128,7 +131,7 @@ def _slots(kernel):
     return "j" if kernel.ndim == 2 else ""
 
 
-@compiled(weights_apart=True)
+@compiled(weights_apart=True, kernel=functools.partial(for_queries, queries="labels", keys="labels"))
 def label_attention(
     labels,
     mask=None,

@@ -11,6 +11,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import resolve_for_units
+from attnpool_flax.reductions.dispatch import for_units
 from attnpool_flax.reductions.query_blocks import over_queries, size_of
 
 
@@ -71,7 +72,7 @@ def cosine_score(query, key, *, precision=None):
     return dot(unit(query), unit(key), precision)
 
 
-@compiled
+@compiled(kernel=for_units)
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.additive_score`: one hidden unit after another.
 
@@ -201,7 +202,7 @@ def _units(x, kernel, bias, precision):
     return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
 
 
-@compiled
+@compiled(kernel=for_units)
 def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.concat_score`: the additive score with the kernel's two parts.
 
@@ -218,7 +219,7 @@ def split(kernel, query):
     return kernel[: query.shape[-1]], kernel[query.shape[-1] :]
 
 
-@compiled
+@compiled(kernel=for_units)
 def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts, all weights 1.
 
@@ -266,7 +267,7 @@ def trilinear(query, key, kernel, precision):
     return dot(weighted, key, precision) + query_part + key_part
 
 
-@compiled
+@compiled(kernel=for_units)
 def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
     """Twin of :func:`attnpool_ref.gaussian_score`: one feature after another.
 

@@ -4,28 +4,40 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.activations import OF_SCORES, relu
-from attnpool_flax.reductions import DenseChannels, exp_scores, moments
+from attnpool_flax.reductions import exp_scores, moments
 from attnpool_flax.reductions.moments import mean_and_deviation
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
     """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, to prevent squares from overflowing.
 
     >>> std_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_std_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[1.],
+           [0.]], dtype=float32)
     """
-    return statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon)[1]
+    return statistics(x.channels(), weights, ddof, epsilon)[1]
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
     """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, to prevent squares from overflowing.
 
     >>> statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2., 1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_statistics_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[2., 1.],
+           [5., 0.]], dtype=float32)
     """
-    return jnp.concatenate(statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon), -1)
+    return jnp.concatenate(statistics(x.channels(), weights, ddof, epsilon), -1)
 
 
 def statistics(channels, weights, ddof, epsilon):
@@ -34,7 +46,7 @@ def statistics(channels, weights, ddof, epsilon):
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def attentive_statistics_pooling(
     x,
     mask=None,
@@ -62,8 +74,17 @@ def attentive_statistics_pooling(
     >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
     >>> attentive_statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **kernels)
     Array([2., 1.], dtype=float32)
+
+    Packed:
+      The context is one vector for each segment.
+
+    >>> x, ids = jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0])
+    >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
+    >>> segment_attentive_statistics_pooling(x, ids, 2, **kernels)
+    Array([[2., 1.],
+           [5., 0.]], dtype=float32)
     """
-    channels = DenseChannels(x, mask, axis_name)
+    channels = x.channels()
     context = (context_ddof, epsilon) if global_context else None
     network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
     pooled, weights = attentive_statistics(channels, network, context, epsilon, precision)

@@ -64,6 +64,14 @@ def additive_attention_pooling(
     >>> x, kernel = [[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], np.zeros((2, 4))
     >>> additive_attention_pooling(x, [True, True, False], kernel=kernel, out_kernel=np.ones(4))
     array([2., 0.])
+
+    Packed:
+      ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation or normaliser.
+
+    >>> x, kernel = [[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], np.zeros((2, 4))
+    >>> segment_additive_attention_pooling(x, [0, 1, 0], 2, kernel=kernel, out_kernel=np.ones(4))
+    array([[2., 0.],
+           [9., 9.]])
     """
     parameters = kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation
     scores = additive_scores(np.where(mask[..., None], x, 0), *parameters)

@@ -31,6 +31,12 @@ def sum_pooling(x, mask=None, *, lengths=None):
 
     >>> sum_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([4.])
+
+    Packed:
+
+    >>> segment_sum_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[4.],
+           [5.]])
     """
     return np.sum(np.where(mask[..., None], x, 0), -2)
 
@@ -61,6 +67,12 @@ def min_pooling(x, mask=None, *, lengths=None):
 
     >>> min_pooling([[1.0], [3.0], [-99.0]], [True, True, False])
     array([1.])
+
+    Packed:
+
+    >>> segment_min_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[1.],
+           [5.]])
     """
     return 0 - max_pooling(-x, mask)
 
@@ -179,6 +191,12 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
 
     >>> noisy_or_pooling([[0.5], [0.5], [0.9]], [True, True, False])
     array([0.75])
+
+    Packed:
+
+    >>> segment_noisy_or_pooling([[0.5], [0.25], [0.5]], [0, 1, 0], 2)
+    array([[0.75],
+           [0.25]])
     """
     return 1 - np.prod(np.where(mask[..., None], 1 - x, 1), -2)
 
@@ -221,6 +239,12 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     >>> power_mean_pooling([[3.0], [4.0], [99.0]], [True, True, False], 2.0) ** 2
     array([12.5])
+
+    Packed:
+
+    >>> segment_power_mean_pooling([[1.0], [5.0], [7.0]], [0, 1, 0], 2, p=2.0)
+    array([[5.],
+           [5.]])
     """
     real = mask[..., None]
     with np.errstate(divide="ignore"):  # epsilon 0
@@ -258,6 +282,12 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
     >>> logsumexp_pooling([[0.0], [0.0], [99.0]], [True, True, False], 2.0)
     array([0.])
+
+    Packed:
+
+    >>> segment_logsumexp_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
+    array([[2.],
+           [5.]])
     """
     real = mask[..., None]
     return np.where(np.any(real, -2), _mean_of_exponentials(x, real, scale, mean), 0)
@@ -292,6 +322,12 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
     >>> softmax_pooling([[1.0], [3.0], [99.0]], [True, True, False], 0.0)
     array([2.])
+
+    Packed:
+
+    >>> segment_softmax_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
+    array([[2.],
+           [5.]])
     """
     real = mask[..., None]
     x, scale, unit = in_range(x, real, scale)

@@ -88,6 +88,22 @@ def latent_attention_pooling(
     ... }
     >>> latent_attention_pooling([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]], [True, True, False], **parameters)
     array([3., 2.])
+
+    Packed:
+
+    >>> parameters = {
+    ...     "latents": [[1.0, -1.0]],
+    ...     "query_kernel": np.eye(2)[:, None],
+    ...     "key_kernel": np.eye(2)[:, None],
+    ...     "value_kernel": np.eye(2)[:, None],
+    ...     "out_kernel": np.eye(2)[None],
+    ...     "mlp_kernel": np.zeros((2, 2)),
+    ...     "mlp_out_kernel": np.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> segment_latent_attention_pooling([[1.0, 2.0], [9.0, 8.0], [3.0, 4.0]], [0, 1, 0], 2, **parameters)
+    array([[ 3.,  2.],
+           [10.,  7.]])
     """
     x = np.where(mask[..., None], x, 0)
     known = layer_norm(latents, latent_norm_scale, latent_norm_bias, epsilon=epsilon)
@@ -151,6 +167,13 @@ def set2set_pooling(
     >>> parameters = {"input_kernel": np.zeros((2, 4)), "recurrent_kernel": np.zeros((1, 4)), "bias": np.zeros(4)}
     >>> set2set_pooling([[1.0], [3.0], [99.0]], [True, True, False], **parameters, num_steps=2)
     array([0., 2.])
+
+    Packed:
+
+    >>> parameters = {"input_kernel": np.zeros((2, 4)), "recurrent_kernel": np.zeros((1, 4)), "bias": np.zeros(4)}
+    >>> segment_set2set_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, **parameters, num_steps=2)
+    array([[0., 2.],
+           [0., 5.]])
     """
     x = np.where(mask[..., None], x, 0)
     state = np.zeros((*x.shape[:-2], x.shape[-1]))
@@ -214,6 +237,14 @@ def vlad_pooling(
 
     >>> vlad_pooling([[1.0], [4.0], [99.0]], [True, True, False], assign_kernel=[[0.0]], centers=[[2.0]], normalize=False)
     array([[1.]])
+
+    Packed:
+
+    >>> parameters = {"assign_kernel": [[0.0]], "centers": [[2.0]]}
+    >>> segment_vlad_pooling([[1.0], [5.0], [4.0]], [0, 1, 0], 2, **parameters, normalize=False)
+    array([[[1.]],
+    <BLANKLINE>
+           [[3.]]])
     """
     top, residuals, weights = residuals_of(x, mask, assign_kernel, centers, assign_bias)
     result = vlad_of(top, residuals, normalize)

@@ -39,6 +39,13 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
 
     >>> std_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([1.])
+
+    Packed:
+      weights: [N], or [N, d] for each feature; None is 1. At least 0.
+
+    >>> segment_std_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[1.],
+           [0.]])
     """
     return _moments(x, mask, weights, ddof, epsilon)[1]
 
@@ -74,6 +81,13 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
     >>> statistics_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([2., 1.])
+
+    Packed:
+      weights: [N], or [N, d] for each feature; None is 1. At least 0.
+
+    >>> segment_statistics_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[2., 1.],
+           [5., 0.]])
     """
     return np.concatenate(_moments(x, mask, weights, ddof, epsilon), -1)
 
@@ -135,6 +149,13 @@ def attentive_statistics_pooling(
     >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
     >>> attentive_statistics_pooling([[1.0], [3.0], [99.0]], [True, True, False], **kernels)
     array([2., 1.])
+
+    Packed:
+
+    >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
+    >>> segment_attentive_statistics_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, **kernels)
+    array([[2., 1.],
+           [5., 0.]])
     """
     clean = np.where(mask[..., None], x, 0)
     if global_context:

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from attnpool_flax.call.compiled import FRAMES, as_array, result_dtype
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.call.prepare import as_array, result_dtype
 from attnpool_flax.layers import layer_norm, mapped
 from attnpool_flax.masks import lengths_to_mask, token_positions
 from attnpool_flax.normalizers import l2_normalize
@@ -18,7 +19,7 @@ from attnpool_flax.reductions.sums import computing
 from attnpool_ref import contract
 from attnpool_ref.formats import sentences
 
-_OF_TOKENS = FRAMES["mean_pooling"]
+_OF_TOKENS = FUNCTIONS["mean_pooling"]
 _ROW = replace(_OF_TOKENS.row, name="SentencePool")
 """Its tokens, mask and lengths are checked as those of a mean are."""
 

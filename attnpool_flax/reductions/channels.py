@@ -9,8 +9,7 @@ from jax import lax
 
 from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
 from attnpool_flax.reductions.collectives import all_reduce, axis_names
-from attnpool_flax.reductions.dispatch import unify_varying
-from attnpool_flax.reductions.segment_sums import at, segments_of
+from attnpool_flax.reductions.segment_sums import at
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import LONGEST, computing, summed
 
@@ -83,7 +82,7 @@ class DenseChannels:
 
 
 class PackedChannels:
-    """Packed tokens [N, d] with their segment numbers and a mask [N] or None.
+    """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
 
     Values of tokens are [N, d], or [N, 1] if the channels share them; values of segments [S, d] or [S, 1].
     """
@@ -91,9 +90,8 @@ class PackedChannels:
     axis_name = None
     """No mesh axis: packed tokens are not sharded."""
 
-    def __init__(self, x, segment_ids, num_segments, mask, ordered):
-        x, segment_ids, mask = unify_varying(x, segment_ids, mask)
-        self.number, self.segments = num_segments, segments_of(segment_ids, mask, num_segments, ordered)
+    def __init__(self, x, segments, number):
+        self.number, self.segments = number, segments
         self.real = self.segments.real[:, None]
         self.x = self.fill_padding(x.astype(computing(x.dtype)))
 

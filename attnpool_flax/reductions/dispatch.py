@@ -36,9 +36,35 @@ def default_implementation(*arrays):
 
 def resolve_for_units(implementation):
     """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on CPUs."""
-    implementation = implementation or ("tiles" if on_cpu() else "einsum")
+    implementation = implementation or default_for_units()
     log_dispatch(implementation)
     return implementation
+
+
+def default_for_units():
+    """Returns the default implementation of sums over hidden units."""
+    return "tiles" if on_cpu() else "einsum"
+
+
+def for_tokens(values, call):
+    """Rule of functions that loop over tokens: what the call requests, or the default on the arrays' devices.
+
+    Args:
+      values: every argument by name; arrays, or what only has a shape and a dtype.
+      call: the resolved signature (:class:`attnpool_ref.contract.Call`).
+
+    Returns:
+      "einsum" or "tiles".
+    """
+    del call
+    arrays = [value for value in values.values() if isinstance(value, jax.Array)]
+    return values["implementation"] or default_implementation(*arrays)
+
+
+def for_units(values, call):
+    """Rule of functions that sum over hidden units, as :func:`for_tokens`."""
+    del call
+    return values["implementation"] or default_for_units()
 
 
 def on_cpu():

@@ -33,9 +33,8 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
       keys: how many numbers the function holds for one query, of all examples.
       implementation: "einsum" takes all queries at once, "tiles" and None take blocks if there are many.
     """
-    count = parts[0].shape[-2]
-    rows = rows_of(keys)
-    blocked = implementation != "einsum" and not (known(count) and rows >= count)
+    count, rows = parts[0].shape[-2], rows_of(keys)
+    blocked = implementation != "einsum" and exceeds_a_block(count, keys)
     log_dispatch(implementation or ("tiles" if blocked else "einsum"))
     if not blocked:
         return function(*parts, *masks)
@@ -77,6 +76,33 @@ def _over_unknown(function, parts, masks, count, most):
     shared = [array if blocks is None else None for array, blocks in zip(arrays, own, strict=True)]
     _, results = lax.scan(block_step, None, own)
     return jax.tree.map(lambda result: resized(_from_blocks(result, number * rows), -2, count), results)
+
+
+def exceeds_a_block(count, keys):
+    """Returns whether so many queries, for each of which so many numbers are held, are more than one block."""
+    return not (known(count) and rows_of(keys) >= count)
+
+
+def for_queries(values, call, queries, keys, heads=1):
+    """Rule of functions that loop over queries: what the call requests, or blocks ("tiles") where there are several.
+
+    Args:
+      values: every argument by name; arrays, or what only has a shape and a dtype.
+      call: the resolved signature.
+      queries: the argument [..., n, d] whose tokens are taken in blocks.
+      keys: the argument [..., m, d] of whose tokens each query meets all.
+      heads: the number of heads.
+
+    Returns:
+      "einsum" or "tiles".
+    """
+    if values["implementation"]:
+        return values["implementation"]
+    masks = [values[key] for key, own in call.arguments.items() if own.kind in ("mask", "lengths")]
+    arrays = [values[queries], values[keys], *(mask for mask in masks if mask is not None)]
+    shared = all(array.ndim <= 2 for array in arrays)
+    held = (1 if shared else math.prod(call.batch)) * heads * values[keys].shape[-2]
+    return "tiles" if exceeds_a_block(values[queries].shape[-2], held) else "einsum"
 
 
 def rows_of(keys):

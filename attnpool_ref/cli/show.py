@@ -7,7 +7,7 @@ import ast
 import inspect
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -89,14 +89,14 @@ def read_source(package, row):
             source = _find(path, row.name, folder.parent) if path.is_file() else None
             if source:
                 return source
-    return None
+    return _packed(package, row) if row.packed else None
 
 
 def _find(path, name, root):
     text = path.read_text(encoding="utf-8")
     functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     if name not in functions:
-        return _made(path, text, name, root)
+        return None
     function, lines = functions[name], text.splitlines()
     return Source(
         place=f"{path.relative_to(root).as_posix()}:{function.lineno}",
@@ -107,22 +107,20 @@ def _find(path, name, root):
     )
 
 
-def _made(path, text, name, root):
-    """Returns the source of a definition derived from a dense one, with the dense one below it; or None."""
-    made = next(
-        (n for n in ast.parse(text).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == name), None
-    )
-    if made is None:
+def _packed(package, row):
+    """Returns the source of a packed function, which is derived from the dense one: that one's, under its own signature."""
+    name = row.name.removeprefix("segment_")
+    dense = read_source(package, table.get(name))
+    if dense is None:
         return None
-    function = getattr(attnpool_ref, name)
+    function = getattr(attnpool_ref, row.name)
     docstring = inspect.getdoc(function) or ""
-    dense = read_source("attnpool_ref", table.get(name.removeprefix("segment_")))
-    return Source(
-        place=f"{path.relative_to(root).as_posix()}:{made.lineno}",
-        signature=f"{name}{inspect.signature(function)}",
+    return replace(
+        dense,
+        signature=f"{row.name}{inspect.signature(function)}",
         summary=_plain(docstring.partition("\n")[0]),
         arguments=_arguments(docstring),
-        text="\n\n\n".join(filter(None, (ast.get_source_segment(text, made), dense and dense.text))),
+        text=f"# {row.name} is derived from {name}:\n\n{dense.text}",
     )
 
 

@@ -36,12 +36,12 @@ def attention_pooling(
 
     :math:`\hat q` is the query, or with ``normalize_query`` its layer normalisation
     :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens.
-    ``query=None`` takes the mean of each example's real tokens as its query: deterministic and without parameters.
+    ``query=None`` takes the mean of each sequence's real tokens as its query: deterministic and without parameters.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
+      query: [d], or [..., d] for each sequence; of width c where there is no ``query_kernel``.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
@@ -67,6 +67,12 @@ def attention_pooling(
 
     >>> attention_pooling([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], [True, True, False], [0.0, 1.0])
     array([2., 0.])
+
+    Packed:
+
+    >>> segment_attention_pooling([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], [0, 1, 0], 2, query=[0.0, 1.0])
+    array([[2., 0.],
+           [9., 9.]])
     """
     x = np.where(mask[..., None], x, 0)
     if query is None:

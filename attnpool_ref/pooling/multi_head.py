@@ -44,7 +44,7 @@ def multi_head_attention_pooling(
       x: [..., L, d] tokens, :math:`X`.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      query: [n, q] learned queries, :math:`Q`, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
+      query: [n, q] learned queries, :math:`Q`, or [..., n, q] for each sequence; [n, H, c] without ``query_kernel``.
       query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.
       value_kernel: [d, H, c'], :math:`W_v`.
@@ -79,6 +79,23 @@ def multi_head_attention_pooling(
     ...     out_kernel=kernel.reshape(2, 1, 2),
     ... )
     array([[2., 3.]])
+
+    Packed:
+
+    >>> kernel = np.eye(2).reshape(2, 2, 1)
+    >>> segment_multi_head_attention_pooling(
+    ...     [[1.0, 2.0], [9.0, 9.0], [3.0, 4.0]],
+    ...     [0, 1, 0],
+    ...     2,
+    ...     query=[[0.0, 0.0]],
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    array([[[2., 3.]],
+    <BLANKLINE>
+           [[9., 9.]]])
     """
     x = np.where(mask[..., None], x, 0)
     cancels = normalizer in ("softmax", "sparsemax", "entmax15", "hardmax")

@@ -33,6 +33,12 @@ def mean_pooling(x, mask=None, *, lengths=None):
 
     >>> mean_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([2.])
+
+    Packed:
+
+    >>> segment_mean_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[2.],
+           [5.]])
     """
     count = np.maximum(np.sum(mask, -1), 1)[..., None]
     part = 2 * power_of_two(count)  # exact; sums of large numbers would overflow
@@ -69,6 +75,12 @@ def max_pooling(x, mask=None, *, lengths=None):
 
     >>> max_pooling([[-1.0], [-3.0], [99.0]], [True, True, False])
     array([-1.])
+
+    Packed:
+
+    >>> segment_max_pooling([[1.0], [-5.0], [3.0]], [0, 1, 0], 2)
+    array([[ 3.],
+           [-5.]])
     """
 
     def real(x, mask):
@@ -102,6 +114,12 @@ def first_pooling(x, mask=None, *, lengths=None):
 
     >>> first_pooling([[99.0], [1.0], [2.0]], [False, True, True])
     array([1.])
+
+    Packed:
+
+    >>> segment_first_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[1.],
+           [5.]])
     """
     return _token_at(x, mask, lambda: np.argmax(mask, -1))
 
@@ -130,6 +148,12 @@ def last_pooling(x, mask=None, *, lengths=None):
 
     >>> last_pooling([[1.0], [2.0], [99.0]], [True, True, False])
     array([2.])
+
+    Packed:
+
+    >>> segment_last_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[3.],
+           [5.]])
     """
     return _token_at(x, mask, lambda: mask.shape[-1] - 1 - np.argmax(mask[..., ::-1], -1))
 
@@ -171,6 +195,13 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     >>> weighted_pooling([[1.0], [4.0], [99.0]], [2.0, 1.0, 5.0], [True, True, False])
     array([2.])
+
+    Packed:
+      weights: [N], or [N, d] for each channel: their rank says which. None is uniform.
+
+    >>> segment_weighted_pooling([[1.0], [5.0], [4.0]], [0, 1, 0], 2, [2.0, 3.0, 1.0])
+    array([[2.],
+           [5.]])
     """
     if weights is None or weights.ndim < x.ndim:
         weights = np.where(mask, 1.0 if weights is None else weights, 0)[..., None]

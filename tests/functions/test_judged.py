@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
@@ -82,7 +82,7 @@ def findings(subject, case, kind):
 
 def one_gradient(subject, case, situation):
     """The gradient of the call that returns the weights, too: unless they are computed apart, it is that of both calls."""
-    if situation.gradients_with_weights and FRAMES[subject.row.name].weights_apart:
+    if situation.gradients_with_weights and FUNCTIONS[subject.row.name].weights_apart:
         return CHECKS["gradient"].run(subject, case, situation)
     return gradient(subject, case, return_weights=situation.gradients_with_weights)
 

@@ -1,4 +1,4 @@
-"""Writes the type stubs ``attnpool_ref/__init__.pyi`` and ``attnpool_flax/__init__.pyi``.
+"""Writes the type stubs ``attnpool_ref/__init__.pyi`` and ``attnpool_flax/__init__.pyi``, and that of the judge.
 
 A function's types follow from its row: what kind an argument is, which names an option takes, whether
 ``return_weights`` changes the result. ``docs/decisions/0005-types-in-generated-stubs.md`` says why they stand apart.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from attnpool_flax.modules import formats
 from attnpool_ref import table
+from attnpool_ref.conformance import check, judge
 from attnpool_ref.formats import FORMATS
 from attnpool_ref.table.language import OrFunction
 
@@ -201,6 +202,37 @@ def path_of(package):
     return ROOT / package / "__init__.pyi"
 
 
+JUDGE = ROOT / "attnpool_ref" / "conformance" / "running" / "judge.pyi"
+TYPES_OF_JUDGE = {"candidate": "Any", "name": "str", "progress": "Callable[[int, int, str], object] | None"}
+"""Types of the parameters of ``judge`` and ``check`` that are no options."""
+
+
+def judge_stub():
+    """The text of the stub of ``judge`` and ``check``, whose options are the fields of a ``Scope``."""
+    header = (
+        "from collections.abc import Callable, Mapping\nfrom typing import Any, Unpack\n\n"
+        "from attnpool_ref.conformance.candidates import Calls\nfrom attnpool_ref.conformance.report import Report"
+    )
+    functions = [_option_signature(judge, "Report"), _option_signature(check, "None")]
+    return _formatted("\n\n".join([FIRST_LINE, header, *functions]) + "\n")
+
+
+def _option_signature(function, result):
+    parts = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            parts.append("**calls: Unpack[Calls]")
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        known = TYPES_OF_JUDGE.get(parameter.name)
+        annotation = known or inspect.formatannotation(parameter.annotation).replace("collections.abc.", "")
+        default = "" if parameter.default is parameter.empty else " = ..."
+        parts.append(f"{parameter.name}: {annotation}{default}")
+    return f"def {function.__name__}({', '.join(parts)}) -> {result}: ..."
+
+
 if __name__ == "__main__":
     for each in LANGUAGES:
         path_of(each).write_text(stub(each))
+    JUDGE.write_text(judge_stub())

@@ -4,8 +4,6 @@ import ast
 import functools
 import inspect
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 
 import attnpool_ref
 from attnpool_ref import table
@@ -36,12 +34,12 @@ class Entry:
     """One entry of the index.
 
     Attributes:
-      names: names in use, the most common first.
-      call: Python statements; empty if attnpool does not have it, and ``differs`` says what to do.
-      source: the paper, and well-known code.
-      differs: the difference from that code, in a short sentence.
-      module: the class of attnpool_flax with the parameters.
-      takes: arguments or options that the call relies on: "function argument[axes]", or "function option=value".
+      names: what it is called, the usual name first.
+      call: Python statements; empty where attnpool does not have it, and ``differs`` says what to do.
+      source: the paper, and the code that people know.
+      differs: what differs from that code, in a short sentence.
+      module: the class in JAX that holds the parameters.
+      takes: without which the call is not what it says: "function argument[axes]", or "function option=value".
     """
 
     names: tuple[str, ...]
@@ -65,24 +63,6 @@ class Entry:
             if function in table.BY_NAME and not _takes(table.get(function), argument):
                 found.append(place)
         return tuple(dict.fromkeys(found))
-
-    @property
-    def owner(self):
-        """The module, if this version has it."""
-        return self.module if self.module in modules() else ""
-
-
-@functools.cache
-def modules():
-    """Returns the names of attnpool_flax's modules from its stub; importing them would need JAX."""
-    spec = find_spec("attnpool_flax")
-    folder = next(iter((spec and spec.submodule_search_locations) or ()), None)
-    stub = Path(folder, "__init__.pyi").read_text(encoding="utf-8") if folder else ""
-    imports = [node for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom)]
-    modules = [alias for node in imports if "modules" in (node.module or "") for alias in node.names]
-    return frozenset(
-        alias.name for alias in modules if alias.asname and alias.name[0].isupper()
-    )  # "import X as X": offered
 
 
 def _calls(text):

@@ -1,13 +1,13 @@
-"""Clauses that follow an error of an implementation: what the call was, where that may be the cause, and what to say instead."""
+"""Suggestions after an error of an implementation: how it was called, and which option changes that."""
 
 import sys
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.watch import said
+from attnpool_ref.conformance.candidates.capture import said
 
 
-def hint(error, subject, case):
+def suggestion(error, subject, case):
     """Returns the first clause that fits the error of a call, after "; ", or nothing.
 
     Args:

@@ -1,4 +1,4 @@
-"""One call of a row, and the definition asked for other arguments in its place."""
+"""One call of a function, and the definition for other arguments."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -8,11 +8,11 @@ import numpy as np
 import attnpool_ref
 from attnpool_ref import contract
 from attnpool_ref.conformance.cases import SEQUENCES
-from attnpool_ref.conformance.causes.anatomy import Anatomy
+from attnpool_ref.conformance.causes.normalization import Normalization
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
 
-class Asked:
+class Call:
     """One call: its arguments in float64, and the oracle with some of them changed.
 
     Attributes:
@@ -23,38 +23,38 @@ class Asked:
     def __init__(self, subject, case, weights):
         self.subject, self.case, self.row = subject, case, case.row
         self.return_weights, self.values = weights, _with_defaults(case.row, subject.values(case))
-        self.got, self._anatomy = None, None
+        self.got, self._normalization = None, None
         self.masks = case.given("mask")
 
     def oracle(self, options=None, return_weights=None, **changes):
-        """The oracle's results for changed arguments and options, as a list."""
+        """Returns the oracle's results for changed arguments and options, as a list."""
         case = replace(self.case, options=self.case.options | (options or {}))
         return_weights = self.return_weights if return_weights is None else return_weights
         return oracle_outputs(self.subject, self.values | changes, case, return_weights)
 
     @cached_property
     def exact(self):
-        """The right answer."""
+        """The exact result."""
         return self.oracle()
 
     def real(self, key):
-        """A mask as booleans."""
+        """Returns a mask as booleans."""
         return np.asarray(self.values[key]).astype(bool)
 
-    def anatomy(self, softmax=True):
-        """The normalization of the call, taken apart, or None where it has none, or is no softmax and has to be one."""
-        if not Anatomy.is_of(self, softmax):
+    def normalization(self, softmax=True):
+        """Returns the :class:`Normalization` of the call, or None if it has none, or none by softmax if ``softmax`` is set."""
+        if not Normalization.is_of(self, softmax):
             return None
-        if self._anatomy is None:
-            self._anatomy = Anatomy(self)
-        return self._anatomy
+        if self._normalization is None:
+            self._normalization = Normalization(self)
+        return self._normalization
 
     @cached_property
     def other(self):
         """The same call with other data."""
         rng, case = self.case.rng(" other data"), self.case
         data = {key: rng.standard_normal(self.values[key].shape) for key in case.given("data")}
-        return Asked(self.subject, case.with_values("", **data), self.return_weights)
+        return Call(self.subject, case.with_values("", **data), self.return_weights)
 
     @cached_property
     def empty(self):
@@ -71,7 +71,7 @@ class Asked:
 
 
 def _with_defaults(row, values):
-    """The arguments, and the default of each number that the call leaves away."""
+    """Returns the arguments, and the default of each number that the call leaves away."""
     parameters = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
     numbers = {key for key, argument in row.arguments.items() if argument.kind == "number" and not argument.optional}
     left = [key for key, value in values.items() if value is None and key in numbers]

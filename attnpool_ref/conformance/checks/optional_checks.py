@@ -1,4 +1,4 @@
-"""Findings that break a promise only where its option asks for it; else the row's report has a note of them.
+"""Optional checks: deviations that break a guarantee only with an option, and are notes in the report without it.
 
 The default is what a reader who has never heard of attnpool would call a mistake. :data:`OPTIONS` ask for more.
 """
@@ -14,16 +14,16 @@ from attnpool_ref.conformance.report import promises
 MIXED, BROADCASTING, CONTRACT = "mixed", "broadcasting", "contract"
 
 OPTIONS = frozenset({MIXED, BROADCASTING, CONTRACT})
-"""The options of the judge that ask for what is excused without them; ``contract`` stands for all of them."""
+"""The options that turn deviations from notes into failures; ``contract`` includes all of them."""
 
 NARROW, WIDER, BITS, ANY_DTYPE, LOGARITHMS = "narrow", "wider", "bits", "any dtype", "logarithms"
-"""What is tolerated: rounding in the narrow dtype itself, a wider result, other bits of the same numbers, any dtype, and
+"""Tolerated deviations: rounding in the narrow dtype itself, a wider result, other bits of the same numbers, any dtype, and
 the rounding of a log-sum-exp in exp(score - logsumexp)."""
 
 _REFUSAL = re.compile(
     r"TypeError|bfloat16|float16|float64|\bhalf\b|double|d-?type|not (supported|implemented)", re.IGNORECASE
 )
-"""What an error says that refuses a dtype."""
+"""Pattern of errors that refuse a dtype."""
 
 UNDERFLOWING = frozenset({"vlad_pooling", "segment_vlad_pooling", "vlad_state", "masked_sigmoid"})
 """Rows that divide by sums of weights, all of which may underflow: only logarithms keep them."""
@@ -35,13 +35,13 @@ WITHOUT_LENGTH = ("length 0", "empty batch")
 
 
 def demanded(mixed=False, broadcasting=False, contract=False):
-    """The options that ask for more than the default, as a subset of :data:`OPTIONS`."""
+    """Returns the options that ask for more than the default, as a subset of :data:`OPTIONS`."""
     asked = {MIXED: mixed, BROADCASTING: broadcasting, CONTRACT: contract}
     return OPTIONS if contract else frozenset(option for option, is_asked in asked.items() if is_asked)
 
 
 def apply(subject, case, situation, findings, again):
-    """The findings of one check, less what is excused.
+    """Returns the findings of one check, with optional deviations as notes.
 
     Args:
       subject: the implementation.
@@ -74,7 +74,7 @@ def apply(subject, case, situation, findings, again):
 
 
 def _told(subject, finding, tolerated):
-    """A note of a finding that is tolerated: where it is computed, or how far it is off."""
+    """Returns a note for a tolerated finding: the dtype of the computation, or the error."""
     if not np.isfinite(finding.error):
         return finding.message
     if subject.is_narrow and NARROW in tolerated:
@@ -87,7 +87,7 @@ def _noted(finding, note, excused=True):
 
 
 def _excused(subject, case, situation, finding):
-    """The finding, or a note where the case says nothing of its promise without an option."""
+    """Returns the finding, or a note if its guarantee is optional in this case."""
     if not finding.message or not _is_optional(subject, case, situation, finding):
         return finding
     is_told = situation.kind != "form" or promises.BY_NAME[finding.check].asked == BROADCASTING
@@ -146,7 +146,7 @@ def _is_nan(subject, case, finding):
     """Returns whether the only error is NaN in rows of 0: without any score most libraries compute 0 / 0."""
     try:
         got = subject.outputs(case, finding.with_weights)
-    except Exception:  # the implementation's own, in any words
+    except Exception:  # any error of the implementation
         return False
     want = subject.exact(case, finding.with_weights)
     if [g.shape for g in got] != [w.shape for w in want] or any(w.dtype.kind != "f" for w in want):

@@ -1,4 +1,4 @@
-"""Second derivatives: products of the Hessian with one direction, against differences of the first derivatives in float64.
+"""Second derivatives: Hessian-vector products, compared with differences of the first derivatives in float64.
 
 They are those of the sum of c (o + o² / 2) over the outputs o, so that what is linear has a Hessian too.
 """
@@ -9,45 +9,50 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import hazards, tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, brief, worst
 from attnpool_ref.conformance.checks.gradients import cotangents_of
 from attnpool_ref.conformance.checks.subject import Subject
 
 REVERSE, FORWARD = "second derivatives", "forward over reverse"
-"""The promises, and the checks that judge them."""
+"""The guarantees, and the checks that judge them."""
 
 INSTEAD = 'implementation="einsum"'
-"""What the refusal of forward mode names, in a function that takes it."""
+"""Text that the error of forward mode must contain, for a function that takes ``implementation``."""
 
 
-def reverse_over_reverse(subject, case, return_weights):
-    """The gradient of the gradient along a direction, with NaN in the padding as without."""
+def reverse_over_reverse(subject, case, situation):
+    """Checks reverse mode of the gradient along a direction, also with NaN in the padding."""
     if subject.adapter.second is None:
-        raise NotAsked(f"{subject.adapter.name} arrays are not differentiated twice here")
+        raise NotApplicable(f"{subject.adapter.name} arrays are not differentiated twice here")
     products = _or_not_asked(_products(subject, False), "it cannot be differentiated twice")
-    return _held(REVERSE, subject, case, return_weights, products)
+    return _held(REVERSE, subject, case, situation.gradients_with_weights, products)
 
 
-def forward_over_reverse(subject, case, return_weights):
-    """Forward mode of the gradient in a direct call, with NaN in the padding as without.
+def forward_over_reverse(subject, case, situation):
+    """Checks forward mode of the gradient in a direct call, also with NaN in the padding.
 
     A function that takes ``implementation`` refuses neither this nor, with "einsum", any other forward mode; its other
     refusals name that.
     """
     if subject.adapter.refusal is None:
-        raise NotAsked(f"forward mode of {subject.adapter.name} arrays is not judged")
+        raise NotApplicable(f"forward mode of {subject.adapter.name} arrays is not judged")
     if not _takes_implementation(subject.function):
         products = _or_not_asked(_products(subject, True), "its gradient has no forward mode")
-        return _held(FORWARD, subject, case, return_weights, products)
+        return _held(FORWARD, subject, case, situation.gradients_with_weights, products)
     candidate = replace(subject.candidate, target=functools.partial(subject.function, implementation="einsum"))
     einsum = Subject(subject.row, candidate, subject.adapter, subject.dtype, watch=subject.watch)
-    einsum.kept, einsum.unasked = subject.kept, subject.unasked
-    found = [_held(FORWARD, subject, case, return_weights, _products(subject, True))]
+    einsum.cache, einsum.skipped = subject.cache, subject.skipped
+    found = [_held(FORWARD, subject, case, situation.gradients_with_weights, _products(subject, True))]
     if found[0] is not None:
-        found.append(_held(FORWARD, einsum, case, return_weights, _products(einsum, True), f"with {INSTEAD} "))
-    refusals = subject.forward_refusal(case, return_weights), einsum.forward_refusal(case, return_weights)
+        found.append(
+            _held(FORWARD, einsum, case, situation.gradients_with_weights, _products(einsum, True), f"with {INSTEAD} ")
+        )
+    refusals = (
+        subject.forward_refusal(case, situation.gradients_with_weights),
+        einsum.forward_refusal(case, situation.gradients_with_weights),
+    )
     if not (refusals[0] is None or (isinstance(refusals[0], TypeError) and INSTEAD in str(refusals[0]))):
         message = (
             f"forward mode of a jit around it raises {_words(refusals[0])}, needs a TypeError that names {INSTEAD}"
@@ -64,13 +69,13 @@ def _products(subject, forward):
 
 
 def _or_not_asked(products, words):
-    """The products, or a refusal of any kind as a reason why nothing is judged: who refuses aloud misleads nobody."""
+    """Returns a function of the products that turns any error into a reason why the check does not apply."""
 
     def asked(*args, **kwargs):
         try:
             return products(*args, **kwargs)
         except Exception as error:
-            raise NotAsked(f"{words} ({_words(error)})") from error
+            raise NotApplicable(f"{words} ({_words(error)})") from error
 
     return asked
 
@@ -87,7 +92,7 @@ def _words(error):
 
 
 def _held(check, subject, case, return_weights, products, name=""):
-    """The products with the Hessian against differences, and the same bits where NaN stands in the padding."""
+    """Compares products with the Hessian with differences; NaN in the padding must not change a bit."""
     known = _differences(subject, case, return_weights)
     if known is None:
         return None  # the first derivative is not finite, as its own check says
@@ -116,11 +121,11 @@ def _held(check, subject, case, return_weights, products, name=""):
 
 
 def _differences(subject, case, return_weights):
-    """(differences of the first derivatives, doubts, directions), each by argument; None where they are not finite."""
+    """Returns (differences of first derivatives, uncertainties, directions) by argument; None if not finite."""
     key = (case.title, return_weights, "second")
-    if key not in subject.kept:
-        subject.kept[key] = _extrapolated(subject, case, return_weights)
-    return subject.kept[key]
+    if key not in subject.cache:
+        subject.cache[key] = _extrapolated(subject, case, return_weights)
+    return subject.cache[key]
 
 
 def _extrapolated(subject, case, return_weights):

@@ -12,19 +12,19 @@ import time
 import warnings
 
 NOTES = 5
-"""How many printed lines and how many warnings of a row are kept."""
+"""Number of printed lines and of warnings of a row that are stored."""
 
 
 class Abandoned(BaseException):
-    """Nobody waits for this row any more."""
+    """Raised in a thread for whose result the judge no longer waits."""
 
 
 class Raised(Exception):
-    """The candidate has raised what is no Exception, such as SystemExit, or one whose text cannot be read."""
+    """Error of an implementation that is no Exception, such as SystemExit, or whose text cannot be read."""
 
 
 def said(error):
-    """The type and the text of an exception; the type alone where reading the text raises.
+    """Returns the type and the text of an exception; only the type if reading the text raises.
 
     >>> said(KeyError("x"))
     "KeyError: 'x'"
@@ -36,10 +36,10 @@ def said(error):
 
 
 def _text(error):
-    """The text of an exception, or None where reading it raises."""
+    """Returns the text of an exception, or None if reading it raises."""
     try:
         return str(error)
-    except BaseException:  # the implementation's own code: it may do anything
+    except BaseException:  # code of the implementation: it may do anything
         return None
 
 
@@ -63,7 +63,7 @@ class Watch:
 
         Raises:
           Raised: it raised something else.
-          Abandoned: nobody waits.
+          Abandoned: no thread waits.
         """
         if self.abandoned:
             raise Abandoned
@@ -81,7 +81,7 @@ class Watch:
                 raise Abandoned
 
     def pass_on(self, error):
-        """Raises what a call has raised, as an Exception with a text."""
+        """Raises the error of a call, as an Exception with a text."""
         if isinstance(error, Exception) and _text(error) is not None:  # read here, where the time limit covers it
             raise error
         raise Raised(said(error)) from None
@@ -92,17 +92,17 @@ class Watch:
         return began is not None and time.monotonic() - began > limit
 
     def note(self, kept, text):
-        """Keeps the first few different lines."""
+        """Stores the first few different lines."""
         for line in text.splitlines():
             if line.strip() and line not in kept and len(kept) < NOTES:
                 kept.append(line[:200])
 
 
 class Debugged(Watch):
-    """A watch of calls in the main thread, which Ctrl-C and the ``quit`` of a debugger end."""
+    """Watch of calls in the main thread, which Ctrl-C and a debugger's ``quit`` end."""
 
     def pass_on(self, error):
-        """Raises what a call has raised; what ends a debugging session as a KeyboardInterrupt."""
+        """Raises the error of a call; a KeyboardInterrupt if the debugger was quit."""
         if isinstance(error, (KeyboardInterrupt, bdb.BdbQuit)):
             raise KeyboardInterrupt from None
         super().pass_on(error)
@@ -112,7 +112,7 @@ _CURRENT = threading.local()
 
 
 class _Stream:
-    """A standard stream that gives what a candidate writes to its watch."""
+    """Standard stream that passes an implementation's output to its watch."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -130,7 +130,7 @@ class _Stream:
 
 @contextlib.contextmanager
 def noting():
-    """While it lasts, what candidates print and warn of goes to their watches, and to nobody's screen."""
+    """Context in which output and warnings of implementations go to their watches instead of the screen."""
     out, err = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _Stream(out), _Stream(err)
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Gradients where a function has none: the values that the contract states, which no difference can show.
+"""Gradients at special points, at which the function has none: the contract states their values.
 
 Ties of two and hinges are judged by central differences (``values.tied``); what stands here is decided.
 """
@@ -10,7 +10,7 @@ from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, worst
 
 UNSTATED = np.nan
-"""Stands where the contract states nothing."""
+"""Value of elements for which the contract states nothing."""
 
 STATED = {
     "l2_normalize": [("a zero vector", {"x": [[0, 0], [3, 0]]}, {"axis": -1}, {"x": [[0, 0], [0, 1 / 3]]})],
@@ -107,7 +107,7 @@ STATED = {
 
 
 def stated_gradients(subject):
-    """The gradients that the contract states, where it states any for the row."""
+    """Checks the gradients that the contract states, if it states any for the function."""
     finding = None
     for title, values, options, expected in STATED.get(subject.row.name, ()):
         names = [k for k in values if subject.row.arguments[k].optional]

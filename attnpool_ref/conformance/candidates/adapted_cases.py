@@ -1,97 +1,33 @@
-"""Cases as a candidate can meet them: what it does not take stays at its default, masks have the form that it reads."""
+"""Cases reduced to what an implementation takes: other arguments stay at their defaults, masks have the form that it takes."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates import Candidate, holding
-from attnpool_ref.conformance.candidates.calling import NotAsked
-from attnpool_ref.table.suggestions import did_you_mean
-
-
-def own_parameters(candidate, row, adapter):
-    """The arguments of the row that the target holds itself, as NumPy arrays; none without ``parameters``.
-
-    Raises:
-      ValueError: the row has no such argument, or not in such a shape, or the target has no such attribute.
-    """
-    given = candidate.parameters
-    if given is None:
-        return {}
-    for key in given if isinstance(given, Mapping) else ():
-        _check_argument(row, key)
-    held = holding.attributes(candidate.target, given) if isinstance(given, Mapping) else given(candidate.target)
-    found = {k: np.asarray(adapter.read(v)) for k, v in held.items() if v is not None}
-    for key, value in found.items():
-        _check_argument(row, key)
-        if not any(len(own) == value.ndim for own in _shapes(row, key)):
-            needed = " or ".join(f"[{', '.join(own)}]" for own in _shapes(row, key))
-            raise ValueError(
-                f"`{key}` has shape {value.shape}, {row.name} needs {needed} of a parameter; {holding.reshaped(key)}"
-            )
-    return found
-
-
-def _check_argument(row, key):
-    if key not in row.arguments:
-        near = did_you_mean(key, row.arguments)
-        raise ValueError(f"{row.name} has no argument {key!r}, which `parameters` gives{near}")
-
-
-def _shapes(row, key):
-    """The shapes of an argument, without batch axes, which no parameter of a module has."""
-    return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
-
-
-def sized(row, sizes, parameters):
-    """The row with these sizes, and with those that these parameters have.
-
-    Raises:
-      ValueError: the row has no such axis, or an axis has two sizes.
-    """
-    axes = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
-    for axis in sizes:
-        if axis not in axes:
-            raise ValueError(f"{row.name} has no axis {axis!r}{did_you_mean(axis, axes)}")
-    sizes, told = dict(sizes), dict.fromkeys(sizes, "`sizes`")
-    for key, value in parameters.items():
-        own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
-        for axis, size in zip(own, value.shape, strict=True):
-            if not _is_name(axis):
-                continue
-            if sizes.setdefault(axis, size) != size:
-                raise ValueError(
-                    f"`{key}` has shape {value.shape} and {row.name} needs {row.arguments[key]}, but {axis} is "
-                    f"{sizes[axis]} by {told[axis]}; {holding.in_python(key)}"
-                )
-            told.setdefault(axis, f"`{key}`")
-    return replace(row, sizes=sizes) if sizes else row
-
-
-def _is_name(axis):
-    return axis.rstrip("'").isidentifier()
+from attnpool_ref.conformance.candidates import own_parameters
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.candidates.candidate import Candidate
 
 
 def fit(case, calling, parameters):
-    """The case as the candidate can meet it.
+    """Returns the case with only those arguments that the implementation takes.
 
     Raises:
-      NotAsked: it cannot; the message says why.
+      NotApplicable: it cannot; the message says why.
     """
     candidate, row, values, axes = calling.candidate, case.row, dict(case.values), dict(case.axes)
     options = dict(case.options)
     own_form = candidate.mask_form is not None or candidate.padding_true
     if own_form and any(key in case.spread for key in case.given("mask")):
-        raise NotAsked("its masks are not the row's: they have one form")
+        raise NotApplicable("its masks are not the row's: they have one form")
     for key, value in parameters.items():
-        own = next(own for own in _shapes(row, key) if len(own) == value.ndim)
+        own = next(own for own in own_parameters.shapes_of(row, key) if len(own) == value.ndim)
         needed = None if values[key] is None else values[key].shape[-value.ndim or None :]
         if needed != value.shape:
-            turned = f"; {holding.in_python(key)}" if value.ndim > 1 else ""
-            raise NotAsked(f"its own `{key}` has shape {value.shape}{turned}")
+            turned = f"; {own_parameters.in_python(key)}" if value.ndim > 1 else ""
+            raise NotApplicable(f"its own `{key}` has shape {value.shape}{turned}")
         values[key], axes[key] = value.astype(np.float64), own
     for key in row.options:
         if key not in options and (calling.is_needed(key) or key in candidate.fixed):
@@ -114,14 +50,14 @@ def fit(case, calling, parameters):
 
 
 def _has_another(case, calling, key):
-    """Whether a number is the candidate's own, and not what the case says."""
+    """Returns whether the implementation has another value of a number than the case."""
     if case.values[key] is None:
         return calling.is_needed(key) or key in calling.candidate.fixed
     return not calling.takes(key)
 
 
 def needs_mask(calling, key):
-    """Whether the candidate is never called without this mask."""
+    """Returns whether the implementation is never called without this mask."""
     candidate: Candidate = calling.candidate
     return candidate.mask_required or candidate.mask_form == "segments" or calling.is_needed(key)
 
@@ -133,19 +69,19 @@ def _everything_real(case, argument):
 
 
 def _reduced(case):
-    """The axis of a mask along which something may be real."""
+    """Returns the axis of a mask along which there may be real tokens."""
     return case.options.get("axis", -1)
 
 
 def _with_something_real(mask, axis):
-    """The mask with the first position real wherever nothing was."""
+    """Returns the mask with the first position real in fully masked rows."""
     mended = np.moveaxis(mask.copy(), axis, -1)
     mended[..., 0] |= ~np.any(mended, -1)
     return np.moveaxis(mended, -1, axis)
 
 
 def check_some_real(case, calling):
-    """Raises :class:`NotAsked` where nothing is real, and the candidate is not asked for that."""
+    """Raises :class:`NotApplicable` for fully masked rows if the implementation is never called with them."""
     if not calling.candidate.some_real:
         return
     for key, argument in case.row.arguments.items():
@@ -153,28 +89,28 @@ def check_some_real(case, calling):
             continue
         mask, axes = case.values[key], argument.own or drawing.ANY_RANK
         if case.sizes.get(axes[_reduced(case)]) == 0 or (mask is not None and not np.all(np.any(mask, _reduced(case)))):
-            raise NotAsked("what it gives where nothing is real is its own affair")
+            raise NotApplicable("it is never called with a fully masked row")
 
 
 def check_rank(case, candidate, own=()):
-    """Raises :class:`NotAsked` where a case is of a rank that the candidate, which holds ``own``, does not take."""
+    """Raises :class:`NotApplicable` for a case of a rank that the implementation does not take."""
     if case.row.batched and (candidate.batched or candidate.same_batch):
         arguments = case.row.arguments
         data = [k for k, axes in case.axes.items() if arguments[k].kind == "data" and "..." not in axes]
         shared = case.batch and any(arguments[k].batched for k in data if k not in own)
         if candidate.batched and (len(case.batch) != 1 or case.spread or shared):
-            raise NotAsked("it takes one batch axis, and all data have it")
+            raise NotApplicable("it takes one batch axis, and all data have it")
         if shared:
-            raise NotAsked("all its data have the same batch axes")
+            raise NotApplicable("all its data have the same batch axes")
     if candidate.mask_form == "segments" and not case.batch:
-        raise NotAsked("segment numbers are for several examples")
+        raise NotApplicable("segment numbers are for several examples")
 
 
 class Packed:
-    """Tokens of all examples in one row, as segment numbers want them: how to pack them, and how to unpack results."""
+    """Packed layout of a case: packs tokens of all examples into one array, and unpacks results."""
 
     def __init__(self, case, mask):
-        """``mask`` is the case's key of the mask; its tokens alone are packed."""
+        """``mask`` is the name of the mask; only its real tokens are packed."""
         argument = case.row.arguments[mask]
         self.axis, self.case, self.batch = argument.own[0], case, case.batch
         real = np.broadcast_to(np.asarray(case.values[mask]).astype(bool), (*case.batch, case.sizes[self.axis]))
@@ -183,10 +119,10 @@ class Packed:
         self.numbers = (self.places // max(case.sizes[self.axis], 1)).astype(np.int32)
 
     def pack(self, key, value):
-        """An argument: [N, ...] where it has the axis of the tokens, [num_segments, ...] where it has batch axes alone."""
+        """Returns an argument as [N, ...] if it has the token axis, as [num_segments, ...] if it has only batch axes."""
         own = self.case.axes[key]
         if self.axis in own and (own[0] != "..." or own.index(self.axis) != 1):
-            raise NotAsked(f"`{key}` cannot be packed")
+            raise NotApplicable(f"`{key}` cannot be packed")
         if self.axis in own:
             return self._flat(value)[self.places]
         return value.reshape(self.examples, *value.shape[len(self.batch) :]) if "..." in own else value
@@ -196,7 +132,7 @@ class Packed:
         return value.reshape(int(np.prod(value.shape[:rank])), *value.shape[rank:])
 
     def unpack(self, key, gradient):
-        """The gradient of a packed argument, as the row has it: 0 at the padding that was left out."""
+        """Returns the gradient of a packed argument in the dense layout: 0 at padding."""
         own, shape = self.case.axes[key], self.case.values[key].shape
         if self.axis not in own:
             return gradient.reshape(shape)
@@ -205,7 +141,7 @@ class Packed:
         return whole.reshape(shape)
 
     def result(self, output):
-        """[num_segments, ...] with the batch axes of the case."""
+        """Returns a result [num_segments, ...] with the batch axes of the case."""
         if output.shape[:1] != (self.examples,):
             return output
         return output.reshape(*self.batch, *output.shape[1:])

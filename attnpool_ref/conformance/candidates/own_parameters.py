@@ -3,7 +3,10 @@
 import sys
 import types
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from attnpool_ref.table.suggestions import did_you_mean
 
@@ -126,3 +129,66 @@ def in_python(argument, path="NAME"):
 def reshaped(argument):
     """Returns the clause that says how to give a parameter that has another shape."""
     return f"what has another shape needs Python: parameters=lambda m: {{{argument!r}: m.NAME.reshape(...)}}"
+
+
+def parameters_of(candidate, row, adapter):
+    """Returns the arguments of the row that the target holds itself, as NumPy arrays; none without ``parameters``.
+
+    Raises:
+      ValueError: the row has no such argument, or not in such a shape, or the target has no such attribute.
+    """
+    given = candidate.parameters
+    if given is None:
+        return {}
+    for key in given if isinstance(given, Mapping) else ():
+        _check_argument(row, key)
+    held = attributes(candidate.target, given) if isinstance(given, Mapping) else given(candidate.target)
+    found = {k: np.asarray(adapter.read(v)) for k, v in held.items() if v is not None}
+    for key, value in found.items():
+        _check_argument(row, key)
+        if not any(len(own) == value.ndim for own in shapes_of(row, key)):
+            needed = " or ".join(f"[{', '.join(own)}]" for own in shapes_of(row, key))
+            raise ValueError(
+                f"`{key}` has shape {value.shape}, {row.name} needs {needed} of a parameter; {reshaped(key)}"
+            )
+    return found
+
+
+def _check_argument(row, key):
+    if key not in row.arguments:
+        near = did_you_mean(key, row.arguments)
+        raise ValueError(f"{row.name} has no argument {key!r}, which `parameters` gives{near}")
+
+
+def shapes_of(row, key):
+    """Returns the shapes of an argument, without batch axes, which no parameter of a module has."""
+    return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
+
+
+def sized(row, sizes, parameters):
+    """Returns the row with these sizes, and with those that these parameters have.
+
+    Raises:
+      ValueError: the row has no such axis, or an axis has two sizes.
+    """
+    axes = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
+    for axis in sizes:
+        if axis not in axes:
+            raise ValueError(f"{row.name} has no axis {axis!r}{did_you_mean(axis, axes)}")
+    sizes, told = dict(sizes), dict.fromkeys(sizes, "`sizes`")
+    for key, value in parameters.items():
+        own = next(own for own in shapes_of(row, key) if len(own) == value.ndim)
+        for axis, size in zip(own, value.shape, strict=True):
+            if not _is_name(axis):
+                continue
+            if sizes.setdefault(axis, size) != size:
+                raise ValueError(
+                    f"`{key}` has shape {value.shape} and {row.name} needs {row.arguments[key]}, but {axis} is "
+                    f"{sizes[axis]} by {told[axis]}; {in_python(key)}"
+                )
+            told.setdefault(axis, f"`{key}`")
+    return replace(row, sizes=sizes) if sizes else row
+
+
+def _is_name(axis):
+    return axis.rstrip("'").isidentifier()

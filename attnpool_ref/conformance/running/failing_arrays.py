@@ -1,4 +1,4 @@
-"""Arrays of a failing case, got and expected, as plain data that a page can draw."""
+"""Arrays of a failing case, actual and expected, as plain data."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from attnpool_ref.conformance.report import Compared
 from attnpool_ref.conformance.report.promises import GRADIENT
 
 LARGEST = 512
-"""How many numbers of an array are kept; nobody looks at more."""
+"""Largest number of elements of an array that is stored."""
 
 
 def answer_to(subject, finding):
-    """The candidate's results for the case of a finding, with the weights where it gives them; None if it gives none."""
+    """Returns the implementation's results for the case of a finding, with weights if possible; None if it raises."""
     try:
         return subject.outputs(finding.case, subject.takes_weights())
     except Exception:  # the finding says what it raises
@@ -19,10 +19,10 @@ def answer_to(subject, finding):
 
 
 def arrays_of(subject, finding, got):
-    """Expected and got of each array of a wrong answer; nothing where the answer itself is right, or is none.
+    """Returns each array of a wrong result, expected and actual; an empty list if the result is right.
 
     Args:
-      subject: the candidate.
+      subject: the implementation under test.
       finding: what failed.
       got: the answer, as :func:`answer_to` gives it.
     """
@@ -52,5 +52,5 @@ def _names(row, weights):
 
 
 def _plain(array):
-    """Nested lists of numbers and booleans."""
+    """Returns nested lists of numbers and booleans."""
     return array.tolist() if array.dtype.kind in "biu" else array.astype(np.float64).tolist()

@@ -1,4 +1,4 @@
-"""A normalisation under a mask, taken apart: scores, mask, weights, and what the weights average."""
+"""Normalization under a mask in parts: scores, mask, weights, averaged values."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ VALUES = {
     "attention_pooling": "x",
     "code_wise_attention": "context",
 }
-"""The rows whose weights are normalised under one mask, and what they average; "" for the weights themselves."""
+"""Rows whose weights are normalized under one mask, and the averaged argument; "" for the weights themselves."""
 
 KEYS = {"code_wise_attention": "context_mask"}
 
@@ -32,7 +32,7 @@ def _dot(v):
 
 
 def _of_pooling(v):
-    """The scores of tokens under one query; without one, under the mean of the real tokens."""
+    """Returns the scores of tokens under one query; without one, under the mean of the real tokens."""
     query, key = v["query"], v["x"]
     if query is None:
         query = ref.mean_pooling(key, v["mask"], lengths=v["lengths"])
@@ -62,56 +62,56 @@ SCORES = {
     "kernel_regression": lambda v: ref.gaussian_score(v["query"], v["key"], bandwidth=v["bandwidth"]),
     "attention_pooling": _of_pooling,
 }
-"""The scores of a row, where they are more than the logarithm of its weights."""
+"""Scores of a row, if they are more than the logarithm of its weights."""
 
 
-class Anatomy:
-    """A normalisation under a mask: scores, weights without the mask, mask, and how weights make a result."""
+class Normalization:
+    """Normalization under a mask: scores, weights without the mask, mask, and the result for given weights."""
 
-    def __init__(self, asked):
-        self.asked, options = asked, asked.case.options
+    def __init__(self, call):
+        self.call, options = call, call.case.options
         self.axis = options.get("axis", -1)
-        self.key = KEYS.get(asked.row.name, "mask")
-        self.absent = {self.key: None} | ({"lengths": None} if "lengths" in asked.values else {})
-        self.weights = asked.oracle(return_weights=bool(asked.row.weights), **self.absent)[-1]
+        self.key = KEYS.get(call.row.name, "mask")
+        self.absent = {self.key: None} | ({"lengths": None} if "lengths" in call.values else {})
+        self.weights = call.oracle(return_weights=bool(call.row.weights), **self.absent)[-1]
         with np.errstate(all="ignore"):
-            scores = SCORES.get(asked.row.name)
-            self.scores = np.log(self.weights) if scores is None else scores(asked.values | options)
+            scores = SCORES.get(call.row.name)
+            self.scores = np.log(self.weights) if scores is None else scores(call.values | options)
         self.real = np.broadcast_to(self._real(), self.scores.shape)
 
     def _real(self):
-        asked = self.asked
-        if asked.values.get("lengths") is not None:
-            if asked.row.arguments["lengths"].kind == "lengths":
-                return drawing.full_mask(asked.case, self.key)[0]
-            return asked.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # what has a weight is what they leave
-        return True if asked.values.get(self.key) is None else asked.real(self.key)
+        call = self.call
+        if call.values.get("lengths") is not None:
+            if call.row.arguments["lengths"].kind == "lengths":
+                return drawing.full_mask(call.case, self.key)[0]
+            return call.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # what has a weight is what they leave
+        return True if call.values.get(self.key) is None else call.real(self.key)
 
     @staticmethod
-    def is_of(asked, softmax=True):
-        """Whether a call has an anatomy, and it is that of a softmax where one is needed."""
-        options, name = asked.case.options, asked.row.name
+    def is_of(call, softmax=True):
+        """Returns whether a call normalizes weights, by a softmax where one is needed."""
+        options, name = call.case.options, call.row.name
         plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
-        plain = plain and (VALUES.get(name) or name == "masked_softmax") and not asked.case.given("lengths")
+        plain = plain and (VALUES.get(name) or name == "masked_softmax") and not call.case.given("lengths")
         return bool(name in VALUES and (plain or not softmax))
 
     def softmax(self, scores, epsilon=0.0):
-        """The softmax of all scores."""
+        """Returns the softmax of all scores."""
         with np.errstate(all="ignore"):
             top = np.max(scores, self.axis, keepdims=True, initial=-np.inf)
             powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
             return powers / (np.sum(powers, self.axis, keepdims=True) + epsilon)
 
     def answer(self, weights):
-        """The row's results with these weights."""
-        asked = self.asked
-        if not VALUES[asked.row.name]:
+        """Returns the row's results with these weights."""
+        call = self.call
+        if not VALUES[call.row.name]:
             return [weights]
-        value, applied = asked.values[VALUES[asked.row.name]], weights
-        if asked.values.get("dropout_multiplier") is not None:
-            applied = weights * asked.values["dropout_multiplier"]
-        if asked.row.weight_results[0][-2:] == ("n", "m"):
+        value, applied = call.values[VALUES[call.row.name]], weights
+        if call.values.get("dropout_multiplier") is not None:
+            applied = weights * call.values["dropout_multiplier"]
+        if call.row.weight_results[0][-2:] == ("n", "m"):
             pooled = applied @ value
         else:
             pooled = np.sum(applied[..., None] * value, -2)
-        return [pooled, weights] if asked.return_weights else [pooled]
+        return [pooled, weights] if call.return_weights else [pooled]

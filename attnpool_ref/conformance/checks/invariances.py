@@ -1,4 +1,4 @@
-"""Laws that need no oracle: the candidate against itself on more padding, fewer tokens, another order, other scores."""
+"""Invariances: the implementation against itself with more padding, fewer tokens, another order, other scores."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ from attnpool_ref.conformance.checks.subject import output_axes
 
 @dataclass
 class Change:
-    """A changed case, and how to look at its outputs and at those of the case it came from so that they agree."""
+    """A changed case, and views of its outputs and of the original ones that must agree."""
 
     case: object
     of_changed: object
@@ -24,7 +24,7 @@ def _as_it_is(output, axes):
 
 
 def _along(axis, positions):
-    """A view that takes positions along a named axis, where an output has it."""
+    """Returns a view that selects positions along a named axis."""
 
     def view(output, axes):
         for place in drawing.places_of(axis, axes, output.ndim):
@@ -34,18 +34,18 @@ def _along(axis, positions):
     return view
 
 
-def appending(subject, case, return_weights):
-    """More padding changes nothing."""
-    return _each_axis(subject, case, "padding amount", return_weights, _append)
+def appending(subject, case, situation):
+    """Checks that more padding changes nothing."""
+    return _each_axis(subject, case, "padding amount", situation.weights, _append)
 
 
 def _append(case, axis):
     return Change(drawing.append(case, axis, 2), _along(axis, range(case.sizes[axis])), _as_it_is)
 
 
-def deleting(subject, case, return_weights):
-    """Deleting a padded token is masking it."""
-    return _each_axis(subject, case, "deleting is masking", return_weights, _delete, single=True)
+def deleting(subject, case, situation):
+    """Checks that deleting a padded token equals masking it."""
+    return _each_axis(subject, case, "deleting is masking", situation.weights, _delete, single=True)
 
 
 def _delete(case, axis):
@@ -54,9 +54,9 @@ def _delete(case, axis):
     return Change(shorter, _as_it_is, _along(axis, keep))
 
 
-def siding(subject, case, return_weights):
-    """Padding on the left is padding on the right."""
-    return _each_axis(subject, case, "padding side", return_weights, _side, single=True)
+def siding(subject, case, situation):
+    """Checks that padding on the left equals padding on the right."""
+    return _each_axis(subject, case, "padding side", situation.weights, _side, single=True)
 
 
 def _side(case, axis):
@@ -64,11 +64,11 @@ def _side(case, axis):
     return _reorder(case, axis, order, f"padding along {axis} on the left")
 
 
-def permuting(subject, case, return_weights):
-    """The order of the tokens does not matter, where the row does not say it does."""
+def permuting(subject, case, situation):
+    """Checks that the order of the tokens does not matter, unless the row says so."""
     if _is_ordered(case):
         return None
-    return _each_axis(subject, case, "permuting", return_weights, _shuffle)
+    return _each_axis(subject, case, "permuting", situation.weights, _shuffle)
 
 
 def _is_ordered(case):
@@ -76,12 +76,12 @@ def _is_ordered(case):
 
 
 def _is_absolute(case):
-    """Whether a constant added to every score counts; of a function in an option's place nobody knows."""
+    """Returns whether a constant added to every score may matter."""
     return any(_holds(when, case) for when in case.row.absolute) or any(map(callable, case.options.values()))
 
 
 def _holds(when, case):
-    """Whether "always", or "option=value", is so in a case."""
+    """Returns whether "always", or "option=value", holds in a case."""
     key, _, value = when.partition("=")
     return when == "always" or case.options.get(key) == value
 
@@ -96,7 +96,7 @@ def _reorder(case, axis, order, title):
 
 
 def _real_along(case, axis):
-    """Positions of an axis that any mask of a case without batch axes calls real."""
+    """Returns the positions of an axis that are real in any mask of a case without batch axes."""
     real = np.zeros(case.sizes[axis], bool)
     for name in case.given("mask"):
         own = case.axes[name]
@@ -107,7 +107,7 @@ def _real_along(case, axis):
 
 
 def _each_axis(subject, case, check, return_weights, change, single=False):
-    """The candidate against itself for every masked axis; ``single`` laws want a case without batch axes."""
+    """Compares the implementation with itself for every masked axis; ``single`` requires a case without batch axes."""
     if single and (not case.row.batched or case.batch != ()):
         return None  # positions differ by example
     finding, axes = None, output_axes(case, return_weights)
@@ -133,8 +133,8 @@ def _each_axis(subject, case, check, return_weights, change, single=False):
     return finding
 
 
-def shifting(subject, case, return_weights):
-    """A constant added to every score changes nothing beyond the rounding of the scores."""
+def shifting(subject, case, situation):
+    """Checks that a constant added to every score changes nothing beyond rounding."""
     check, amount = "shifting the scores", 4.0
     if subject.is_narrow or _is_absolute(case):
         return None  # the rounded sums would be other scores
@@ -147,6 +147,6 @@ def shifting(subject, case, return_weights):
     if not np.all(np.isfinite(next(iter(changed.values())))):
         return None
     other = case.with_values("scores shifted", **changed)
-    want, got = subject.outputs(case, return_weights), subject.outputs(other, return_weights)
-    finding = compare_with_itself(subject, other, check, got, want, return_weights)
+    want, got = subject.outputs(case, situation.weights), subject.outputs(other, situation.weights)
+    finding = compare_with_itself(subject, other, check, got, want, situation.weights)
     return replace(finding, case=other)
