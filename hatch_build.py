@@ -19,7 +19,9 @@ class CustomMetadataHook(MetadataHookInterface):
           metadata: the table ``project``, changed in place.
         """
         root, address = Path(self.root), self.config["address"].rstrip("/")
-        version = re.search(r'^__version__ = "(.*)"', (root / "attnpool_ref" / "__init__.py").read_text("utf-8"), re.M)[1]
+        version = re.search(r'^__version__ = "(.*)"', (root / "attnpool_ref" / "__init__.py").read_text("utf-8"), re.M)[
+            1
+        ]
         text = (root / "README.md").read_text("utf-8")
         metadata["readme"] = {"content-type": "text/markdown", "text": linked(text, address, version)}
         metadata["urls"] = urls(address)

@@ -18,9 +18,7 @@ GENERATED = {"variants.md", "bugs.md", "which.md", "verdicts.md"}  # their lines
 OF_JAX = ("scale.md", "heads.md", "deploying.md", "training.md")  # their blocks are JAX's own
 ELSEWHERE = ("guides", "notebooks")  # test_guides.py, test_notebooks.py
 OF_BOTH = [
-    path
-    for path in PAGES
-    if path.name not in {*GENERATED, *OF_JAX, "judging.md"} and path.parent.name not in ELSEWHERE
+    path for path in PAGES if path.name not in {*GENERATED, *OF_JAX, "judging.md"} and path.parent.name not in ELSEWHERE
 ]
 RECIPES = re.split(r"^## ", (DOCS / "recipes.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
 
@@ -79,7 +77,9 @@ def test_a_command_of_the_installation_is_one_that_works(line):
 
 def test_every_extra_of_users_is_explained():
     page = (DOCS / "install.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {"flax", "cli", "plot", "all", "test"} <= set(EXTRAS)
+    assert (
+        set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {"flax", "cli", "plot", "all", "test"} <= set(EXTRAS)
+    )
 
 
 def test_the_poolings_that_are_recommended_exist_and_every_pooling_is_recommended():

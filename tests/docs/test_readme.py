@@ -7,8 +7,18 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from documents import ROOT, assert_prints_what_it_says, assert_shown_is_printed, block_id, blocks, blocks_of
-from documents import broken_links, own_files, python_blocks, shell_lines
+from documents import (
+    ROOT,
+    assert_prints_what_it_says,
+    assert_shown_is_printed,
+    block_id,
+    blocks,
+    blocks_of,
+    broken_links,
+    own_files,
+    python_blocks,
+    shell_lines,
+)
 from flax import nnx
 
 import attnpool_flax

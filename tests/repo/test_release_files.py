@@ -49,7 +49,15 @@ def test_the_workflows_are_those_of_tests_and_of_a_release():
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_has_what_the_host_needs_and_no_more_rights(path):
     workflow = read(path)
-    assert workflow.keys() <= {"name", "on", True, "permissions", "concurrency", "env", "jobs"}  # YAML reads `on` as true
+    assert workflow.keys() <= {
+        "name",
+        "on",
+        True,
+        "permissions",
+        "concurrency",
+        "env",
+        "jobs",
+    }  # YAML reads `on` as true
     assert workflow["permissions"] == {"contents": "read"}
     for job in workflow["jobs"].values():
         assert {"runs-on", "steps"} <= job.keys()
@@ -73,7 +81,9 @@ def test_a_step_runs_no_text_that_a_stranger_chose():
 
 def test_the_targets_of_make_in_workflows_exist():
     targets = set(re.findall(r"^(\w[\w-]*):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    called = [word for _, _, step in steps() for word in re.findall(r"^make (\w[\w-]*)", step.get("run", ""), re.MULTILINE)]
+    called = [
+        word for _, _, step in steps() for word in re.findall(r"^make (\w[\w-]*)", step.get("run", ""), re.MULTILINE)
+    ]
     assert called
     assert set(called) <= targets
 
@@ -82,7 +92,9 @@ def test_the_tests_run_on_three_systems_and_every_supported_python():
     tests = read(ROOT / ".github" / "workflows" / "tests.yml")["jobs"]
     systems = {"ubuntu-latest", *tests["systems"]["strategy"]["matrix"]["os"]}
     assert {name.split("-")[0] for name in systems} == {"ubuntu", "macos", "windows"}
-    of_full = next(step["with"]["python-version"] for step in tests["full"]["steps"] if "python-version" in step.get("with", {}))
+    of_full = next(
+        step["with"]["python-version"] for step in tests["full"]["steps"] if "python-version" in step.get("with", {})
+    )
     pythons = {*of_full.split(), *tests["versions"]["strategy"]["matrix"]["python"]}
     classified = {line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if "Python :: 3." in line}
     assert pythons == classified
