@@ -23,7 +23,7 @@ class SumState(NamedTuple):
 
     def merged(self, other):
         """The state of both chunks."""
-        return SumState(self.sum + other.sum)
+        return type(self)(self.sum + other.sum)
 
     def finalized(self):
         """[..., d]; 0 where nothing was real."""
