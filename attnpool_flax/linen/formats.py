@@ -16,7 +16,7 @@ from attnpool_flax.modules.specs import OWNERS
 from attnpool_ref import contract, formats
 
 
-@contract.refusing
+@contract.with_short_traceback
 def load(
     source: Any,
     format: str,
@@ -67,7 +67,7 @@ def load(
     return module, {name: collection for name, collection in variables.items() if collection}
 
 
-@contract.refusing
+@contract.with_short_traceback
 def save(
     module: nn.Module,
     variables: Mapping[str, Any],

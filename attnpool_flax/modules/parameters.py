@@ -175,7 +175,7 @@ def refuse_in_own_name(kind: type, *methods: str):
     """Shortens the tracebacks of a module's refusals; a subclass of a caller keeps the frames of its own methods."""
     if kind.__module__.partition(".")[0] == "attnpool_flax":
         for name in vars(kind).keys() & set(methods):
-            setattr(kind, name, contract.refusing(getattr(kind, name)))
+            setattr(kind, name, contract.with_short_traceback(getattr(kind, name)))
 
 
 def head_features(module: str, num_heads: int, qkv_features: int) -> int:
@@ -205,7 +205,7 @@ def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
             if made_for is not None and size != made_for:
                 raise ValueError(
                     f"{module}: `{argument}` is {made_for}, but `{key}` has {size}: its shape is {shape}"
-                    f"{contract.in_place_of(size, made_for)}"
+                    f"{contract.symbol_suggestion(size, made_for)}"
                 )
 
 

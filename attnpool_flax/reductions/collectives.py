@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.reductions.dispatch import varies, varying
+from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
 from attnpool_flax.reductions.max import ExtremeState
 from attnpool_flax.reductions.softmax import SoftmaxState, exponential
 
@@ -40,12 +40,12 @@ class PositionState(NamedTuple):
     token: Any
 
 
-def names_of(axis_name):
+def axis_names(axis_name):
     """Returns the names as a tuple, the slower one first."""
     return (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
 
 
-def over_mesh(states, axis_name) -> Any:
+def all_reduce_states(states, axis_name) -> Any:
     """Merges the states of all devices' tokens; the result is the same on each device.
 
     Args:
@@ -57,7 +57,7 @@ def over_mesh(states, axis_name) -> Any:
     """
     if axis_name is None:
         return states
-    names = names_of(axis_name)
+    names = axis_names(axis_name)
     tops = [lax.stop_gradient(state[0]) if _is_ranked(state) else None for state in states]
     rank = _batch_rank(states[0])
     tops = _collective(lax.pmax, tops, rank, names)
@@ -67,12 +67,12 @@ def over_mesh(states, axis_name) -> Any:
     return [_merged(state, top, [next(sums) for _ in parts]) for state, top, parts in merged]
 
 
-def everywhere(operation, arrays, rank, axis_name) -> Any:
+def all_reduce(operation, arrays, rank, axis_name) -> Any:
     """All-reduces arrays with so many batch axes over the mesh, by ``lax.psum`` or ``lax.pmax``, in one collective.
 
     None as a name leaves them as they are.
     """
-    return arrays if axis_name is None else _collective(operation, arrays, rank, names_of(axis_name))
+    return arrays if axis_name is None else _collective(operation, arrays, rank, axis_names(axis_name))
 
 
 def _batch_rank(state):
@@ -98,7 +98,7 @@ def _collective(operation, arrays, rank, names):
     flat = [jnp.reshape(array, (*array.shape[:rank], size)) for array, size in zip(given, sizes, strict=True)]
     flat = [jnp.broadcast_to(array, (*batch, array.shape[-1])) for array in flat]
     whole = jnp.concatenate(flat, -1) if len(flat) > 1 else flat[0]
-    whole = operation(varying(whole, frozenset(names) - varies(whole)), names)
+    whole = operation(cast_varying(whole, frozenset(names) - varying_axes(whole)), names)
     parts = iter(jnp.split(whole, list(itertools.accumulate(sizes))[:-1], -1))
     return [None if a is None else jnp.reshape(next(parts), (*batch, *a.shape[rank:])) for a in arrays]
 
@@ -126,22 +126,25 @@ def _merged(state, top, sums):
     return PositionState(top, *sums) if isinstance(state, PositionState) else SumState(*sums)
 
 
-def summed_together(mean, *tokens):
+def all_reduced_sums(mean, *tokens):
     """Returns ([sum or mean [..., d] of each], [bool of examples with a real token, None if all have one, of each])."""
     if tokens[0].axis_name is None:
-        return [each.mean() if mean else each.total() for each in tokens], [each.real() for each in tokens]
-    states = over_mesh([each.summed(mean) for each in tokens], tokens[0].axis_name)
-    sums = [each.mean_of(state) if mean else state.sum for each, state in zip(tokens, states, strict=True)]
-    real = [each.real() if each.mask is None else state.weight > 0 for each, state in zip(tokens, states, strict=True)]
+        return [each.mean() if mean else each.sum() for each in tokens], [each.has_real_token() for each in tokens]
+    states = all_reduce_states([each.sum_state(mean) for each in tokens], tokens[0].axis_name)
+    sums = [each.finalize_mean(state) if mean else state.sum for each, state in zip(tokens, states, strict=True)]
+    real = [
+        each.has_real_token() if each.mask is None else state.weight > 0
+        for each, state in zip(tokens, states, strict=True)
+    ]
     return sums, real
 
 
-def softmax_together(*calls):
+def all_reduced_softmax(*calls):
     """Returns [(pooled [..., h, d], weights [..., h, L])] of calls of ``softmax``: each (tokens, queries, scored)."""
     tokens = [own for own, *_ in calls]
     if tokens[0].axis_name is None:
         return [own.softmax(queries, scored=scored) for own, queries, scored in calls]
     walked = [own.scored(queries, scored=scored) for own, queries, scored in calls]
-    states = over_mesh([state for _, state, _ in walked], tokens[0].axis_name)
+    states = all_reduce_states([state for _, state, _ in walked], tokens[0].axis_name)
     found = zip(tokens, walked, states, strict=True)
     return [own.softmax_averages(scores, state, batch)[:2] for own, (scores, _, batch), state in found]

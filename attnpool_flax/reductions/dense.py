@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.remat import recomputed
+from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, known, power_above
 from attnpool_flax.reductions import cross, max, perceptron, softmax, sums
-from attnpool_flax.reductions.collectives import PositionState, SumState, names_of, over_mesh
-from attnpool_flax.reductions.dispatch import alike, chosen, record
+from attnpool_flax.reductions.collectives import PositionState, SumState, all_reduce_states, axis_names
+from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
 
 
 class Dense:
@@ -25,13 +25,13 @@ class Dense:
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
         """Stores the tokens; with ``recompute`` whole products save no array of the size of x for the gradient."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
-        self.x, self.asked, self.axis_name = x, implementation, axis_name
+        self.x, self.requested, self.axis_name = x, implementation, axis_name
         self._recompute = recompute
         self.length = x.shape[-2]
-        self.shards = 1 if axis_name is None else lax.axis_size(names_of(axis_name))
+        self.shards = 1 if axis_name is None else lax.axis_size(axis_names(axis_name))
 
-    def total(self, weights=None, part=1):
-        """Sums this device's tokens under weights [..., L] or 1, divided by ``part``, a power of two: [..., d]."""
+    def sum(self, weights=None, part=1):
+        """Sums this device's tokens under weights [..., L] or 1, divided by ``divisor``, a power of two: [..., d]."""
         batch = self._batch((weights, 1))
         if weights is not None:
             weights = self._flat(weights[..., None], 2)
@@ -39,7 +39,7 @@ class Dense:
 
     def _totals(self, weights, part, batch):
         """Returns [B, h, d]: the same under several weights [B or 1, L, h], all examples after each other."""
-        x, mask, weights = alike(self.x, self._flat(self.mask, 1, batch), weights)
+        x, mask, weights = unify_varying(self.x, self._flat(self.mask, 1, batch), weights)
         walk: Any = sums.tiled_total
         if not self._tiles(x, weights) or not known(self.length):  # of a symbol the part is an array
             walk = self._whole(sums.plain_total, *([3] if known(self.length) else []), 4)
@@ -47,40 +47,42 @@ class Dense:
 
     def mean(self):
         """Returns [..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
-        (state,) = over_mesh([self.summed(True)], self.axis_name)
-        return self.mean_of(state)
+        (state,) = all_reduce_states([self.sum_state(True)], self.axis_name)
+        return self.finalize_mean(state)
 
-    def mean_of(self, state):
+    def finalize_mean(self, state):
         """Returns the mean [..., d] from the state of ``summed(mean=True)`` over all devices."""
         if state.weight is None:
             length = at_least_1(self.length * self.shards)
-            return state.sum / ((length if known(length) else as_number(length, self.dtype)) / self.part)
-        return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.part)[..., None]
+            return state.sum / ((length if known(length) else as_number(length, self.dtype)) / self.divisor)
+        return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.divisor)[..., None]
 
-    def summed(self, mean):
+    def sum_state(self, mean):
         """Returns the state of this device's sum; for a mean its terms are small enough not to overflow."""
         count = self._number()
         if self.axis_name is not None and count is not None:
             count = count.astype(self.dtype)  # so that one collective takes it with the sum
-        return SumState(self.total(None, self.part if mean else 1), count)
+        return SumState(self.sum(None, self.divisor if mean else 1), count)
 
     @property
-    def part(self) -> Any:
+    def divisor(self) -> Any:
         """A power of two that no sequence is longer than."""
         return power_above(self.length * self.shards, self.dtype)
 
-    def counted(self):
-        """Returns (sum [..., d] of the real tokens over :func:`sums.part_of` their number, their number [...])."""
+    def sum_and_count(self):
+        """Returns (sum [..., d] of the real tokens over :func:`sums.divisor_of` their number, their number [...])."""
         count = self._number()
         if count is None:
             count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
-        return self.total(None, self.part) * (self.part / sums.part_of(count.astype(self.dtype)))[..., None], count
+        return self.sum(None, self.divisor) * (self.divisor / sums.divisor_of(count.astype(self.dtype)))[
+            ..., None
+        ], count
 
     def _number(self):
         """Counts the real tokens of this device: [...]; None if all are."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
 
-    def clean(self):
+    def zero_padded(self):
         """Returns the tokens in the computing dtype, padding as 0."""
         x = self.x.astype(self.dtype)
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
@@ -91,19 +93,19 @@ class Dense:
         other.x = self.x.astype(self.dtype) - jnp.reshape(origin, (1,) * (self.x.ndim - 1) + origin.shape)
         return other
 
-    def heights(self, logs):
+    def exp_scores(self, logs):
         """Returns (exp(log - max), 0 at padding, of logs [..., h, L]; max [..., h] of this device, a constant)."""
         if self.mask is not None:
             logs = jnp.where(self.mask[..., None, :], logs, -jnp.inf)
         top = lax.stop_gradient(jnp.max(logs, -1, initial=-jnp.inf))
         return self.fill_padding(softmax.exponential(logs, top[..., None])), top
 
-    def of_all(self, top, sums):
+    def all_reduce_softmax(self, top, sums):
         """Returns (top [..., h], sums [..., h, d] of what has these tops) of this device as those of all."""
         if self.axis_name is None:
             return top, sums
         state = softmax.SoftmaxState(self._flat(top, 1), self._flat(jnp.zeros_like(top), 1), self._flat(sums, 2))
-        (state,) = over_mesh([state], self.axis_name)
+        (state,) = all_reduce_states([state], self.axis_name)
         return self._spread(state.top, top.shape[:-1]), self._spread(state.sum, top.shape[:-1])
 
     def softmax(self, queries, multiplier=None, scored=None, bias=None):
@@ -119,13 +121,13 @@ class Dense:
           (pooled [..., h, d], weights [..., h, L]).
         """
         scores, state, batch = self.scored(queries, multiplier, scored, bias)
-        (state,) = over_mesh([state], self.axis_name)
+        (state,) = all_reduce_states([state], self.axis_name)
         return self.softmax_averages(scores, state, batch)[:2]
 
-    def softmax_with_shares(self, queries, multiplier=None, bias=None):
+    def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
         """Computes :meth:`softmax`, and the sums [..., h] of the applied weights."""
         scores, state, batch = self.scored(queries, multiplier, None, bias)
-        (state,) = over_mesh([state], self.axis_name)
+        (state,) = all_reduce_states([state], self.axis_name)
         pooled, weights, shares = self.softmax_averages(scores, state, batch)
         if shares is None:
             shares = self.sum_over_tokens(weights if multiplier is None else weights * self.fill_padding(multiplier))
@@ -144,8 +146,8 @@ class Dense:
         Returns:
           (pooled [..., h, d], weights [..., h, L], what the weights that are summed under add up to [..., h]).
         """
-        record("einsum")
-        x, mask = self.clean(), None if self.mask is None else self.mask[..., None, :]
+        log_dispatch("einsum")
+        x, mask = self.zero_padded(), None if self.mask is None else self.mask[..., None, :]
         scores = jnp.einsum("...ld,...hd->...hl", x, queries, precision=self.precision)
         for more in (
             None if offsets is None else offsets[..., None],
@@ -155,7 +157,7 @@ class Dense:
         weights = normalize(scores, mask)
         taken = weights if multiplier is None else weights * self.fill_padding(multiplier)
         local = SumState(sums.weighted(taken, x, self.precision), jnp.sum(taken, -1))
-        (state,) = over_mesh([local], self.axis_name)
+        (state,) = all_reduce_states([local], self.axis_name)
         return state.sum, weights, state.weight
 
     def softmax_averages(self, scores, state, batch):
@@ -175,7 +177,7 @@ class Dense:
         multiplier, bias = (
             None if array is None else self._flat(jnp.swapaxes(array, -1, -2), 2, batch) for array in (multiplier, bias)
         )
-        arrays = alike(
+        arrays = unify_varying(
             self.x,
             self._flat(self.mask, 1, batch),
             self._flat(scored, 0),
@@ -196,7 +198,7 @@ class Dense:
 
         The batch axes of the scores are those of x.
         """
-        after, arrays = copy.copy(self), alike(self.x, self._real_in_any(), kernel, bias, out_kernel)
+        after, arrays = copy.copy(self), unify_varying(self.x, self._real_in_any(), kernel, bias, out_kernel)
         walk: Any = perceptron.tiled
         if self._tiles(*arrays):
             scores, after.x = walk(*arrays, activation, self.precision, not self._recompute)
@@ -213,21 +215,21 @@ class Dense:
         shared = [axis for axis, (own, all_) in pairs if known(own) and own == 1 and all_ != 1]
         return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
-    def softmax_of(self, scores):
+    def softmax_of_scores(self, scores):
         """Computes :meth:`softmax` of given scores [..., h, L]."""
         scores, state, batch = self._under(scores)
-        (state,) = over_mesh([state], self.axis_name)
+        (state,) = all_reduce_states([state], self.axis_name)
         return self.softmax_averages(scores, state, batch)[:2]
 
-    def weighed_of(self, scores, normalize):
+    def weighted_sums_of_scores(self, scores, normalize):
         """Returns (sums [..., h, d], weights [..., h, L]) under given scores; ``normalize`` as in :meth:`weighed`."""
         weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
         batch = self._batch((weights, 2))
         total = self._totals(self._flat(jnp.swapaxes(weights, -1, -2), 2), 1, batch)
-        (state,) = over_mesh([SumState(self._spread(total, batch), None)], self.axis_name)
+        (state,) = all_reduce_states([SumState(self._spread(total, batch), None)], self.axis_name)
         return state.sum, weights
 
-    def softmax_state_of(self, scores):
+    def softmax_state_of_scores(self, scores):
         """Computes :meth:`softmax_state` of given scores [..., h, L]."""
         _, state, batch = self._under(scores)
         return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
@@ -235,11 +237,13 @@ class Dense:
     def _under(self, scores):
         """Computes the result of :meth:`scored` from given scores."""
         batch = self._batch((scores, 2))
-        scores, mask = alike(self._flat(jnp.swapaxes(scores, -1, -2), 2, batch), self._flat(self.mask, 1, batch))
+        scores, mask = unify_varying(
+            self._flat(jnp.swapaxes(scores, -1, -2), 2, batch), self._flat(self.mask, 1, batch)
+        )
         scores, state = softmax.under(scores, mask, lambda heights: self._totals(heights, 1, batch))
         return scores, softmax.with_shares(state, scores, mask, None) if self.axis_name else state, batch
 
-    def beside(self, other, scale, mean):
+    def cross_softmax(self, other, scale, mean):
         """Averages under the softmax of the products with the other's sum or mean, of both sides in one walk.
 
         Args:
@@ -255,7 +259,7 @@ class Dense:
         (x, y, *masks), back = self.examples_with(other)
         if not cross.fits(x, y) or not self._tiles(x, y):
             return None
-        return back(cross.tiled(*alike(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision))
+        return back(cross.tiled(*unify_varying(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision))
 
     def examples_with(self, other):
         """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), map from B to the batch axes)."""
@@ -264,17 +268,17 @@ class Dense:
         arrays = self._flat(self.x, 2), self._flat(other.x, 2), *masks
         return arrays, lambda tree: jax.tree.map(lambda array: self._spread(array, batch), tree)
 
-    def largest(self):
+    def max(self):
         """Returns [..., d]: the largest real value of each feature, 0 where nothing is real."""
         state, batch = self._extreme(False)
         return self._spread(max.finalize(state).astype(self.dtype), batch)
 
-    def smallest(self):
+    def min(self):
         """Returns [..., d]: the smallest real value of each feature, 0 where nothing is real."""
         state, batch = self._extreme(True)
         return self._spread(0 - max.finalize(state).astype(self.dtype), batch)
 
-    def extreme_state(self, least=False):
+    def max_state(self, least=False):
         """Computes the :class:`~extreme.ExtremeState` with batch axes, in the computing dtype; of -x with ``least``."""
         state, batch = self._extreme(least)
         state = state._replace(extreme=state.extreme.astype(self.dtype))
@@ -282,16 +286,16 @@ class Dense:
 
     def _extreme(self, least):
         batch = self._batch()
-        x, mask = alike(self.x, self._flat(self.mask, 1, batch))
+        x, mask = unify_varying(self.x, self._flat(self.mask, 1, batch))
         walk: Any = max.tiled if self._tiles(x) else self._whole(max.plain, 2)
         if self.axis_name is None:
             return walk(x, mask, least), batch
-        (state,) = over_mesh([walk(lax.stop_gradient(x), mask, least)], self.axis_name)
+        (state,) = all_reduce_states([walk(lax.stop_gradient(x), mask, least)], self.axis_name)
         return state._replace(
             extreme=max.reached(max.signed(self._flat(x, 2), least), mask, state, self.axis_name)
         ), batch
 
-    def real(self):
+    def has_real_token(self):
         """Returns bool [...]: whether an example has a real token; None if all have."""
         if self.mask is not None:
             return jnp.any(self.mask, -1)
@@ -299,34 +303,34 @@ class Dense:
 
     def _whole(self, walk, *static):
         """Runs a reduction by whole products; ``static`` are the positions of arguments that are not arrays."""
-        return recomputed(walk, static) if self._recompute else walk
+        return remat(walk, static) if self._recompute else walk
 
-    def average(self, weights):
+    def weighted_average(self, weights):
         """Returns [..., d]: the average under weights [..., L], 0 where they sum to 0, in one collective.
 
         The weights are not rescaled to the largest one, which no device knows: products with x must not overflow.
         """
-        shares = weights / self.part
-        local = SumState(self.total(shares), jnp.sum(shares, -1))
-        ((total, weight),) = over_mesh([local], self.axis_name)
+        shares = weights / self.divisor
+        local = SumState(self.sum(shares), jnp.sum(shares, -1))
+        ((total, weight),) = all_reduce_states([local], self.axis_name)
         return jnp.where(weight[..., None] == 0, 0, total / jnp.where(weight == 0, 1, weight)[..., None])
 
-    def at(self, position):
+    def token_at(self, position):
         """Takes this device's token [..., d] at a position [...]; 0 if fully masked. A shared x is not copied."""
         x = jnp.broadcast_to(self.x, position.shape + self.x.shape[-2:])
         token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
-        some = self.real()
+        some = self.has_real_token()
         return token if some is None else jnp.where(some[..., None], token, 0)
 
     def end_token(self, position, last):
         """Returns [..., d]: the first real token of all, or the last; this device's is at ``position`` [...]."""
-        token = self.at(position)
+        token = self.token_at(position)
         if self.axis_name is None:
             return token
-        some, shard = self.real(), lax.axis_index(names_of(self.axis_name))
+        some, shard = self.has_real_token(), lax.axis_index(axis_names(self.axis_name))
         rank = jnp.broadcast_to(shard if last else self.shards - 1 - shard, position.shape)
         rank = rank if some is None else jnp.where(some, rank, -1)
-        return over_mesh([PositionState(rank, token)], self.axis_name)[0].token
+        return all_reduce_states([PositionState(rank, token)], self.axis_name)[0].token
 
     def fill_padding(self, weights):
         """Zeroes the weights [..., L] or [..., h, L] of padding."""
@@ -348,7 +352,7 @@ class Dense:
         return values[..., None]
 
     def _tiles(self, *arrays):
-        return chosen(self.asked, *arrays) == "tiles"
+        return resolve(self.requested, *arrays) == "tiles"
 
     def _batch(self, *others):
         """Broadcasts the batch axes of tokens, mask and others: pairs (array or None, number of its own axes)."""

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.remat import small
+from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest_product, norm, tied
 from attnpool_flax.numerics.sizes import known, resized
 from attnpool_flax.reductions import query_blocks, tiling
@@ -109,7 +109,7 @@ def _joined(of_blocks, length, axis):
 
 
 def _keep(x, y, x_mask, y_mask, rows, precision):
-    found = tuple(map(small, _best(x, y, x_mask, y_mask, rows, precision)))
+    found = tuple(map(saveable, _best(x, y, x_mask, y_mask, rows, precision)))
     return found, (x, y, x_mask, y_mask, *found)
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.remat import small
+from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest
 from attnpool_flax.reductions import tiling
 from attnpool_flax.reductions.rules import reverse_rule
@@ -45,7 +45,7 @@ def plain(x, mask, least):
     x = signed(tiling.flat(x), least)
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     x = jnp.where(real[..., None], x, -jnp.inf)
-    top = small(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
+    top = saveable(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
     tied = real[..., None] & (x == top)
     return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 

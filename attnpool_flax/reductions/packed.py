@@ -9,7 +9,7 @@ from jax import lax
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import packed_kernels as walks
 from attnpool_flax.reductions import perceptron
-from attnpool_flax.reductions.dispatch import alike, chosen, record
+from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
 from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.softmax import SoftmaxState, finalize
 from attnpool_flax.reductions.sums import computing
@@ -26,12 +26,12 @@ class Packed:
     """No mesh axis: packed tokens are not split."""
 
     def __init__(self, x, segment_ids, num_segments, mask, ordered, implementation, precision=None):
-        self.x, self.asked, self.precision = x, implementation, precision
+        self.x, self.requested, self.precision = x, implementation, precision
         self.dtype, self.number = computing(x.dtype), num_segments
-        self.x, segment_ids, mask = alike(x, segment_ids, mask)
+        self.x, segment_ids, mask = unify_varying(x, segment_ids, mask)
         self.segments = segments_of(segment_ids, mask, num_segments, ordered)
 
-    def total(self, weights=None):
+    def sum(self, weights=None):
         """Returns [S, d]: the sums of the tokens under weights [N] or 1."""
         if weights is None:
             return self._sums(jnp.ones(self.x.shape[0], self.dtype), False)
@@ -43,7 +43,7 @@ class Packed:
         part = 2 * power_of_two(count)
         return self._sums(self.expand_to_tokens(1 / part), False) / (count / part)[:, None]
 
-    def clean(self):
+    def zero_padded(self):
         """Returns the tokens in the computing dtype, padding as 0."""
         return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
 
@@ -53,13 +53,13 @@ class Packed:
         other.x = self.x.astype(self.dtype) - origin[None]
         return other
 
-    def heights(self, logs):
+    def exp_scores(self, logs):
         """Returns (exp(log - top), 0 at padding, of logs [h, N]; top [S, h], the largest real one, a constant)."""
         logs = jnp.where(self.segments.real, logs, -jnp.inf).T
-        top = lax.stop_gradient(self.segments.largest(logs))
+        top = lax.stop_gradient(self.segments.max(logs))
         return self.fill_padding(walks.exponential(logs, self.segments.expand_to_tokens(top)).T), top[: self.number]
 
-    def of_all(self, top, sums):
+    def all_reduce_softmax(self, top, sums):
         """Returns its arguments unchanged: packed tokens are never sharded."""
         return top, sums
 
@@ -78,7 +78,7 @@ class Packed:
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
         scored = None if scored is None else self._known(scored)
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
-        x, scored, queries, multiplier, bias = alike(self.x, scored, queries, multiplier, bias)
+        x, scored, queries, multiplier, bias = unify_varying(self.x, scored, queries, multiplier, bias)
         walk: Any = walks.tiled_softmax if self._tiles() else walks.plain_softmax
         scores, state = walk(x, self.segments, scored, queries, multiplier, bias, self.precision)
         return self._softmax_averages(scores, state)
@@ -92,7 +92,7 @@ class Packed:
 
     def perceptron(self, kernel, bias, out_kernel, activation):
         """Returns (scores [h, N] of each token by itself, as :func:`hidden.plain` says, tokens to go on with)."""
-        after, arrays = copy.copy(self), alike(self.x, self.segments.real, kernel, bias, out_kernel)
+        after, arrays = copy.copy(self), unify_varying(self.x, self.segments.real, kernel, bias, out_kernel)
         walk: Any = perceptron.tiled
         if self._tiles():
             scores, after.x = walk(*arrays, activation, self.precision, True)
@@ -101,14 +101,14 @@ class Packed:
             scores = walk(*arrays, activation, self.precision)
         return scores.T, after
 
-    def softmax_of(self, scores):
+    def softmax_of_scores(self, scores):
         """Computes :meth:`softmax` of given scores [h, N]."""
         scores, top, heights, _ = walks.heights_of(scores.T, self.segments, None, None)
         return self._softmax_averages(
-            scores, SoftmaxState(top, self.segments.total(heights), self._totals(heights, True))
+            scores, SoftmaxState(top, self.segments.sum(heights), self._totals(heights, True))
         )
 
-    def softmax_with_shares(self, queries, multiplier=None, bias=None):
+    def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
         """Computes :meth:`softmax`, and the sums [S, h] of the applied weights."""
         pooled, weights = self.softmax(queries, multiplier, bias=bias)
         return (
@@ -122,7 +122,7 @@ class Packed:
 
         ``normalize`` looks at each score by itself.
         """
-        record("einsum")
+        log_dispatch("einsum")
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
         scores = walks.plain_scores(self.x, self.segments, queries, self.precision).T
         if offsets is not None:
@@ -135,22 +135,22 @@ class Packed:
         pooled = walks.plain_sums(self.x, self.segments, taken.T)[: self.number]
         return pooled, weights, self.sum_over_tokens(taken)
 
-    def beside(self, other, scale, mean):
+    def cross_softmax(self, other, scale, mean):
         """Returns None: no loop takes two packed sequences at once."""
         del other, scale, mean
 
-    def largest(self):
+    def max(self):
         """Returns [S, d]: the largest real value of each feature, 0 where nothing is real."""
         return self._extreme(False)
 
-    def smallest(self):
+    def min(self):
         """Returns [S, d]: the smallest real value of each feature, 0 where nothing is real."""
         return 0 - self._extreme(True)
 
     def _extreme(self, least):
         walk: Any = walks.tiled_largest if self._tiles() else walks.plain_largest
         top = walk(self.x, self.segments, least).astype(self.dtype)[: self.number]
-        return jnp.where(self.real()[:, None], top, 0)
+        return jnp.where(self.has_real_token()[:, None], top, 0)
 
     def first(self):
         """Returns [S, d]: the first real token of each segment, 0 where nothing is real."""
@@ -165,11 +165,11 @@ class Packed:
         if not length:
             return jnp.zeros((self.number, self.x.shape[1]), self.x.dtype)
         place = jnp.where(self.segments.real, sign * jnp.arange(length, dtype=jnp.int32), -length)
-        found = self.segments.largest(place)[: self.number]
+        found = self.segments.max(place)[: self.number]
         token = at(self.x, jnp.clip(sign * found, 0, length - 1))
-        return jnp.where(self.real()[:, None], token, 0)
+        return jnp.where(self.has_real_token()[:, None], token, 0)
 
-    def real(self):
+    def has_real_token(self):
         """Returns bool [S]: whether a segment has a real token."""
         return self.sum_over_tokens(self.segments.real.astype(jnp.int32)) > 0
 
@@ -179,11 +179,11 @@ class Packed:
 
     def sum_over_tokens(self, weights):
         """Sums weights [N] or [h, N] over the tokens of each segment: [S], or [S, h]."""
-        return self.segments.total(weights.T)[: self.number]
+        return self.segments.sum(weights.T)[: self.number]
 
     def max_over_tokens(self, weights):
         """Computes the max over the tokens of each segment of [N], at least 0: [S]."""
-        return jnp.maximum(self.segments.largest(self.fill_padding(weights)), 0)[: self.number]
+        return jnp.maximum(self.segments.max(self.fill_padding(weights)), 0)[: self.number]
 
     def expand_to_tokens(self, values):
         """Expands values of segments [S] to their tokens [N]."""
@@ -193,7 +193,7 @@ class Packed:
         """Returns the values of each segment; zeros for one segment if there is none."""
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
 
-    def weighed_of(self, scores, normalize):
+    def weighted_sums_of_scores(self, scores, normalize):
         """Returns (sums [S, h, d], weights [h, N]) under given scores; ``normalize`` as in :meth:`weighed`."""
         weights = normalize(scores, self.segments.real[None])
         return self._totals(weights.T, True)[: self.number], weights
@@ -203,10 +203,10 @@ class Packed:
 
     def _totals(self, weights, learned):
         """Returns [count, h, d]: the sums of the tokens under weights [N, h]."""
-        x, weights = alike(self.x, weights)
+        x, weights = unify_varying(self.x, weights)
         if self._tiles():
             return walks.tiled_sums(x, self.segments, weights, learned)
         return walks.plain_sums(x, self.segments, weights)
 
     def _tiles(self):
-        return chosen(self.asked, self.x) == "tiles"
+        return resolve(self.requested, self.x) == "tiles"

@@ -89,8 +89,8 @@ def plain_sums(x, segments, weights):
     x = jnp.where(segments.real[:, None], x.astype(weights.dtype), 0)
     weights = jnp.where(segments.real[:, None], weights, 0)
     if weights.shape[1] <= UNROLLED:
-        return jnp.stack([segments.total(weights[:, i, None] * x) for i in range(weights.shape[1])], 1)
-    by_head = lax.map(lambda weights: segments.total(weights[:, None] * x), weights.T)
+        return jnp.stack([segments.sum(weights[:, i, None] * x) for i in range(weights.shape[1])], 1)
+    by_head = lax.map(lambda weights: segments.sum(weights[:, None] * x), weights.T)
     return jnp.swapaxes(by_head, 0, 1)
 
 
@@ -202,7 +202,7 @@ def plain_softmax(x, segments, scored, queries, multiplier, bias, precision):
     if bias is not None:
         scores = scores + jnp.where(segments.real[:, None], bias, 0)
     scores, top, heights, taken = heights_of(scores, segments, scored, multiplier)
-    return scores, SoftmaxState(top, segments.total(heights), plain_sums(x, segments, taken))
+    return scores, SoftmaxState(top, segments.sum(heights), plain_sums(x, segments, taken))
 
 
 def plain_scores(x, segments, queries, precision):
@@ -218,7 +218,7 @@ def heights_of(scores, segments, scored, multiplier):
     if scored is not None:
         scores = jnp.where(segments.expand_to_tokens(scored)[:, None], scores, 0)
     scores = jnp.where(segments.real[:, None], scores, -jnp.inf)
-    top = segments.largest(lax.stop_gradient(scores))
+    top = segments.max(lax.stop_gradient(scores))
     heights = exponential(scores, segments.expand_to_tokens(top))
     return scores, top, heights, _taken(heights, segments, multiplier)
 
@@ -239,7 +239,7 @@ def _softmax_by_tiles(x, segments, scored, queries, multiplier, bias, *, plan, p
         scores = scores + bias
     scores, top, heights, taken = heights_of(scores, segments, scored, multiplier)
     sums = _sums_by_tiles(x, segments, taken, plan=plan)
-    return scores, SoftmaxState(top, segments.total(heights), sums)
+    return scores, SoftmaxState(top, segments.sum(heights), sums)
 
 
 def _scores(x, segments, queries, plan, precision):
@@ -351,7 +351,7 @@ def plain_largest(x, segments, least):
 
     With ``least`` they are those of -x.
     """
-    return segments.largest(jnp.where(segments.real[:, None], signed(x, least), -jnp.inf))
+    return segments.max(jnp.where(segments.real[:, None], signed(x, least), -jnp.inf))
 
 
 @plain_largest.defjvp
@@ -359,9 +359,9 @@ def _plain_largest_jvp(least, primals, tangents):
     x, segments = primals
     top = plain_largest(x, segments, least)
     reaches = (signed(x, least) == segments.expand_to_tokens(top)) & segments.real[:, None]
-    count = jnp.maximum(segments.total(reaches.astype(jnp.int32)), 1).astype(computing(x.dtype))
+    count = jnp.maximum(segments.sum(reaches.astype(jnp.int32)), 1).astype(computing(x.dtype))
     moved = jnp.where(reaches, signed(tangents[0].astype(count.dtype), least), 0)
-    return top, (segments.total(moved) / count).astype(top.dtype)
+    return top, (segments.sum(moved) / count).astype(top.dtype)
 
 
 def _largest(x, segments, least):
@@ -395,7 +395,7 @@ def _slopes_of_largest(least, kept, of_top):
 
 def _count_plain(x, segments, top):
     """Counts the real tokens that reach the largest value: [count, d]."""
-    return segments.total(((x == segments.expand_to_tokens(top)) & segments.real[:, None]).astype(jnp.int32))
+    return segments.sum(((x == segments.expand_to_tokens(top)) & segments.real[:, None]).astype(jnp.int32))
 
 
 def _count_by_tiles(x, segments, top, *, plan):

@@ -15,7 +15,7 @@ from jax import lax
 from attnpool_flax.numerics.activations import OF_SCORES
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import tiling
-from attnpool_flax.reductions.dispatch import varies, varying
+from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
 from attnpool_flax.reductions.packed_kernels import Strip
 from attnpool_flax.reductions.rules import reverse_rule
 
@@ -75,7 +75,9 @@ def _scores(x, real, kernel, bias, out_kernel, activation, precision, keep):
 
     def whole(*arrays):
         layers = plan.trips, plan.size, kernel.shape[1]
-        return plain(*arrays, **settled), varying(jnp.zeros(layers, kernel.dtype), varies(x)) if keep else None
+        return plain(*arrays, **settled), cast_varying(
+            jnp.zeros(layers, kernel.dtype), varying_axes(x)
+        ) if keep else None
 
     by_tiles = functools.partial(_scores_by_tiles, **settled, keep=keep)
     return tiling.walk(by_tiles, whole, plan, x, real, kernel, bias, out_kernel)
@@ -110,7 +112,7 @@ def _unless_empty(of_tile, real, plan, trip):
 
     def zeros(trip):
         del trip
-        return jax.tree.map(lambda array: varying(jnp.zeros(array.shape, array.dtype), varies(real)), found)
+        return jax.tree.map(lambda array: cast_varying(jnp.zeros(array.shape, array.dtype), varying_axes(real)), found)
 
     return lax.cond(jnp.any(plan.cut(real, trip)), of_tile, zeros, trip)
 
@@ -164,7 +166,7 @@ def _slopes_by_tiles(x, real, kernel, bias, out_kernel, kept, of_scores, of_rest
         return (of_x, jax.tree.map(jnp.add, sums, more)), None
 
     start = jnp.reshape(of_rest, x.shape), jax.tree.map(jnp.zeros_like, (kernel, bias, out_kernel))
-    start = jax.tree.map(lambda array: varying(array, varies(x) - varies(array)), start)
+    start = jax.tree.map(lambda array: cast_varying(array, varying_axes(x) - varying_axes(array)), start)
     (of_x, (of_kernel, of_bias, of_out)), _ = lax.scan(part, start, jnp.arange(plan.trips))
     return jnp.reshape(of_x, shape), of_kernel, of_bias, of_out
 

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from attnpool_flax.numerics.remat import recomputed
+from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
-from attnpool_flax.reductions import record, tiling, varies, varying
+from attnpool_flax.reductions import cast_varying, log_dispatch, tiling, varying_axes
 
 LARGEST = 2**20
 """Elements of a block: what is smaller is computed whole, without a loop."""
@@ -35,13 +35,13 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
     count = parts[0].shape[-2]
     rows = rows_of(keys)
     blocked = implementation != "einsum" and not (known(count) and rows >= count)
-    record(implementation or ("tiles" if blocked else "einsum"))
+    log_dispatch(implementation or ("tiles" if blocked else "einsum"))
     if not blocked:
         return function(*parts, *masks)
     if not known(count):
         return _over_unknown(function, parts, masks, count, rows)
     whole = count // rows * rows
-    again = recomputed(function)
+    again = remat(function)
 
     def trip(_, block):
         start, *own = block
@@ -71,7 +71,7 @@ def _over_unknown(function, parts, masks, count, most):
     def trip(_, own):
         return None, again(*(a if b is None else b for a, b in zip(shared, own, strict=True)))
 
-    arrays, again = (*parts, *masks), recomputed(function)
+    arrays, again = (*parts, *masks), remat(function)
     own = [in_blocks(array) for array in arrays]
     shared = [array if blocks is None else None for array, blocks in zip(arrays, own, strict=True)]
     _, results = lax.scan(trip, None, own)
@@ -129,10 +129,10 @@ def over_first(function, parts, cost):
     own = [None if is_shared else part for is_shared, part in zip(shared, parts, strict=True)]
     together = max(1, LARGEST // max(1, cost)) if known(cost) else 1
     if not known(count) or together == 1:
-        return lax.map(recomputed(element), own)
+        return lax.map(remat(element), own)
     if count <= together:
         return jax.vmap(element, axis_size=count)(own)
-    return lax.map(recomputed(element), own, batch_size=together)
+    return lax.map(remat(element), own, batch_size=together)
 
 
 def even_rows(most, count):
@@ -174,7 +174,7 @@ def _written(function, rows, axis, own, shared):
 
     def place(result):
         # of several equal ones XLA would make copies
-        return varying(jnp.full(result.shape, axis, result.dtype), varies(first))
+        return cast_varying(jnp.full(result.shape, axis, result.dtype), varying_axes(first))
 
     results = jax.eval_shape(functools.partial(placed, function, axis), own, shared)
     return lax.fori_loop(0, -(-count // rows), trip, jax.tree.map(place, results))
@@ -214,7 +214,7 @@ def _written_jvp(function, rows, axis, primals, tangents):
 
     of_blocks = jax.tree.map(lambda slope: jnp.reshape(slope[:whole], (-1, rows, *slope.shape[1:])), of_own)
     zero = jax.tree.map(jnp.zeros_like, result)
-    total, _ = lax.scan(recomputed(trip), zero, (jnp.arange(0, whole, rows), of_blocks))
+    total, _ = lax.scan(remat(trip), zero, (jnp.arange(0, whole, rows), of_blocks))
     if whole < count:
         total = add(total, whole, *jax.tree.map(lambda array: array[whole:], (own, of_own)))
     return result, total

@@ -40,11 +40,11 @@ class Segments:
         """Expands the values of segments [count, ...] to their tokens [N, ...]."""
         return at(values, self.ids)
 
-    def largest(self, values):
+    def max(self, values):
         """Returns [count, ...]: the largest of values [N, ...], which are -inf at padding."""
         return jax.ops.segment_max(values, self.ids, self.count, indices_are_sorted=self.ordered)
 
-    def total(self, values):
+    def sum(self, values):
         """Returns [count, ...]: the sum of values [N, ...], which are 0 at padding."""
         return self.joined(self._summed(values, 0))
 

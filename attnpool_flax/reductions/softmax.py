@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from attnpool_flax.numerics.remat import small
+from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.reductions import tiling
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
@@ -43,7 +43,7 @@ def under(scores, mask, totals):
     """Returns (scores [B, L, h] with -inf at padding, state); ``totals`` sums the tokens under weights [B, L, h]."""
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
-    top = small(lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf)))
+    top = saveable(lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf)))
     unnormalized = exponential(scores, top[:, None])
     return scores, SoftmaxState(top, summed(unnormalized), totals(unnormalized))
 
@@ -81,7 +81,7 @@ def plain(x, mask, scored, queries, multiplier, bias, precision):
     x = tiling.flat(x).astype(queries.dtype)
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
-    scores = small(_scored(products(x, queries, precision), scored))
+    scores = saveable(_scored(products(x, queries, precision), scored))
     if bias is not None:
         scores = scores + _dropped(bias, mask)
     if mask is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.sums import added, part_of
+from attnpool_flax.reductions.sums import compensated_add, divisor_of
 
 
 def pytree(*leaves, static=()):
@@ -42,7 +42,7 @@ def pytree(*leaves, static=()):
     return registered
 
 
-class Decided:
+class State:
     """Base of all kinds of states: the dtype of the result, and the names of options."""
 
     decided: str
@@ -73,7 +73,7 @@ def kinds():
 @kind
 @pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
-class MeanState(Decided):
+class MeanState(State):
     """Of :func:`~attnpool_flax.streaming.mean_state`.
 
     Attributes:
@@ -96,20 +96,20 @@ class MeanState(Decided):
     def merged(self, other):
         """Merges the states of both chunks."""
         count = self.count + other.count
-        part = part_of(_real(count, self))
-        shares = [(part_of(_real(state.count, self)) / part)[..., None] for state in (self, other)]
-        return type(self)(*added(*_scaled((self, other), shares)), count)
+        part = divisor_of(_real(count, self))
+        shares = [(divisor_of(_real(state.count, self)) / part)[..., None] for state in (self, other)]
+        return type(self)(*compensated_add(*_scaled((self, other), shares)), count)
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""
         count = _real(jnp.maximum(self.count, 1), self)
-        return (self.sum + self.rest) / (count / part_of(count))[..., None]
+        return (self.sum + self.rest) / (count / divisor_of(count))[..., None]
 
 
 @kind
 @pytree("extreme", "count", "real")
 @dataclass(frozen=True, eq=False)
-class MaxState(Decided):
+class MaxState(State):
     """Of :func:`~attnpool_flax.streaming.max_state`.
 
     Attributes:
@@ -159,7 +159,7 @@ def _larger_jvp(primals, tangents):
 @kind
 @pytree("position", "token")
 @dataclass(frozen=True, eq=False)
-class FirstState(Decided):
+class FirstState(State):
     """Of :func:`~attnpool_flax.streaming.first_state`.
 
     Attributes:
@@ -190,7 +190,7 @@ class FirstState(Decided):
 @kind
 @pytree("position", "token")
 @dataclass(frozen=True, eq=False)
-class LastState(Decided):
+class LastState(State):
     """Of :func:`~attnpool_flax.streaming.last_state`.
 
     Attributes:
@@ -221,7 +221,7 @@ class LastState(Decided):
 @kind
 @pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class WeightedState(Decided):
+class WeightedState(State):
     """Of :func:`~attnpool_flax.streaming.weighted_state`: sums in a unit that is a power of two.
 
     The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
@@ -255,16 +255,16 @@ class WeightedState(Decided):
         size = jnp.maximum(self.size, other.size)
         ratios = [state.size / jnp.where(size == 0, 1, size) for state in both]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
-        shares = [ratio * (part_of(s.mass) / part_of(mass)) for ratio, s in zip(ratios, both, strict=True)]
-        sums = added(*_scaled(both, [self.beside(share) for share in shares]))
-        return type(self)(size, mass, *added(*_totals(both, shares)), *sums)
+        shares = [ratio * (divisor_of(s.mass) / divisor_of(mass)) for ratio, s in zip(ratios, both, strict=True)]
+        sums = compensated_add(*_scaled(both, [self.expand_to_features(share) for share in shares]))
+        return type(self)(size, mass, *compensated_add(*_totals(both, shares)), *sums)
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row, or weights that cancel."""
-        total, pooled = self.beside(self.total + self.total_rest), self.sum + self.rest
+        total, pooled = self.expand_to_features(self.total + self.total_rest), self.sum + self.rest
         return jnp.where(total == 0, 0 * pooled, pooled / jnp.where(total == 0, 1, total))
 
-    def beside(self, values):
+    def expand_to_features(self, values):
         """Expands values of the weights to broadcast against the tokens."""
         return values[..., None]
 
@@ -285,7 +285,7 @@ class ChannelState(WeightedState):
       decided: the name of the result's dtype; empty where integers alone decide none.
     """
 
-    def beside(self, values):
+    def expand_to_features(self, values):
         """Expands values of the weights to broadcast against the tokens."""
         return values
 
@@ -293,7 +293,7 @@ class ChannelState(WeightedState):
 @kind
 @pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
-class AttentionState(Decided):
+class AttentionState(State):
     """Of :func:`~attnpool_flax.streaming.attention_state`: an exponential average before its division.
 
     Attributes:
@@ -361,8 +361,8 @@ class AdditiveAttentionState(AttentionState):
 def _softmax_merged(a, b):
     top = lax.stop_gradient(jnp.maximum(a.top, b.top))
     scales = [exponential(lax.stop_gradient(state.top), top) for state in (a, b)]
-    sums = added(*_scaled((a, b), [scale[..., None] for scale in scales]))
-    return top, *added(*_totals((a, b), scales)), *sums
+    sums = compensated_add(*_scaled((a, b), [scale[..., None] for scale in scales]))
+    return top, *compensated_add(*_totals((a, b), scales)), *sums
 
 
 def _softmax_finalized(state):
@@ -382,7 +382,7 @@ def _real(count, state):
     return count.astype(state.sum.dtype)
 
 
-def told(state, values):
+def with_host_options(state, values):
     """Stores in a state the options that are host numbers; values on a device are never read.
 
     Args:
@@ -399,12 +399,12 @@ def option(state, key):
     return dict(state.known).get(key) if _is_array(state, key) else getattr(state, key)
 
 
-def anonymous(state):
+def without_host_options(state):
     """Removes the host options from a state: they are static, and compiled functions do not depend on them."""
     return replace(state, known=()) if hasattr(state, "known") else state
 
 
-def agreed(a, b):
+def common_host_options(a, b):
     """Merges the known options of two states of one kind; None for one in which they differ."""
     both = zip(a.known, b.known, strict=False)
     return tuple((key, own if own == other else None) for (key, own), (_, other) in both)
@@ -422,13 +422,13 @@ def _on_host(value):
     return numbers if all(number == number for number in numbers) else None
 
 
-def settled(state, batch, dtype):
+def broadcast_state(state, batch, dtype):
     """Broadcasts a state to all batch axes, and sets the dtype of its result."""
     state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(batch) :]), state)
     return replace(state, decided="" if dtype is None else dtype.name)
 
 
-def alike(a, b):
+def promote(a, b):
     """Promotes the floating leaves of two states to the wider dtype."""
     wide = jnp.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves((a, b))) else jnp.float32
 

@@ -113,12 +113,12 @@ def sums_of_tile(weights, tokens, precision):
     return jnp.dot(weights[0].T, tokens[0], precision=precision)[None]
 
 
-def part_of(mass):
+def divisor_of(mass):
     """Returns a power of two above the mass, which divides a sum of that mass to avoid overflow; 2 for none."""
     return 2 * power_of_two(mass)
 
 
-def added(a, b):
+def compensated_add(a, b):
     """Adds two compensated sums (value, rest) by two-sum; the rest is the rounding error, and has no gradient.
 
     Dekker 1971, A floating-point technique for extending the available precision, over Knuth's exact sum of two numbers.

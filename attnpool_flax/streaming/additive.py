@@ -4,7 +4,7 @@ from attnpool_flax.additive import additive_scores
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.state import AdditiveAttentionState
-from attnpool_flax.streaming.pooling import with_rests
+from attnpool_flax.streaming.pooling import with_compensation
 
 
 @compiled(as_they_come=("x", "value"))
@@ -35,8 +35,8 @@ def additive_attention_state(
         own if own is None else Dense(own, mask, implementation, precision, recompute=True) for own in (x, value)
     )
     scores, tokens = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
-    state = (tokens if values is None else values).softmax_state_of(scores)
+    state = (tokens if values is None else values).softmax_state_of_scores(scores)
     parts = state.top, state.total, state.sum
     if out_kernel.ndim == 1:
         parts = state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]
-    return AdditiveAttentionState(*with_rests(*parts))
+    return AdditiveAttentionState(*with_compensation(*parts))

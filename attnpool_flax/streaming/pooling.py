@@ -20,7 +20,7 @@ from attnpool_flax.reductions.state import (
     MultiHeadAttentionState,
     WeightedState,
 )
-from attnpool_flax.reductions.sums import part_of
+from attnpool_flax.reductions.sums import divisor_of
 
 
 @compiled(as_they_come=("x",))
@@ -31,7 +31,7 @@ def mean_state(x, mask=None, *, lengths=None, implementation=None):
     >>> finalize_state(whole)
     Array([4.], dtype=float32)
     """
-    total, count = Dense(x, mask, implementation, recompute=True).counted()
+    total, count = Dense(x, mask, implementation, recompute=True).sum_and_count()
     return MeanState(total, jnp.zeros_like(total), count)
 
 
@@ -43,7 +43,7 @@ def max_state(x, mask=None, *, lengths=None, implementation=None):
     >>> finalize_state(whole)
     Array([-1.], dtype=float32)
     """
-    return MaxState(*Dense(x, mask, implementation, recompute=True).extreme_state())
+    return MaxState(*Dense(x, mask, implementation, recompute=True).max_state())
 
 
 @compiled(as_they_come=("x",))
@@ -82,7 +82,7 @@ def _token_state(x, mask, start, index, end, nowhere):
     if index is None:
         return jnp.broadcast_to(start + end, x.shape[:-2]), x[..., end, :].astype(wide)
     position = jnp.broadcast_to(start, index.shape) + index.astype(start.dtype)
-    return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).at(index).astype(wide)
+    return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).token_at(index).astype(wide)
 
 
 @compiled(as_they_come=("x",))
@@ -96,13 +96,15 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
     if weights is not None and weights.ndim == x.ndim:
         channels = DenseChannels(x, mask)
         size, mass, weights = _in_units(channels.fill_padding(weights), -2)
-        total, pooled = channels.total(weights, weights * channels.x)
-        return ChannelState(size, mass, *_with_rest(total), *_with_rest(pooled))
+        total, pooled = channels.sum_over_tokens(weights, weights * channels.x)
+        return ChannelState(size, mass, *_with_compensation(total), *_with_compensation(pooled))
     tokens = Dense(x, mask, implementation, precision, recompute=True)
     if weights is None:
         weights = jnp.ones(x.shape[:-1], tokens.dtype)
     size, mass, weights = _in_units(tokens.fill_padding(weights), -1)
-    return WeightedState(size, mass, *_with_rest(jnp.sum(weights, -1)), *_with_rest(tokens.total(weights)))
+    return WeightedState(
+        size, mass, *_with_compensation(jnp.sum(weights, -1)), *_with_compensation(tokens.sum(weights))
+    )
 
 
 def _in_units(weights, axis):
@@ -113,10 +115,10 @@ def _in_units(weights, axis):
     inverse = jnp.expand_dims(1 / jnp.where(size == 0, 1, size), axis)
     mass = jnp.sum(sizes * inverse, axis)
     # XLA divides by the product of two divisors, which overflows
-    return size, mass, weights * inverse * jnp.expand_dims(1 / part_of(mass), axis)
+    return size, mass, weights * inverse * jnp.expand_dims(1 / divisor_of(mass), axis)
 
 
-def _with_rest(total):
+def _with_compensation(total):
     return total, jnp.zeros_like(total)
 
 
@@ -150,7 +152,7 @@ def attention_state(
     state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(
         query[..., None, :], None if bias is None else bias[..., None, :]
     )
-    return AttentionState(*with_rests(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
+    return AttentionState(*with_compensation(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
 
 
 @compiled(as_they_come=("x",))
@@ -190,9 +192,9 @@ def multi_head_attention_state(
     state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries, bias)
     top, total = (jnp.reshape(part, (*part.shape[:-1], *each)) for part in (state.top, state.total))
     pooled = jnp.reshape(state.sum, (*state.sum.shape[:-2], *each, width))
-    return MultiHeadAttentionState(*with_rests(top, total, pooled))
+    return MultiHeadAttentionState(*with_compensation(top, total, pooled))
 
 
-def with_rests(top, total, pooled):
+def with_compensation(top, total, pooled):
     """Returns the fields of an attention state with compensations of 0."""
-    return top, *_with_rest(total), *_with_rest(pooled)
+    return top, *_with_compensation(total), *_with_compensation(pooled)

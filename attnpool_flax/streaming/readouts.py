@@ -11,8 +11,8 @@ from attnpool_flax.masks import keep_real
 from attnpool_flax.readouts import asked_of_latents, residuals_of, vlad_of
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.state import Decided, MeanState, kind, pytree
-from attnpool_flax.reductions.sums import added
+from attnpool_flax.reductions.state import MeanState, State, kind, pytree
+from attnpool_flax.reductions.sums import compensated_add
 
 
 @kind
@@ -82,14 +82,14 @@ def latent_attention_state(
         epsilon,
         precision,
     )
-    total, count = Dense(each, mask, "einsum", recompute=True).counted()
+    total, count = Dense(each, mask, "einsum", recompute=True).sum_and_count()
     return LatentAttentionState(total, jnp.zeros_like(total), count)
 
 
 @kind
 @pytree("top", "sum", "rest", static=("normalize",))
 @dataclass(frozen=True, eq=False)
-class VladState(Decided):
+class VladState(State):
     """Of :func:`~attnpool_flax.streaming.vlad_state`: sums of residuals before their weights are what they are.
 
     Attributes:
@@ -120,7 +120,7 @@ class VladState(Decided):
         for state in (self, other):
             scale = exponential(lax.stop_gradient(state.top), top)[..., None]
             scaled.append((state.sum * scale, state.rest * scale))
-        return VladState(top, *added(*scaled), self.normalize)
+        return VladState(top, *compensated_add(*scaled), self.normalize)
 
     def finalized(self):
         """Returns [..., K, d]; 0 for a fully masked row."""

@@ -270,11 +270,11 @@ def test_a_mistake_in_merging_is_seen(mistake, mesh, monkeypatch):
         test_a_split_sequence_gives_what_the_whole_gives(name, "smallest", "einsum", mesh)
 
 
-ALONE = Path(__file__).with_name("sharded.py")
+ALONE = Path(__file__).parents[1] / "support" / "sharded.py"
 
 
 def one_of_two(address, index):
-    path = os.pathsep.join([str(ALONE.parent.parent), str(ALONE.parent)])
+    path = os.pathsep.join([str(ALONE.parents[2]), str(ALONE.parent)])
     environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
     command = [sys.executable, str(ALONE), address, "2", str(index)]

@@ -12,7 +12,7 @@ from rounding import rounded
 from walks import WALKERS, Call, small_tiles
 
 import attnpool_flax
-from attnpool_flax.reductions import listening, tiling
+from attnpool_flax.reductions import logged_dispatches, tiling
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
@@ -185,7 +185,7 @@ def test_what_differentiates_backward_first_has_tiles(row, mode, tiny):
 @each_reduction
 def test_forward_mode_that_is_seen_takes_whole_products(row, mode, tiny, one_device):
     """By what is recorded: what whole products give is judged elsewhere."""
-    with listening() as heard:
+    with logged_dispatches() as heard:
         jax.eval_shape(lambda: FORWARD[mode](Derived(row, None)))
     assert set(heard) == {"einsum"}
 
