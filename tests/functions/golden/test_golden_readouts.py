@@ -7,9 +7,8 @@ the authors' ``modeling_nvembed.py``, run with these parameters; VLAD and MaxSim
 from fractions import Fraction
 
 import numpy as np
-from exact import assert_exact
 from packages import every_package
-from rounding import assert_printed
+from rounding import assert_exact, assert_printed
 
 X = np.array([(1, 2), (3, -1), (0.5, 4), (9, 9)])
 MASK = np.array([True, True, True, False])
