@@ -35,7 +35,7 @@ def refusing(function):
         except (TypeError, ValueError, OSError) as error:
             if not _raised_here(error):
                 raise
-            if error.__traceback__.tb_next is None:  # Python refused the arguments
+            if str(error).startswith(f"{function.__qualname__}() "):  # Python refused the arguments
                 known = [name for name in inspect.signature(function).parameters if name != "self"]
                 error.args = (with_suggestion(str(error), kwargs, known),)
             raise shortened(error) from None

@@ -9,7 +9,7 @@ import pytest
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.call.documentation import NOTES
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
 
 ORDER = ("Args", "Returns", "Raises", "Source", "In JAX")
@@ -93,7 +93,7 @@ def test_a_note_stands_where_the_argument_does_and_nowhere_else(name):
         assert not described or " ".join(described[1].split()) == NOTES[name], row.name
 
 
-@pytest.mark.parametrize("name", sorted(OWNERS))
+@pytest.mark.parametrize("name", sorted(SPECS))
 @pytest.mark.parametrize("package", [attnpool_flax, attnpool_flax.linen], ids=["NNX", "Linen"])
 def test_help_of_a_module_begins_with_the_signature_of_its_constructor(package, name):
     kind = getattr(package, name)

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from attnpool_flax.linen.sentences import SentencePool
 
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import linen
-from attnpool_flax.linen.sentences import SentencePool
 from attnpool_ref import formats
 from attnpool_ref.conformance.checks import tolerances
 

@@ -15,7 +15,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax import linen
 from attnpool_flax.modules import head_functions
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
 from attnpool_ref.conformance.checks import tolerances
 
@@ -79,7 +79,7 @@ class Case:
 
     @property
     def row(self):
-        return table.get(OWNERS[self.module].function)
+        return table.get(SPECS[self.module].function)
 
     @property
     def drops(self):
@@ -118,7 +118,7 @@ class Case:
 
 def function_of(module):
     """The function that a module calls; that of a head stands in no namespace."""
-    name = OWNERS[module].function
+    name = SPECS[module].function
     return getattr(attnpool_flax if hasattr(attnpool_flax, name) else head_functions, name)
 
 

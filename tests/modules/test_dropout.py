@@ -116,7 +116,7 @@ def test_linen_drops_where_a_call_cannot_be_told():
     x = np.ones((3, 2, 5, 4), np.float32)
     how = {"dropout_rate": 0.5, "deterministic": False}
     keys = {"params": jax.random.key(0), "dropout": jax.random.key(1)}
-    layers = nn.Sequential([linen.AttentionPool(**how), linen.MultiHeadAttentionPool(2, **how)])
+    layers = nn.Sequential([linen.AttentionPool(**how), linen.MultiHeadAttentionPool(num_heads=2, **how)])
     lifted = nn.vmap(
         linen.AttentionPool, variable_axes={"params": None}, split_rngs={"params": False, "dropout": True}
     )(**how)

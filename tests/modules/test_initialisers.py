@@ -25,7 +25,7 @@ from modules.cases import (
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_an_initialiser_sees_the_fan_in_first_and_its_values_stand_where_they_be
 
     initial = kind.initial(case, **drawn_by(counting, getattr(attnpool_flax, case.module)))
     ranks = {key: value.ndim for key, value in initial.items()}
-    drawn = [shaped for p in OWNERS[case.module].parameters if p.name in case.fans for shaped in ways_of(p)]
+    drawn = [shaped for p in SPECS[case.module].parameters if p.name in case.fans for shaped in ways_of(p)]
     drawn = [p for p in drawn if ranks[p.name] in (len(p.axes), len([a for a in p.axes if a[-1] != "?"]))]
     assert {p.name for p in drawn} == set(case.fans)
     for parameter in drawn:
@@ -59,7 +59,7 @@ def ways_of(parameter):
     """The parameter with each of the axes that it may have."""
     if parameter.instead is None:
         return [parameter]
-    return [parameter.settled({parameter.instead[0]: there}) for there in (False, True)]
+    return [parameter.resolved({parameter.instead[0]: there}) for there in (False, True)]
 
 
 @pytest.mark.parametrize("kind", [NNX, Linen], ids=["nnx", "linen"])
@@ -92,7 +92,7 @@ def test_initialisers_are_the_callers_choice(case, kind):
     chosen = {"kernel": 2.0, "query": 3.0, "bias": 5.0}
     given = {f"{k}_init": functools.partial(filled, v) for k, v in chosen.items() if f"{k}_init" in takes}
     initial = kind.initial(case, **given)
-    for parameter in OWNERS[case.module].parameters:
+    for parameter in SPECS[case.module].parameters:
         if parameter.name in initial and parameter.init in chosen:
             value = initial[parameter.name]
             same_bits(value, jnp.full_like(value, chosen[parameter.init]))

@@ -20,7 +20,7 @@ from flax import linen as nn
 from flax import nnx
 
 import attnpool_flax
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
@@ -144,7 +144,7 @@ def states():
 
 def parameters():
     """The names of the parameters of each module."""
-    for name, owner in OWNERS.items():
+    for name, owner in SPECS.items():
         yield from (f"parameter: {name}.{parameter.name}" for parameter in owner.parameters)
 
 

@@ -1,4 +1,4 @@
-"""Stages of sentence-transformers models, computed by the functions of this package."""
+"""Functions of the module of sentences: stages of sentence-transformers models over the functions of this package."""
 
 from dataclasses import replace
 from typing import Any
