@@ -47,6 +47,7 @@ class PoolingModule(nn.Module):
         super().__init_subclass__(**kwargs)
         if cls.__module__ == "attnpool_flax.linen":
             keyword_only(cls)
+            refuse_in_own_name(cls, "__init__")
         show_signature(cls)
 
     @nn.nowrap
@@ -178,12 +179,9 @@ def _parts(text):
     before, _, rest = text.partition("\n\nArgs:\n")
     listed, _, after = rest.partition("\n\n")
     arguments = {}
-    for line in listed.splitlines():
-        if line.startswith("    "):  # of the argument before
-            arguments[name] += f" {line.strip()}"
-        else:
-            name, _, text = line.strip().partition(": ")
-            arguments[name] = text
+    for entry in listed.replace("\n    ", " ").splitlines():  # lines that go on stand deeper
+        name, _, description = entry.strip().partition(": ")
+        arguments[name] = description
     return before, arguments, after
 
 

@@ -242,7 +242,7 @@ class MultiHeadAttention(PoolingModule):
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
 
-    >>> attention = MultiHeadAttention(2, 4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
+    >>> attention = MultiHeadAttention(num_heads=2, query_features=4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
     >>> attention(query, key, value).shape
     (2, 3, 4)

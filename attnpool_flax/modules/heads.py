@@ -37,7 +37,7 @@ class MAPHead(PoolingModule):
       query_init: initialiser of the query, which sees the shape [d, 1].
       rngs: "params" for the parameters.
 
-    >>> head = MAPHead(4, 2, 8, rngs=nnx.Rngs(0))
+    >>> head = MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
     >>> head(x).shape
     (2, 1, 4)
@@ -111,7 +111,7 @@ class AttentionalPooler(PoolingModule):
       query_init: initialiser of the queries, which sees the shape [q, n].
       rngs: "params" for the parameters.
 
-    >>> head = AttentionalPooler(4, 2, 5, query_features=6, rngs=nnx.Rngs(0))
+    >>> head = AttentionalPooler(in_features=4, num_heads=2, num_queries=5, query_features=6, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
     >>> head(x).shape
     (2, 5, 6)
@@ -187,7 +187,7 @@ class AttentionPool2d(PoolingModule):
       query_init: initialiser of the positions, which sees the shape [d, num_slots + 1], and of the class token.
       rngs: "params" for the parameters.
 
-    >>> head = AttentionPool2d(4, 2, 3, out_features=6, rngs=nnx.Rngs(0))
+    >>> head = AttentionPool2d(in_features=4, num_heads=2, num_slots=3, out_features=6, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
     >>> head(x).shape
     (2, 6)

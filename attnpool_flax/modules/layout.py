@@ -18,8 +18,11 @@ def in_layout(module, dense, packed, num_segments, lengths, **numbers):
       ValueError: some of the numbers are given, and not all of them; lengths or mesh axes beside them.
     """
     axis_name = module._mesh_axes()
-    if num_segments is None and all(value is None for value in numbers.values()):
-        return functools.partial(dense, **lengths, axis_name=axis_name)
+    for value in (num_segments, *numbers.values()):
+        if value is not None:
+            break
+    else:
+        return functools.partial(dense, axis_name=axis_name, **lengths)
     given = {key: value for key, value in (numbers | {"num_segments": num_segments}).items() if value is not None}
     for key in (*numbers, "num_segments"):
         if key not in given:

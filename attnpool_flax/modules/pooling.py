@@ -192,7 +192,7 @@ class MultiHeadAttentionPool(PoolingModule):
       query_init: initialiser of the queries, which sees the shape [d, n].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
 
-    >>> pool = MultiHeadAttentionPool(2, 4, num_queries=5, rngs=nnx.Rngs(0))
+    >>> pool = MultiHeadAttentionPool(num_heads=2, in_features=4, num_queries=5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
     >>> pool(x).shape
     (2, 5, 4)

@@ -39,7 +39,7 @@ class PMA(PoolingModule):
       query_init: initialiser of the queries, which sees the shape [d, n].
       rngs: "params" for the parameters.
 
-    >>> head = PMA(4, 2, 5, rngs=nnx.Rngs(0))
+    >>> head = PMA(in_features=4, num_heads=2, num_queries=5, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
     >>> head(x).shape
     (2, 5, 4)
@@ -115,7 +115,7 @@ class AttentiveProbe(PoolingModule):
       query_init: initialiser of the queries, which sees the shape [d, n], or [c, n H] of "aim".
       rngs: "params" for the parameters.
 
-    >>> head = AttentiveProbe(4, 2, hidden_features=8, rngs=nnx.Rngs(0))
+    >>> head = AttentiveProbe(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
     >>> head(x).shape
     (2, 1, 4)

@@ -39,7 +39,7 @@ class LatentAttentionPool(PoolingModule):
       latents_init: initialiser of the latents, which sees the shape [d, r].
       rngs: "params" for the parameters.
 
-    >>> pool = LatentAttentionPool(4, 5, 2, rngs=nnx.Rngs(0))
+    >>> pool = LatentAttentionPool(in_features=4, num_latents=5, num_heads=2, rngs=nnx.Rngs(0))
     >>> x = jnp.ones((2, 3, 4))
     >>> pool(x).shape
     (2, 4)
