@@ -8,6 +8,7 @@ import sys
 
 from attnpool_flax import modules
 from attnpool_flax.linen.deriving import derived
+from attnpool_flax.linen.formats import load, save
 from attnpool_flax.modules import sentences
 
 BilinearScore = derived(modules.BilinearScore, ("query_features", "key_features"))
@@ -60,9 +61,7 @@ FieldAttentionPool = derived(modules.FieldAttentionPool, ("target_features", "fi
 LabelAttention = derived(modules.LabelAttention, ("in_features",))
 SentencePool = derived(sentences.SentencePool)
 
-from attnpool_flax.linen.formats import load, save  # noqa: E402  they need the classes
-
-__all__ = [*modules.__all__, "load", "save"]
+__all__ = [*modules.__all__, "load", "save"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 for _family in {sentences.SentencePool.__module__, *(getattr(modules, name).__module__ for name in modules.__all__)}:
     # pickles of earlier releases name the file of a family, such as attnpool_flax.linen.pooling

@@ -51,9 +51,10 @@ class PoolingModule(nn.Module):
         show_signature(cls)
 
     @nn.nowrap
-    def _values(self, **data):
+    def _values(self: Any, **data):
         """Returns the parameters by name, created on the first call, as the function takes them."""
-        given, reads = _fields(self), self._reads(self) if callable(self._reads) else self._reads
+        given = _fields(self)
+        reads: Any = self._reads(self) if callable(self._reads) else self._reads
         if reads:
             sizes = read_sizes(self._nnx._pooling, data)
             given |= {name: sizes[name] for name in reads}
@@ -75,7 +76,7 @@ class PoolingModule(nn.Module):
         return passed
 
     @nn.nowrap
-    def _multiplier(self, deterministic, rngs, **data):
+    def _multiplier(self: Any, deterministic, rngs, **data):
         """Draws the dropout multiplier with :class:`flax.linen.Dropout`: 0 or 1 / (1 - rate). Returns None without dropout.
 
         ``init`` drops nothing by default, and then needs no key for dropout. Keys come from ``apply``, never from ``rngs``.
@@ -89,7 +90,7 @@ class PoolingModule(nn.Module):
         return nn.Dropout(self.dropout_rate)(ones, deterministic=deterministic)
 
     @nn.nowrap
-    def _mesh_axes(self):
+    def _mesh_axes(self: Any):
         """Returns the mesh axes over which sequences are split: none while ``init`` runs, outside of ``jax.shard_map``."""
         return None if self.is_initializing() else self.axis_name
 
@@ -139,7 +140,7 @@ def derived(kind: type, reads: tuple[str, ...] | Callable[[Any], tuple[str, ...]
 
 def _post_init(kind):
     def __post_init__(self):
-        super(PoolingModule, self).__post_init__()
+        PoolingModule.__post_init__(self)
         kind._check(_fields(self))
 
     __post_init__.__qualname__ = f"{kind.__qualname__}.__post_init__"
@@ -194,18 +195,17 @@ def _listed(arguments):
 def _example(kind, omitted, text):
     """Returns the NNX class's example in Linen: without the sizes that are read, with ``init`` and ``apply``."""
     *before, last = doctest.DocTestParser().get_examples(text)
-    lines = ["import jax"]
+    lines, instance = ["import jax"], ""
     for example in before:
-        (statement,) = ast.parse(example.source).body
-        made = isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call) and statement.value
-        if made and isinstance(made.func, ast.Name) and made.func.id == kind.__name__:
-            lines.append(f"{ast.unparse(statement.targets[0])} = {_constructed(kind, made, omitted)}")
-            instance = ast.unparse(statement.targets[0])
+        name, _, value = example.source.strip().partition(f" = {kind.__name__}(")
+        if value:
+            instance = name
+            made: Any = ast.parse(f"{kind.__name__}({value}", mode="eval").body
+            lines.append(f"{instance} = {_constructed(kind, made, omitted)}")
         else:
-            lines.append(example.source.rstrip())
+            lines.append(name)
     tree = ast.parse(last.source)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    (call,) = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == instance]
+    (call,) = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == instance]
     lines.append(f"variables = {instance}.init({', '.join(['jax.random.key(0)', *map(ast.unparse, call.args)])})")
     call.func = ast.Attribute(call.func, "apply")
     call.args.insert(0, ast.Name("variables"))

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+from typing import Any
 
 from attnpool_ref import contract
 
@@ -17,7 +18,7 @@ def refuse_in_own_name(kind: type, *methods: str):
     """Shortens the tracebacks of a module's refusals; a subclass of a caller keeps the frames of its own methods."""
     if kind.__module__.partition(".")[0] == "attnpool_flax":
         for name in vars(kind).keys() & set(methods):
-            method = contract.refusing(getattr(kind, name))
+            method: Any = contract.refusing(getattr(kind, name))
             method.__code__ = method.__code__.replace(co_name=method.__qualname__)  # the frame names the class
             setattr(kind, name, method)
 

@@ -88,7 +88,7 @@ class PoolingModule(nnx.Module):
         self._shapes = Shapes(parameters, made_for(self._pooling, vars(self)))
         return self._shapes
 
-    def _values(self, **data):
+    def _values(self: Any, **data):
         """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
 
         Raises:
@@ -112,7 +112,7 @@ class PoolingModule(nnx.Module):
             passed[name] = value if dtype is None else cast(value, dtype)
         return passed
 
-    def _multiplier(self, deterministic, rngs, **data):
+    def _multiplier(self: Any, deterministic, rngs, **data):
         """Draws the dropout multiplier with :class:`flax.nnx.Dropout`: 0 or 1 / (1 - rate). Returns None without dropout."""
         dropout = self.dropout
         if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
@@ -120,7 +120,7 @@ class PoolingModule(nnx.Module):
         ones = jnp.ones(multiplier_shape(self._pooling, data, vars(self)))
         return dropout(ones, deterministic=deterministic, rngs=rngs)
 
-    def _mesh_axes(self):
+    def _mesh_axes(self: Any):
         """Returns the mesh axes over which sequences are split."""
         return self.axis_name
 
@@ -132,18 +132,18 @@ def constructor_from_fields(kind: Kind) -> Kind:
     Defaults of what is not stored, such as ``kernel_init``, are deleted from the class, where a dataclass leaves them:
     otherwise every module would have an attribute ``kernel_init``, whatever it was made with.
     """
-    initial = [name for name, annotation in inspect.get_annotations(kind).items() if isinstance(annotation, InitVar)]
-    kind: Any = nnx.dataclass(eq=False)(kind)
-    for name in initial:
-        if name in vars(kind):
-            delattr(kind, name)
-    kind._pooling, kind._initial = kind.__name__, tuple(initial)
-    annotations = kind.__init__.__annotations__
-    annotations.update({name: annotations[name].type for name in initial})
-    keyword_only(kind)
-    refuse_in_own_name(kind, "__init__")
-    show_signature(kind)
-    return kind
+    annotations = inspect.get_annotations(kind)
+    made: Any = nnx.dataclass(eq=False)(kind)
+    made._pooling = made.__name__
+    made._initial = tuple(name for name, annotation in annotations.items() if isinstance(annotation, InitVar))
+    for name in made._initial:
+        made.__init__.__annotations__[name] = annotations[name].type
+        if name in vars(made):
+            delattr(made, name)
+    keyword_only(made)
+    refuse_in_own_name(made, "__init__")
+    show_signature(made)
+    return made
 
 
 def _create(module, given, rngs):

@@ -154,6 +154,9 @@ def classes():
         for value in vars(namespace).values():
             if inspect.isclass(value) and issubclass(value, (nnx.Module, nn.Module)):
                 yield f"class: {value.__module__}.{value.__qualname__}"
+    for name in attnpool_flax.modules.__all__:  # where pickles of earlier releases look for Linen classes
+        family = getattr(attnpool_flax, name).__module__.rpartition(".")[2]
+        yield f"class: attnpool_flax.linen.{family}.{name}"
     for package in ("attnpool_ref", "attnpool_flax"):
         for kind in importlib.import_module(f"{package}.states").kinds():
             yield f"class: {kind.__module__}.{kind.__qualname__}"
