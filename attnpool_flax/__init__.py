@@ -1,4 +1,4 @@
-"""attnpool_flax: every attention pooling in JAX, jit-compiled, and Flax modules over them."""
+"""Attention pooling in JAX: jit-compiled functions, and Flax modules that call them."""
 
 from importlib import import_module
 
@@ -18,8 +18,9 @@ from attnpool_flax.segments import pack, unpack
 from attnpool_flax.streaming import finalize_state, merge_states
 from attnpool_ref import __version__
 from attnpool_ref.table import BY_NAME
+from attnpool_ref.table.overview import overview
 
-for _row in BY_NAME.values():  # each from the file of its family; the types stand in __init__.pyi
+for _row in BY_NAME.values():  # each from the file of its family; __init__.pyi has the types
     globals()[_row.name] = getattr(import_module(f"attnpool_flax.{_row.family}"), _row.name)
 for _name in modules.__all__:
     globals()[_name] = getattr(modules, _name)
@@ -38,3 +39,19 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "unpack",
     "chosen_implementation",
 ]
+
+if __doc__:  # Python strips it with -OO
+    _OTHERS = {
+        "masks": ["pad"],
+        "segments": ["pack", "unpack"],
+        "streaming": ["merge_states", "finalize_state"],
+        "modules": [name for name in __all__ if name[0].isupper()],
+        "formats": ["load", "save"],
+        "call": ["chosen_implementation"],
+    }
+    __doc__ += f"""
+
+Functions by family, and modules (NNX; those of Linen, of the same names, are in ``attnpool_flax.linen``):
+
+{overview(BY_NAME.values(), **_OTHERS)}
+"""

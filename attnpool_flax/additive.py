@@ -68,9 +68,9 @@ def _side_by_side(bias, gate_bias, kernel):
 def averages(tokens, scores, normalizer, out_kernel):
     """Returns (pooled, weights) of tokens in any layout under given scores, without hops for an ``out_kernel`` [h]."""
     if isinstance(normalizer, str) and normalizer == "softmax":
-        pooled, weights = tokens.softmax_of(scores)
+        pooled, weights = tokens.softmax_of_scores(scores)
     else:
-        pooled, weights = tokens.weighed_of(scores, functools.partial(normalize, normalizer=normalizer))
+        pooled, weights = tokens.weighted_sums_of_scores(scores, functools.partial(normalize, normalizer=normalizer))
     return (pooled, weights) if out_kernel.ndim == 2 else (pooled[..., 0, :], weights[..., 0, :])
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
-from attnpool_flax.normalizers import exponentials, heights_of, shares, softmax
-from attnpool_flax.numerics.remat import small
+from attnpool_flax.normalizers import exp_scores, shares, softmax, unnormalized_weights
+from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions.query_blocks import over_queries, size_of
 from attnpool_flax.reductions.sums import weighted
@@ -40,7 +40,7 @@ def attend(
     value = keep_real(value, seen_keys(mask))
     if not isinstance(normalizer, str):
         implementation = "einsum"  # a function sees all scores at once
-    normalize = functools.partial(heights_of, normalizer=normalizer)
+    normalize = functools.partial(unnormalized_weights, normalizer=normalizer)
     rows = Rows((scores,), mask, dropout_multiplier, lambda scores: scores, normalize)
     return rows.average(value, return_weights, implementation, precision)
 
@@ -53,7 +53,7 @@ class Rows(NamedTuple):
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
       scores: from a block of the parts to its scores [..., rows, m].
-      normalize: from scores and mask to (heights, total), as :func:`~attnpool_flax.normalizers.heights_of`.
+      normalize: from scores and mask to (heights, total), as :func:`~attnpool_flax.normalizers.unnormalized_weights`.
     """
 
     parts: tuple[Any, ...]
@@ -80,7 +80,7 @@ class Rows(NamedTuple):
 
 def average(heights, total, value, precision):
     """Averages clean values under unnormalized weights: [..., n, v]; divides v sums by the total, not m weights."""
-    sums = small(weighted(heights, value, precision))
+    sums = saveable(weighted(heights, value, precision))
     return sums if total is None else sums / jnp.where(total == 0, 1, total)
 
 
@@ -118,7 +118,7 @@ def dot_product_attention(
         products = scaled_dot(query, key, scale, precision)
         return products if bias is None else products + bias  # what it holds at padding is deselected by the softmax
 
-    rows = Rows((query, bias), mask, dropout_multiplier, scores, exponentials)
+    rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_scores)
     return rows.average(value, return_weights, implementation, precision)
 
 
@@ -261,7 +261,7 @@ def multi_head_attention(
         query, key, value = only_seen(query, key, value, jnp.any(mask, -3))
     queries = to_heads(query, query_kernel, query_bias, precision) * query_kernel.shape[-1] ** -0.5
     keys = to_heads(key, key_kernel, key_bias, precision)
-    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exponentials)
+    rows = Rows((queries,), mask, dropout_multiplier, lambda queries: dot(queries, keys, precision), exp_scores)
     if return_weights:
         return rows.average(keys, True, implementation, precision)
     values = to_heads(value, value_kernel, value_bias, precision)
@@ -310,7 +310,7 @@ def kernel_regression(
         return KERNELS[kernel](squared_distances(query, key, part, implementation), bandwidth / part)
 
     if kernel == "gaussian":
-        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), exponentials)
+        rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), exp_scores)
     else:
         rows = Rows((query,), mask, None, heights, _with_total)
     return rows.average(value, return_weights, implementation, precision)

@@ -44,7 +44,7 @@ def token_positions(mask):
     return jnp.where(mask, jnp.cumsum(mask, -1) - 1, -1)
 
 
-@contract.refusing
+@contract.with_short_traceback
 def pad(sequences, *, length=None, side="right"):
     """Twin of :func:`attnpool_ref.pad`.
 

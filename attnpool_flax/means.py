@@ -7,11 +7,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.numerics.order_statistic import ranked
+from attnpool_flax.numerics.order_statistic import order_statistic
 from attnpool_flax.numerics.rounding import largest
 from attnpool_flax.numerics.sizes import smaller
 from attnpool_flax.reductions import Dense, DenseChannels
-from attnpool_flax.reductions.collectives import over_mesh
+from attnpool_flax.reductions.collectives import all_reduce_states
 from attnpool_flax.reductions.exponents import (
     average,
     clamped,
@@ -23,7 +23,7 @@ from attnpool_flax.reductions.exponents import (
     lowered,
     scaled,
 )
-from attnpool_flax.reductions.sums import part_of, summed
+from attnpool_flax.reductions.sums import divisor_of, summed
 
 
 @compiled(as_they_come=("x",))
@@ -33,7 +33,7 @@ def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
     >>> sum_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([4.], dtype=float32)
     """
-    (state,) = over_mesh([Dense(x, mask, implementation, axis_name=axis_name).summed(False)], axis_name)
+    (state,) = all_reduce_states([Dense(x, mask, implementation, axis_name=axis_name).sum_state(False)], axis_name)
     return state.sum
 
 
@@ -44,7 +44,7 @@ def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
     >>> min_pooling(jnp.array([[1.0], [3.0], [-99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
     """
-    return Dense(x, mask, implementation, axis_name=axis_name).smallest()
+    return Dense(x, mask, implementation, axis_name=axis_name).min()
 
 
 @compiled
@@ -61,7 +61,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     last = jnp.maximum(_number(tokens)[..., None] - 1, 0)
     heights, place = tokens.fill_padding(x, jnp.inf), last * q
     ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last) for end in (jnp.floor, jnp.ceil))
-    low, high = (jnp.squeeze(ranked(heights, end.astype(jnp.int32)), -2) for end in ends)
+    low, high = (jnp.squeeze(order_statistic(heights, end.astype(jnp.int32)), -2) for end in ends)
     between = jnp.squeeze(place - jnp.floor(lax.stop_gradient(place)), -2)
     return _known(tokens, _between(low, high, between))
 
@@ -115,7 +115,7 @@ def _known(tokens, result):
 
 def _number(tokens):
     """Counts the real tokens: [..., 1]."""
-    return tokens.total(None)[0]
+    return tokens.sum_over_tokens(None)[0]
 
 
 @compiled(as_they_come=("x",))
@@ -132,7 +132,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
 
 def noisy_or(tokens):
     """Returns [..., d]: the probability that anything happens, of tokens in any layout."""
-    return tokens.folded(tokens.x, either)
+    return tokens.fold(tokens.x, either)
 
 
 @jax.custom_jvp
@@ -164,7 +164,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_
 def power_mean(tokens, p, epsilon):
     """Returns [..., d]: the power mean of tokens in any layout."""
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
-    return finished_power_mean(extreme, sums, zeros, tokens.across(p)[0])
+    return finished_power_mean(extreme, sums, zeros, tokens.broadcast_features(p)[0])
 
 
 def power_mean_sums(tokens, p, epsilon):
@@ -172,9 +172,9 @@ def power_mean_sums(tokens, p, epsilon):
 
     Tokens of exactly 0 add nothing but a gradient, that of the mean where p is 1, which their logarithms lose.
     """
-    of_example, p = tokens.across(p)
+    of_example, p = tokens.broadcast_features(p)
     values = clamped(tokens.fill_padding(tokens.x, 1), epsilon)
-    (most,) = tokens.largest(tokens.fill_padding(turned(values, p), -jnp.inf))
+    (most,) = tokens.max_over_tokens(tokens.fill_padding(turned(values, p), -jnp.inf))
     extreme = turned(most, of_example)
     extreme = jnp.where(extreme == -jnp.inf, 0, extreme)  # nothing is real
     here, zero = tokens.expand_to_tokens(extreme), values == 0
@@ -212,12 +212,12 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
 def logsumexp(tokens, scale, mean):
     """Returns [..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, of the sum without ``mean``."""
     extreme, sums = logsumexp_sums(tokens, scale)
-    return finished_logsumexp(extreme, sums, tokens.across(scale)[0], mean)
+    return finished_logsumexp(extreme, sums, tokens.broadcast_features(scale)[0], mean)
 
 
 def logsumexp_sums(tokens, scale):
     """Returns (the largest value, where the scale is negative the smallest; :class:`Exponents` of the values)."""
-    of_example, scale = tokens.across(scale)
+    of_example, scale = tokens.broadcast_features(scale)
     top, below = tops(tokens, scale)
     return turned(top, of_example), exponents_of(tokens, below, doubled(scale))[0]
 
@@ -243,7 +243,7 @@ def softmax(tokens, scale):
     """Returns (pooled [..., d], weights [..., L, d]) of tokens in any layout."""
     extreme, total, excess, shares = softmax_sums(tokens, scale)
     whole = jnp.where(total == 0, 1, total)
-    pooled = finished_softmax(extreme, total, excess, tokens.across(scale)[0])
+    pooled = finished_softmax(extreme, total, excess, tokens.broadcast_features(scale)[0])
     return pooled, tokens.fill_padding(shares / tokens.expand_to_tokens(whole))
 
 
@@ -251,16 +251,16 @@ def softmax_sums(tokens, scale):
     """Returns (the largest value, where the scale is negative the smallest; total; excess; shares).
 
     The shares [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess that of shares times
-    half the depth, over :func:`~attnpool_flax.reductions.sums.part_of` the total, so that it does not overflow.
+    half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, so that it does not overflow.
     """
-    of_example, scale = tokens.across(scale)
+    of_example, scale = tokens.broadcast_features(scale)
     top, below = tops(tokens, scale)
     exponent, infinite = scaled(below, doubled(scale)), jnp.isinf(below)
-    shares, parts = tokens.fill_padding(jnp.exp(exponent)), below / tokens.part
+    shares, parts = tokens.fill_padding(jnp.exp(exponent)), below / tokens.divisor
     excess = tokens.fill_padding(exponential_times(exponent, jnp.where(infinite, 0, parts)))
     excess = jnp.where(infinite & (scale == 0), parts, excess)  # elsewhere its share is 0
-    total, excess = tokens.total(shares, excess)
-    return turned(top, of_example), total, excess * (tokens.part / part_of(total)), shares
+    total, excess = tokens.sum_over_tokens(shares, excess)
+    return turned(top, of_example), total, excess * (tokens.divisor / divisor_of(total)), shares
 
 
 def finished_softmax(extreme, total, excess, scale):
@@ -273,7 +273,7 @@ def finished_softmax(extreme, total, excess, scale):
 def tops(tokens, scale):
     """Returns the maximum of values with the scale's sign, and half of each token's distance from it; 0 at padding."""
     measured = turned(tokens.x, scale)
-    (top,) = tokens.largest(tokens.fill_padding(measured, -jnp.inf))
+    (top,) = tokens.max_over_tokens(tokens.fill_padding(measured, -jnp.inf))
     return top, tokens.fill_padding(depths(measured / 2, tokens.expand_to_tokens(half(top)), scale))
 
 

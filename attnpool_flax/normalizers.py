@@ -7,7 +7,7 @@ from jax import lax
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import lengths_to_mask
 from attnpool_flax.numerics.entmax_bisect import alpha_entmax
-from attnpool_flax.numerics.remat import small
+from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import as_number, smaller
 from attnpool_flax.reductions.softmax import exponential
@@ -35,16 +35,16 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
 def softmax(scores, mask, axis=-1):
     """Returns the masked softmax of checked arguments."""
-    return shares(*exponentials(scores, mask, axis), mask)
+    return shares(*exp_scores(scores, mask, axis), mask)
 
 
-def exponentials(scores, mask, axis=-1):
+def exp_scores(scores, mask, axis=-1):
     """Computes the exponentials of a softmax and their sum; they are 0 at padding, unless a real score is NaN."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
-    top = small(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
+    top = saveable(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
     heights = exponential(scores, top)
-    return heights, small(jnp.sum(heights, axis, keepdims=True))
+    return heights, saveable(jnp.sum(heights, axis, keepdims=True))
 
 
 def shares(heights, total, mask):
@@ -266,10 +266,10 @@ def normalize(scores, mask, normalizer):
     return jnp.where(mask, jnp.asarray(weights).astype(scores.dtype), 0)
 
 
-def heights_of(scores, mask, normalizer):
+def unnormalized_weights(scores, mask, normalizer):
     """Returns (unnormalized weights, their denominator); the denominator is None where nothing is divided."""
     if isinstance(normalizer, str) and normalizer == "softmax":
-        return exponentials(scores, mask)
+        return exp_scores(scores, mask)
     return normalize(scores, mask, normalizer), None
 
 

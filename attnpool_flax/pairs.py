@@ -7,10 +7,17 @@ import jax.numpy as jnp
 from attnpool_flax.attention import Rows, average
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
-from attnpool_flax.normalizers import exponentials, softmax
+from attnpool_flax.normalizers import exp_scores, softmax
 from attnpool_flax.numerics.rounding import largest_product, norm
 from attnpool_flax.numerics.sizes import at_least_1, known
-from attnpool_flax.reductions import Dense, alike, chosen, softmax_together, suited, summed_together
+from attnpool_flax.reductions import (
+    Dense,
+    all_reduced_softmax,
+    all_reduced_sums,
+    default_implementation,
+    resolve,
+    unify_varying,
+)
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
 from attnpool_flax.reductions.query_blocks import (
     even_rows,
@@ -61,20 +68,20 @@ def cross_attention_pooling(
 def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
     """Returns (pooled, weights) of both sides, in any layout, by the sums or the means of each other."""
     precision = xs.precision
-    sides = xs.beside(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
+    sides = xs.cross_softmax(ys, scale, reduction == "mean") if x_kernel is None and y_kernel is None else None
     if sides is not None:
         return tuple(zip(*sides, strict=True))
-    (x_sum, y_sum), (x_real, y_real) = summed_together(reduction == "mean", xs, ys)
+    (x_sum, y_sum), (x_real, y_real) = all_reduced_sums(reduction == "mean", xs, ys)
     x_query = scale * _seen_from(y_sum, y_kernel, x_kernel, precision)
     y_query = scale * _seen_from(x_sum, x_kernel, y_kernel, precision)
-    sides = softmax_together((xs, x_query[..., None, :], y_real), (ys, y_query[..., None, :], x_real))
+    sides = all_reduced_softmax((xs, x_query[..., None, :], y_real), (ys, y_query[..., None, :], x_real))
     (x_pooled, x_weights), (y_pooled, y_weights) = sides
     return (x_pooled[..., 0, :], y_pooled[..., 0, :]), (x_weights[..., 0, :], y_weights[..., 0, :])
 
 
 def _summary(tokens, reduction):
     """Returns [..., d]: the sum or the mean of the real tokens."""
-    return tokens.mean() if reduction == "mean" else tokens.total()
+    return tokens.mean() if reduction == "mean" else tokens.sum()
 
 
 def _seen_from(total, own_kernel, others_kernel, precision):
@@ -98,11 +105,11 @@ def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
 
     (x, y, *masks), back = xs.examples_with(ys)
     held = x.shape[1] * y.shape[1] + x.shape[1] * x.shape[2] + y.shape[1] * y.shape[2]
-    if chosen(xs.asked, x, y) == "tiles":
+    if resolve(xs.requested, x, y) == "tiles":
         each = functools.partial(pooled, products=in_blocks)
         found = back(over_first(each, (x, y, *masks), held))
     else:
-        found = pooled(xs.x, ys.x, xs.mask, ys.mask, of_all if xs.asked else in_blocks)
+        found = pooled(xs.x, ys.x, xs.mask, ys.mask, of_all if xs.requested else in_blocks)
     return found if return_weights else found[0]
 
 
@@ -148,8 +155,8 @@ def cross_attention_pooling_all_pairs(
     Array([[[2., 2.],
             [2., 4.]]], dtype=float32)
     """
-    x, y, x_mask, y_mask, x_kernel, y_kernel, scale = alike(x, y, x_mask, y_mask, x_kernel, y_kernel, scale)
-    over_all = functools.partial(_over_all, suited(x, y) == "tiles")
+    x, y, x_mask, y_mask, x_kernel, y_kernel, scale = unify_varying(x, y, x_mask, y_mask, x_kernel, y_kernel, scale)
+    over_all = functools.partial(_over_all, default_implementation(x, y) == "tiles")
     if reduction == "max":
         x_scores, y_scores = _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision)
         by_scores = functools.partial(_pooled_by_scores, precision)
@@ -159,9 +166,9 @@ def cross_attention_pooling_all_pairs(
         (x_sum,) = over_all(functools.partial(_summed_up, precision, reduction), 0, (x, x_mask), ())
         by_queries = functools.partial(_pooled_by_queries, precision, reduction)
         query = scale * _seen_from(x_sum[:, 0], x_kernel, y_kernel, precision)
-        *y_side, y_sum = over_all(by_queries, 1, (y, y_mask), (query, Dense(x, x_mask, None).real()))
+        *y_side, y_sum = over_all(by_queries, 1, (y, y_mask), (query, Dense(x, x_mask, None).has_real_token()))
         query = scale * _seen_from(y_sum[0], y_kernel, x_kernel, precision)
-        *x_side, _ = over_all(by_queries, 0, (x, x_mask), (query, Dense(y, y_mask, None).real()))
+        *x_side, _ = over_all(by_queries, 0, (x, x_mask), (query, Dense(y, y_mask, None).has_real_token()))
     pooled, weights = zip(x_side, y_side, strict=True)
     return (pooled, weights) if return_weights else pooled
 
@@ -186,7 +193,7 @@ def _summed_up(precision, reduction, own, shared):
 def _pooled_by_queries(precision, reduction, own, shared):
     """Returns (pooled, weights, sums) of tokens [n, L, d] under products with queries [m, d]; 0 if fully masked."""
     (x, mask), (queries, real) = own, shared
-    scores = jnp.einsum("nld,md->nlm", Dense(x, mask, None).clean(), queries, precision=precision)
+    scores = jnp.einsum("nld,md->nlm", Dense(x, mask, None).zero_padded(), queries, precision=precision)
     if real is not None:
         scores = jnp.where(real[None, None], scores, 0)
     sides = _pooled_by_scores(precision, (x, mask, jnp.swapaxes(scores, 1, 2)), ())
@@ -198,7 +205,7 @@ def _pooled_by_scores(precision, own, shared):
     del shared
     x, mask, scores = own
     weights = softmax(scores, None if mask is None else mask[:, None])
-    return weighted(weights, Dense(x, mask, None).clean(), precision), weights
+    return weighted(weights, Dense(x, mask, None).zero_padded(), precision), weights
 
 
 def _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision):
@@ -339,7 +346,7 @@ def mask_attention(
     """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
     real = None if query_mask is None else query_mask[..., None, :]
-    rows = Rows((context,), real, None, lambda rows: dot(scale * rows, query, precision), exponentials)
+    rows = Rows((context,), real, None, lambda rows: dot(scale * rows, query, precision), exp_scores)
     if return_weights:
         weights = rows.average(query, True, implementation, precision)[1]
         return None, keep_real(weights, context_mask)
@@ -383,7 +390,7 @@ def bidaf_attention(
 
     def chosen_and_best(rows):
         scores, best = scores_of(rows)
-        return average(*exponentials(scores, real), query, precision), best
+        return average(*exp_scores(scores, real), query, precision), best
 
     if return_weights:
         scores, best = scores_of(context)

@@ -13,7 +13,7 @@ from attnpool_flax.layers import mapped, normalized
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax, unit
 from attnpool_flax.numerics.activations import geglu
-from attnpool_flax.reductions import Dense, alike, query_blocks
+from attnpool_flax.reductions import Dense, query_blocks, unify_varying
 from attnpool_flax.reductions.query_blocks import over_first, over_queries
 
 ROWS = 256
@@ -106,7 +106,7 @@ def asked_of_latents(
 ):
     """Applies latent attention and the MLP to each clean token by itself: [..., L, d]."""
     # a parameter that is the same on all devices becomes each one's own once, and not in every block
-    x, query_kernel, out_kernel, mlp_kernel, mlp_out_kernel, mlp_bias, mlp_out_bias, *norms = alike(
+    x, query_kernel, out_kernel, mlp_kernel, mlp_out_kernel, mlp_bias, mlp_out_bias, *norms = unify_varying(
         x,
         query_kernel,
         out_kernel,
@@ -122,7 +122,7 @@ def asked_of_latents(
     norm_scale, norm_bias, mlp_norm_scale, mlp_norm_bias = norms
     known = normalized(latents, latent_norm_scale, latent_norm_bias, epsilon)
     keys, values = (to_heads(known, kernel, None, precision) for kernel in (key_kernel, value_kernel))
-    _, keys, values = alike(x, keys * query_kernel.shape[-1] ** -0.5, values)
+    _, keys, values = unify_varying(x, keys * query_kernel.shape[-1] ** -0.5, values)
 
     def of_tokens(x):
         queries = to_heads(normalized(x, norm_scale, norm_bias, epsilon), query_kernel, None, precision)
@@ -178,7 +178,7 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
         keep, forget, new, show = jnp.split(gates, 4, -1)
         cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(keep) * jnp.tanh(new)
         hidden = jax.nn.sigmoid(show) * jnp.tanh(cell)
-        pooled, weights, shares = tokens.softmax_with_shares(hidden[..., None, :])
+        pooled, weights, shares = tokens.softmax_with_weight_sums(hidden[..., None, :])
         pooled = pooled[..., 0, :]
         hidden, cell = (jnp.broadcast_to(part, pooled.shape) for part in (hidden, cell))
         read = jnp.concatenate([hidden, pooled], -1)
@@ -221,20 +221,20 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias):
       under weights relative to it; weights [..., L, K]).
     """
     # a parameter that is the same on all devices becomes each one's own once, and not in every trip of the loop
-    _, assign_kernel, centers, assign_bias = alike(tokens.x, assign_kernel, centers, assign_bias)
-    scores = jnp.einsum("...d,dk->...k", tokens.clean(), assign_kernel, precision=tokens.precision)
+    _, assign_kernel, centers, assign_bias = unify_varying(tokens.x, assign_kernel, centers, assign_bias)
+    scores = jnp.einsum("...d,dk->...k", tokens.zero_padded(), assign_kernel, precision=tokens.precision)
     if assign_bias is not None:
         scores = scores + jnp.reshape(assign_bias, (1,) * (scores.ndim - 1) + assign_bias.shape)
     logs = jnp.swapaxes(jax.nn.log_softmax(scores)[..., : centers.shape[0]], -1, -2)
     weights = tokens.fill_padding(jnp.exp(logs))
-    shares, top = tokens.heights(logs)
+    shares, top = tokens.exp_scores(logs)
 
     def of_cluster(center, shares):
-        return tokens.minus(center).total(shares)
+        return tokens.minus(center).sum(shares)
 
     parts = centers, jnp.moveaxis(shares, -2, 0)
     residuals = jnp.moveaxis(over_first(of_cluster, parts, math.prod(tokens.x.shape)), 0, -2)
-    return *tokens.of_all(top, residuals), jnp.swapaxes(weights, -1, -2)
+    return *tokens.all_reduce_softmax(top, residuals), jnp.swapaxes(weights, -1, -2)
 
 
 def vlad_of(top, residuals, normalize):

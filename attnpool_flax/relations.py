@@ -7,7 +7,7 @@ from attnpool_flax.attention import Rows
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.decomposition import project
 from attnpool_flax.masks import keep_real
-from attnpool_flax.normalizers import exponentials, softmax
+from attnpool_flax.normalizers import exp_scores, softmax
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import scaled_dot
 
@@ -154,7 +154,7 @@ def label_attention(
         None if mask is None else mask[..., None, :],
         None,
         lambda queries: scaled_dot(queries, keys, None, precision),
-        exponentials,
+        exp_scores,
     )
     if return_weights:
         weights = rows.average(values, True, implementation, precision)[1]

@@ -10,7 +10,7 @@ from jax import lax
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.reductions import chosen_for_units
+from attnpool_flax.reductions import resolve_for_units
 from attnpool_flax.reductions.query_blocks import over_queries, size_of
 
 
@@ -85,7 +85,7 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
 
 def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, implementation=None):
     """Sums over the hidden layer, weighted unless ``out_kernel`` is None."""
-    if chosen_for_units(implementation) == "einsum":
+    if resolve_for_units(implementation) == "einsum":
         weight = 1 if out_kernel is None else jnp.reshape(out_kernel, (1,) * (key.ndim) + (-1,))
         query, key = affine(query, query_kernel, None, precision), affine(key, key_kernel, bias, precision)
         return _hidden_in_blocks(lambda q, k: weight * jnp.tanh(q + k), query, key)
@@ -289,7 +289,7 @@ def squared_distances(query, key, part, implementation=None):
         difference = (q - k) / part
         return difference * difference
 
-    if chosen_for_units(implementation) == "einsum":
+    if resolve_for_units(implementation) == "einsum":
         return _hidden_in_blocks(lambda q, k: squared(q, k, part), query, key)
     query, key = jnp.moveaxis(query, -1, 0), jnp.moveaxis(key, -1, 0)
     return sum_of_units(squared, query, key, jnp.broadcast_to(part, query.shape[:1]))

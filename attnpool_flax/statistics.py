@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.activations import OF_SCORES, relu
-from attnpool_flax.reductions import DenseChannels, exponentials, moments
+from attnpool_flax.reductions import DenseChannels, exp_scores, moments
 from attnpool_flax.reductions.moments import mean_and_deviation
 
 
@@ -30,7 +30,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
 def statistics(channels, weights, ddof, epsilon):
     """Returns (mean, deviation) [..., d] of tokens in any layout under given weights; None is 1."""
-    weights = None if weights is None else channels.fill_padding(channels.beside(weights))
+    weights = None if weights is None else channels.fill_padding(channels.expand_to_features(weights))
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
 
@@ -81,7 +81,7 @@ def attentive_statistics(channels, network, context, epsilon, precision):
       precision: of the products.
     """
     beside = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
-    unnormalized, _ = exponentials(channels, scores_of(channels, network, beside, precision))
+    unnormalized, _ = exp_scores(channels, scores_of(channels, network, beside, precision))
     found = moments(channels, unnormalized)
     total = channels.expand_to_tokens(jnp.where(found.total == 0, 1, found.total) * found.unit)
     weights = channels.fill_padding(unnormalized / total)

@@ -29,13 +29,15 @@ def additive_attention_pooling(
     .. math:: o_i = \sum_l w_{il} v_l, \qquad w_i = \mathrm{softmax}_{l : k_l}(s_{il}), \qquad
               s_{il} = u_l \cdot K_i + c_i, \qquad u_l = \phi(x_l W + b) \odot \sigma(x_l U + g)
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Without ``gate_kernel`` the sigmoid's factor is 1. The values :math:`v` are the tokens themselves if not given. Under
     the softmax :math:`c` cancels. The same numbers as :func:`additive_attention` with a query of 0.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`; the paper's :math:`V` transposed.
       out_kernel: [h], :math:`K`, for one average; [h, n] for n hops (or classes), each with its own column.
       bias: [h], :math:`b`, or None.

@@ -22,7 +22,8 @@ def attend(
       scores: [..., n, m] scores.
       value: [..., m, v] values.
       mask: bool, broadcastable to [..., n, m], True = this query sees this value.
-      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
+        or ``mask``.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
         (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. It gets the mask as a boolean array of the
         scores' shape, and scores that are 0 at padding; what it returns there is dropped. JAX compiles once for each
@@ -72,7 +73,8 @@ def dot_product_attention(
       key: [..., m, d] keys, :math:`K`.
       value: [..., m, v] values, :math:`V`.
       mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
+        or ``mask``.
       bias: broadcastable to [..., n, m], :math:`B`; does not decide the result's dtype.
       scale: a number in place of :math:`1/\sqrt d`.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
@@ -129,7 +131,8 @@ def additive_attention(
       key_kernel: [e, h], :math:`W_k` transposed; the paper's :math:`U_a`.
       out_kernel: [h], :math:`w`; the paper's :math:`v_a`.
       mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
+        or ``mask``.
       bias: [h], :math:`b`, or None.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
       return_weights: also return the weights, as they are before dropout.
@@ -164,7 +167,8 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
       value: [..., m, v] values.
       kernel: [d+e, h], :math:`W` transposed, the query's rows first.
       mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
+        or ``mask``.
       bias: [h], :math:`b`, or None.
       return_weights: also return the weights.
 
@@ -256,7 +260,8 @@ def multi_head_attention(
       value: [..., m, v] values, :math:`V`.
       mask: bool, broadcastable to [..., n, m], or to [..., H, n, m] with an axis of heads (1 or H); True = this query
         sees this key.
-      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
+        or ``mask``.
       query_kernel: [d, H, c], :math:`W_q`.
       key_kernel: [e, H, c], :math:`W_k`.
       value_kernel: [v, H, c'], :math:`W_v`.
@@ -328,7 +333,8 @@ def kernel_regression(
       key: [..., m, d] keys, :math:`k`.
       value: [..., m, v] values.
       mask: bool, broadcastable to [..., n, m], True = this query sees this key.
-      lengths: integers [..., n], [...] or (), in place of ``mask``: so many keys, from the left, are seen.
+      lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
+        or ``mask``.
       kernel: "gaussian", "boxcar", "triangular", "epanechnikov" or "constant".
       bandwidth: :math:`\sigma`, a positive number.
       return_weights: also return the weights.

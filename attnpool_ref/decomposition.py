@@ -131,8 +131,8 @@ def semantic_match(
       y: [..., T, d] tokens, :math:`t`.
       x_mask: bool, broadcastable to [..., L], True = real.
       y_mask: bool, broadcastable to [..., T], True = real.
-      x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
-      y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
+      x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
+      y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       method: "max", "global" or "local".
       window: :math:`w` of "local", a Python integer of at least 0.
       normalize: divide by the sum of the weights; False is the sum alone. "max" has one weight, which is 1.

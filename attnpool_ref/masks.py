@@ -95,7 +95,7 @@ def token_positions(mask):
     return np.where(mask, np.cumsum(mask, -1) - 1, -1)
 
 
-@contract.refusing
+@contract.with_short_traceback
 def pad(sequences, *, length=None, side="right"):
     """Brings sequences of any lengths to one length, with a mask of what is real.
 

@@ -13,10 +13,12 @@ def sum_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = \sum_{l : k_l} x_l
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -39,12 +41,14 @@ def min_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o_c = \min_{l : k_l} x_{lc}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     The gradient is shared evenly among ties.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 where nothing is real. +inf at a real token is data.
@@ -74,7 +78,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       q: :math:`q`, a number from 0 to 1, which is not checked; 0.5 is the median.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -122,7 +126,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       k: :math:`k`, an integer of at least 1.
 
     Returns:
@@ -156,12 +160,14 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o_c = 1 - \prod_{l : k_l} (1 - x_{lc})
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     The gradient :math:`\prod_{j \ne l} (1 - x_{jc})` is finite also where a probability is 1.
 
     Args:
       x: [..., L, d] tokens, probabilities from 0 to 1, which is not checked.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -190,6 +196,8 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     .. math:: o_c = \Big( \frac 1 N \sum_{l : k_l} y_{lc}^{\,p_c} \Big)^{1 / p_c}, \qquad y = \max(x, \epsilon)
 
+    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+
     p = 1 is the mean, 0 the geometric mean, -1 the harmonic one, an infinite p the largest or the smallest value. It is
     computed in logarithms, so that nothing overflows. Negative values are clamped, as in every source: features with signs
     want :func:`softmax_pooling` or :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of
@@ -200,7 +208,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       p: :math:`p`, a number, or [d].
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       epsilon: :math:`\epsilon`, a number of at least 0.
 
     Returns:
@@ -228,6 +236,8 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
     .. math:: o_c = \frac{1}{r_c} \ln \Big( \frac 1 N \sum_{l : k_l} e^{r_c x_{lc}} \Big)
 
+    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+
     Without ``mean`` the :math:`1/N` is left out. A large scale comes near the maximum, and at 0 it is the mean; without
     ``mean`` there is no limit at 0. The derivative by the scale at exactly 0 is not promised.
 
@@ -235,7 +245,7 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       scale: :math:`r`, a number, or [d].
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       mean: divide by the number of real tokens.
 
     Returns:
@@ -260,6 +270,8 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
     .. math:: o_c = \sum_l w_{lc} x_{lc}, \qquad w_c = \mathrm{softmax}_{l : k_l}(r_c x_{lc})
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     At a scale of 0 it is the mean, and a large one comes near the maximum. It is not monotone:
     :math:`\partial o_c / \partial x_{lc} = w_{lc} (1 + r_c (x_{lc} - o_c))` may be negative.
 
@@ -267,7 +279,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       scale: :math:`r`, a number, or [d]; the inverse of a temperature.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       return_weights: also return the weights.
 
     Returns:

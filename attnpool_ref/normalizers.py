@@ -5,24 +5,24 @@ import numpy as np
 from attnpool_ref import contract
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.masks import lengths_to_mask
-from attnpool_ref.numerics.entmax_bisect import steep_entmax
+from attnpool_ref.numerics.entmax_bisect import gentle_entmax, steep_entmax
 from attnpool_ref.numerics.rounding import power_of_two
 
 
 @definition
 def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
-    r"""Softmax over the real positions; padding has weight exactly 0.
+    r"""Computes the softmax over the real positions; padding has weight exactly 0.
 
     .. math:: w_j = \frac{k_j \exp(s_j - c)}{\sum_{i : k_i} \exp(s_i - c)}, \qquad c = \max_{i : k_i} s_i
 
-    Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of
-    :math:`+\infty` gives NaN in its own row.
+    :math:`k_j` is 1 at real positions, else 0. In a fully masked row, or if every real score is :math:`-\infty`, all
+    weights are 0. A real score of :math:`+\infty` gives NaN in its own row.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
-      lengths: integer, () or the first axes of ``scores`` without ``axis``: the first ``lengths`` positions are
-        real (d2l's ``valid_lens``). Not together with ``mask``.
+      lengths: number of real positions, counted from the left: int (), or the first axes of ``scores`` without ``axis``
+        (d2l's ``valid_lens``). Give this or ``mask``.
       axis: the axis that is normalised.
 
     Returns:
@@ -50,7 +50,7 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
 
 def _real_by_length(lengths, shape, axis):
-    """Lengths on the first axes of ``shape`` without ``axis``, as a mask of that shape."""
+    """Returns the mask of this shape of lengths, whose axes are the first of ``shape`` without ``axis``."""
     mask = lengths_to_mask(lengths, shape[axis])
     others = mask.shape[:-1] + (1,) * (len(shape) - mask.ndim) + mask.shape[-1:]
     return np.broadcast_to(np.moveaxis(mask.reshape(others), -1, axis), shape)
@@ -58,13 +58,13 @@ def _real_by_length(lengths, shape, axis):
 
 @definition
 def sparsemax(scores, mask=None, *, axis=-1):
-    r"""Projects the real scores onto the simplex; scores far below the largest have weight exactly 0.
+    r"""Projects the real scores onto the simplex (sparsemax): scores far below the largest have weight exactly 0.
 
     .. math:: w = \operatorname*{argmin}_{p \in \Delta} \lVert p - s \rVert^2, \qquad
               w_j = \max(0, s_j - \tau), \qquad \tau = \max_k \frac{s_{(1)} + \dots + s_{(k)} - 1}{k}
 
     :math:`s_{(1)} \ge s_{(2)} \ge \dots` are the real scores in order; the largest of these thresholds is the one of
-    the paper's support. Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real
+    the paper's support. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0. A real
     score of :math:`+\infty` gives NaN in its own row. The gradient at a score that equals :math:`\tau` is that of
     weight 0.
 
@@ -94,14 +94,14 @@ def sparsemax(scores, mask=None, *, axis=-1):
 
 @definition
 def entmax15(scores, mask=None, *, axis=-1):
-    r"""Normalises by 1.5-entmax, halfway from softmax to sparsemax: smooth, and 0 for scores far below the largest.
+    r"""Normalises by 1.5-entmax, which is smooth and gives scores far below the largest weight exactly 0.
 
     .. math:: w_j = \max(0, s_j / 2 - \tau)^2, \qquad
               \tau = M_k - \sqrt{(1 - V_k) / k}, \qquad
               k = \max \Big\{ k : \sum_{j \le k} \big(\tfrac 1 2 s_{(j)} - \tfrac 1 2 s_{(k)}\big)^2 < 1 \Big\}
 
-    :math:`M_k` is the mean of the :math:`k` largest halved scores, :math:`V_k` the sum of their squared deviations
-    from it. Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of
+    :math:`M_k` is the mean of the :math:`k` largest halved scores, :math:`V_k` the sum of their squared deviations from
+    it. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0. A real score of
     :math:`+\infty` gives NaN in its own row.
 
     Args:
@@ -135,9 +135,9 @@ def entmax15(scores, mask=None, *, axis=-1):
 
 
 def _below_largest(scores, mask, axis):
-    """Scores less the largest real one, and the mask, along the last axis; which rows are empty.
+    """Returns scores minus the largest real one, the mask (both along the last axis), and bool of rows without a maximum.
 
-    No threshold is more than 1 below the largest score, so that whatever lies deeper, padding too, may lie at -1.
+    No threshold is more than 1 below the largest score: lower scores, and padding, are set to -1.
     """
     mask = np.moveaxis(mask, axis, -1)
     scores = np.where(mask, np.moveaxis(scores, axis, -1), -np.inf)
@@ -148,7 +148,7 @@ def _below_largest(scores, mask, axis):
 
 
 def _from_the_largest(scores):
-    """Scores in descending order, NaN first, and 1, 2, 3, ... beside them."""
+    """Returns the scores in descending order, NaN first, and their ranks 1, 2, 3, ..."""
     return np.sort(scores, -1)[..., ::-1], np.arange(1, scores.shape[-1] + 1)
 
 
@@ -158,9 +158,9 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
 
     .. math:: w_j = \big[(\alpha - 1) s_j - \tau\big]_+^{1 / (\alpha - 1)}, \qquad \sum_{j : k_j} w_j = 1
 
-    Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
-    gives NaN in its own row, and so does an :math:`\alpha` that is not finite. The gradient at a score on the edge of the
-    support is that of weight 0.
+    :math:`k_j` is 1 at real positions, else 0. In a fully masked row, or if every real score is :math:`-\infty`, all
+    weights are 0. A real score of :math:`+\infty` gives NaN in its own row, and so does an :math:`\alpha` that is not
+    finite. The gradient at a score on the edge of the support is that of weight 0.
 
     Args:
       scores: [..., m] scores, the paper's :math:`z`; ``axis`` may name another axis than the last.
@@ -187,42 +187,25 @@ def entmax(scores, mask=None, *, alpha=1.5, axis=-1):
     count = np.sum(scores > -np.inf, -1, keepdims=True)
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
         below = scores - np.where(top == -np.inf, 0, top)
-    if power > 1:
-        return np.moveaxis(np.where(mask, steep_entmax(below, count, power), 0), -1, axis)
-    logarithm = np.log(np.maximum(count, 1))
-    # the threshold lies at (alpha - 1) max s - 1 + (alpha - 1) r, r from 0 to what a uniform row needs
-    low, high = np.zeros(top.shape), logarithm if power == 0 else -np.expm1(-power * logarithm) / power
-    for _ in range(100):
-        middle = (low + high) / 2
-        enough = np.sum(_powers(below - middle, power), -1, keepdims=True) >= 1
-        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
-    weights = _powers(below - low, power)
-    total = np.sum(weights, -1, keepdims=True)
-    return np.moveaxis(np.where(mask, weights / np.where(total == 0, 1, total), 0), -1, axis)
-
-
-def _powers(x, power):
-    """max(0, 1 + power x) to 1/power, which is exp(x) where the power is 0."""
-    if power == 0:
-        return np.exp(x)
-    inside = power * x
-    return np.where(inside <= -1, 0, np.exp(np.log1p(np.where(inside <= -1, 0, inside)) / power))
+    weights = steep_entmax(below, count, power) if power > 1 else gentle_entmax(below, count, power)
+    return np.moveaxis(np.where(mask, weights, 0), -1, axis)
 
 
 @definition
 def top_k_softmax(scores, mask=None, *, k, axis=-1):
-    r"""Softmax over the k largest real scores; all others have weight exactly 0.
+    r"""Computes the softmax over the k largest real scores; all others have weight exactly 0.
 
     .. math:: w = \mathrm{softmax}_{j : k_j, s_j \ge t}(s), \qquad t \text{ the k-th largest real score}
 
-    Scores that equal the k-th largest are all kept; where fewer are real, all of them are. Where nothing is real, or
-    every real score is :math:`-\infty`, all weights are 0. NaN or :math:`+\infty` at a real position gives NaN in its own
-    row. The gradient is that of the softmax over what is kept.
+    :math:`k_j` is 1 at real positions, else 0. Ties with the k-th largest all have a weight, and so have all scores
+    where fewer than k are real. In a fully masked row, or if every real score is :math:`-\infty`, all weights are 0.
+    NaN or :math:`+\infty` at a real position gives NaN in its own row. The gradient is that of the softmax over these
+    scores.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
-      k: how many are kept, a Python integer of at least 1.
+      k: number of scores with a weight, a Python integer of at least 1.
       axis: the axis that is normalised.
 
     Returns:
@@ -248,21 +231,21 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
 
 @definition
 def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False, axis=-1):
-    r"""Softmax of scores with noise: a sample that has a gradient, the noise drawn by the caller.
+    r"""Computes the softmax of scores plus Gumbel noise, which the caller draws: a sample with a gradient.
 
     .. math:: w = \mathrm{softmax}_{j : k_j}\Big(\frac{s + g}{T}\Big)
 
-    Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. A real score of :math:`+\infty`
-    gives NaN in its own row. With ``hard`` the value is :func:`hardmax` of :math:`s + g`, and the gradient stays that of
-    the soft weights.
+    :math:`k_j` is 1 at real positions, else 0. In a fully masked row, or if every real score is :math:`-\infty`, all
+    weights are 0. A real score of :math:`+\infty` gives NaN in its own row. With ``hard`` the value is :func:`hardmax`
+    of :math:`s + g`, and the gradient stays that of the soft weights.
 
     Args:
       scores: [..., m] scores, the paper's :math:`\log \pi`; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
       noise: broadcastable to ``scores``, :math:`g`: ``rng.gumbel(size=shape)``, ``jax.random.gumbel(key, shape)``; None
-        is 0. It does not decide the result's dtype, and what it holds at padding is never read.
+        is 0. It does not decide the result's dtype, and its values at padding are never read.
       temperature: :math:`T`, a number.
-      hard: give the first of the largest the weight 1, and the others 0.
+      hard: give the first of the largest scores weight 1, the others 0.
       axis: the axis that is normalised.
 
     Returns:
@@ -287,19 +270,20 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
 
 @definition
 def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
-    r"""Weighs each real position by itself, between 0 and 1; padding has weight exactly 0.
+    r"""Weights each real position by its sigmoid, between 0 and 1; padding has weight exactly 0.
 
     .. math:: w_j = \sigma(s_j) = \frac 1 {1 + e^{-s_j}}, \qquad
               \text{or with normalize } \frac{\sigma(s_j)}{\sum_{i : k_i} \sigma(s_i)}
 
-    The weights need not sum to 1, and a constant added to every score changes them. With ``normalize`` they sum to 1,
-    also where every :math:`\sigma(s_j)` would be rounded to 0; where nothing is real, or every real score is
-    :math:`-\infty`, they are 0. A real score of :math:`+\infty` has weight NaN.
+    :math:`k_i` is 1 at real positions, else 0. The weights need not sum to 1, and a constant added to every score
+    changes them. With ``normalize`` they sum to 1, also where every :math:`\sigma(s_j)` would be rounded to 0; in a
+    fully masked row, or if every real score is :math:`-\infty`, they are 0. A real score of :math:`+\infty` has weight
+    NaN.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
       mask: bool, broadcastable to ``scores``, True = real.
-      normalize: divide by the sum of the real ones.
+      normalize: divide by the sum over the real positions.
       axis: the axis that is normalised.
 
     Returns:
@@ -330,8 +314,8 @@ def hardmax(scores, mask=None, *, axis=-1):
 
     .. math:: w_j = [j = \min \operatorname*{argmax}_{i : k_i} s_i]
 
-    Where nothing is real, or every real score is :math:`-\infty`, all weights are 0. NaN or :math:`+\infty` at a real
-    position gives NaN in its own row. The gradient is 0.
+    :math:`k_i` is 1 at real positions, else 0. In a fully masked row, or if every real score is :math:`-\infty`, all
+    weights are 0. NaN or :math:`+\infty` at a real position gives NaN in its own row. The gradient is 0.
 
     Args:
       scores: [..., m] scores; ``axis`` may name another axis than the last.
@@ -367,17 +351,17 @@ NORMALIZERS = {
 
 
 def normalize(scores, mask, normalizer):
-    """Weights over the last axis, 0 at padding, by a normaliser's name or by a function.
+    """Returns weights over the last axis, 0 at padding.
 
     Args:
       scores: [..., m], float64.
       mask: bool, of the scores' shape.
-      normalizer: a name, or a function (scores, mask) -> weights. Its scores are 0 at padding, what it returns there
-        is dropped.
+      normalizer: a name, or the caller's function (scores, mask) -> weights. It gets scores that are 0 at padding; its
+        weights at padding are replaced by 0.
 
     Raises:
       ValueError: the function's weights have another shape than the scores.
-      TypeError: it returned no array of numbers.
+      TypeError: the function returns no array of numbers.
     """
     if isinstance(normalizer, str):
         return NORMALIZERS[normalizer](scores, mask)
@@ -388,7 +372,7 @@ def normalize(scores, mask, normalizer):
 
 @definition
 def l2_normalize(x, *, axis=-1):
-    r"""Divides by the Euclidean norm; the zero vector stays 0.
+    r"""Divides vectors by their Euclidean norm; the zero vector stays 0.
 
     .. math:: y = x / \lVert x \rVert_2
 

@@ -36,8 +36,8 @@ def cross_attention_pooling(
       y: [..., T, e] tokens; e = d unless kernels say otherwise.
       x_mask: bool, broadcastable to [..., L], True = real.
       y_mask: bool, broadcastable to [..., T], True = real.
-      x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
-      y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
+      x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
+      y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       x_kernel: [d, c], :math:`W_x`, for the scores alone.
       y_kernel: [e, c], :math:`W_y`, for the scores alone.
       reduction: "sum", "mean" or "max" of the scores over the other side.
@@ -104,8 +104,8 @@ def cross_attention_pooling_all_pairs(
       y: [C, T, e] tokens; e = d unless kernels say otherwise.
       x_mask: bool, broadcastable to [B, L], True = real.
       y_mask: bool, broadcastable to [C, T], True = real.
-      x_lengths: integers [B] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
-      y_lengths: integers [C] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
+      x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
+      y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
       x_kernel: [d, c], :math:`W_x`, for the scores alone.
       y_kernel: [e, c], :math:`W_y`, for the scores alone.
       reduction: "sum", "mean" or "max" of the scores over the other side.
@@ -162,8 +162,8 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
       y: [..., T, d] tokens of the document.
       x_mask: bool, broadcastable to [..., L], True = real.
       y_mask: bool, broadcastable to [..., T], True = real.
-      x_lengths: integers [...] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
-      y_lengths: integers [...] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
+      x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
+      y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
 
     Returns:
@@ -195,8 +195,8 @@ def maxsim_score_all_pairs(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_
       y: [C, T, d] tokens of the documents.
       x_mask: bool, broadcastable to [B, L], True = real.
       y_mask: bool, broadcastable to [C, T], True = real.
-      x_lengths: integers [B] or (), in place of ``x_mask``: so many tokens of x, from the left, are real.
-      y_lengths: integers [C] or (), in place of ``y_mask``: so many tokens of y, from the left, are real.
+      x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
+      y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
       mean: divide by the number of the query's real tokens.
 
     Returns:
@@ -244,8 +244,9 @@ def code_wise_attention(
       context: [..., n, d] tokens, :math:`D`.
       query_mask: bool, broadcastable to [..., k], True = real.
       context_mask: bool, broadcastable to [..., n], True = real.
-      query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
-      context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+      query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.
+      context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
+        ``context_mask``.
       scale: :math:`\alpha`, a number; the source has none.
       return_weights: also return the weights.
 
@@ -295,8 +296,9 @@ def mask_attention(
       context: [..., n, d] tokens that choose, :math:`D`.
       query_mask: bool, broadcastable to [..., k], True = real.
       context_mask: bool, broadcastable to [..., n], True = real.
-      query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
-      context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
+      query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.
+      context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
+        ``context_mask``.
       scale: :math:`\alpha`, a number; the source has none.
       return_weights: also return the weights.
 
@@ -351,8 +353,9 @@ def bidaf_attention(
       kernel: [3d], :math:`w`; the paper's :math:`w_S`. A bias would cancel in both softmaxes.
       context_mask: bool, broadcastable to [..., T], True = real.
       query_mask: bool, broadcastable to [..., J], True = real.
-      context_lengths: integers [...] or (), in place of ``context_mask``: so many context tokens, from the left, are real.
-      query_lengths: integers [...] or (), in place of ``query_mask``: so many query tokens, from the left, are real.
+      context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
+        ``context_mask``.
+      query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or ``query_mask``.
       return_weights: also return both weights.
 
     Returns:

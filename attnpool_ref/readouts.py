@@ -40,6 +40,8 @@ def latent_attention_pooling(
     .. math:: o = \frac 1 N \sum_{l : k_l} h_l + (u_l \circ \mathrm{gelu}(g_l)) G_2 + b_2, \qquad
               [u_l ; g_l] = \mathrm{LN}(h_l) G_1 + b_1
 
+    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+
     The tokens are the queries, and the latents keys and values; many copies have it the other way round. No token sees
     another one before the mean. The source divides the result by its norm (:func:`l2_normalize`). Where nothing is real
     the result is 0, and no parameter has a gradient.
@@ -47,7 +49,7 @@ def latent_attention_pooling(
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       latents: [r, e], :math:`z`.
       query_kernel: [d, H, c], :math:`W_q`.
       key_kernel: [e, H, c], :math:`W_k`.
@@ -116,20 +118,21 @@ def latent_attention_pooling(
 def set2set_pooling(
     x, mask=None, *, lengths=None, input_kernel, recurrent_kernel, bias, num_steps, return_weights=False
 ):
-    r"""Reads a set several times, each time with what was read before: an LSTM asks, its hidden state is the query.
+    r"""Pools a set by reading it several times with an LSTM, whose hidden state is the query (Set2Set).
 
     .. math:: z = q^* W + h R + b, \qquad c \leftarrow \sigma(z_f) \circ c + \sigma(z_i) \circ \tanh(z_g), \qquad
               h \leftarrow \sigma(z_o) \circ \tanh(c)
 
     .. math:: a = \mathrm{softmax}_{l : k_l}(x_l \cdot h), \qquad q^* \leftarrow \Big[h ; \sum_l a_l x_l\Big]
 
-    from :math:`q^* = h = c = 0`. The products are not scaled, and the order of the tokens does not matter. Where nothing
-    is real both halves of the result are 0, and no parameter has a gradient.
+    The start is :math:`q^* = h = c = 0`; :math:`k_l` is 1 at real tokens, else 0. The products are not scaled, and the
+    order of the tokens does not matter. In a fully masked row both halves of the result are 0, and no parameter has a
+    gradient.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       input_kernel: [2d, 4d], :math:`W`; its columns are the gates i, f, g, o, each of width d.
       recurrent_kernel: [d, 4d], :math:`R`.
       bias: [4d], :math:`b`; the sum of torch's two.
@@ -181,19 +184,19 @@ def vlad_pooling(
     normalize=True,
     return_weights=False,
 ):
-    r"""Sums up how far the tokens lie from the centres of the clusters that they belong to.
+    r"""Sums the residuals of tokens to cluster centres under soft assignments (NetVLAD, GhostVLAD).
 
-    .. math:: V_k = \sum_{l : k_l} a_{lk} (x_l - c_k), \qquad a_l = \mathrm{softmax}(x_l W + b)
+    .. math:: V_j = \sum_{l : k_l} a_{lj} (x_l - c_j), \qquad a_l = \mathrm{softmax}(x_l W + b)
 
-    The softmax runs over the clusters of a token. Clusters beyond those that have a centre are ghosts: they take their
-    share and are dropped. With ``normalize`` each :math:`V_k` is divided by its norm, and then all of them by that of
-    all; a zero stays 0. The cluster that a token hardly belongs to has a direction too: its weights are taken relative to
-    the largest of them, so that no exponential is 0 before it is divided by another.
+    :math:`j` counts the clusters; :math:`k_l` is 1 at real tokens, else 0. The softmax runs over the clusters of a token.
+    Clusters without a centre are ghosts: they take a share of each token, and their sums are dropped. With ``normalize``
+    each :math:`V_j` is divided by its norm, and the whole by its norm; zero vectors stay 0. Each cluster's weights are
+    computed relative to its largest one, because the exponential of a distant cluster would underflow to 0.
 
     Args:
       x: [..., L, d] tokens; the source divides each by its norm (:func:`l2_normalize`) first.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       assign_kernel: [d, K+G], :math:`W`; the last G columns are those of the ghosts.
       centers: [K, d], :math:`c`.
       assign_bias: [K+G], :math:`b`, or None.

@@ -299,7 +299,7 @@ def segment_cross_attention_pooling(
     return (pooled, weights) if return_weights else pooled
 
 
-@contract.refusing
+@contract.with_short_traceback
 def pack(sequences, *, length=None, num_segments=None):
     """Concatenates sequences of any lengths, with the segment number of each token.
 
@@ -335,7 +335,7 @@ def pack(sequences, *, length=None, num_segments=None):
     return np.pad(x, ((0, filling), (0, 0))), np.pad(numbers, (0, filling), constant_values=num_segments), num_segments
 
 
-@contract.refusing
+@contract.with_short_traceback
 def unpack(x, segment_ids, num_segments):
     """Takes packed tokens apart: the tokens of each segment, in their order; what :func:`pack` put together.
 

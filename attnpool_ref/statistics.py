@@ -15,6 +15,8 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     .. math:: \sigma = \sqrt{\frac{\sum_{l : k_l} w_l (x_l - \mu)^2}{W - \delta W_2 / W}}, \qquad
               \mu = \frac 1 W \sum_{l : k_l} w_l x_l, \quad W = \sum_{l : k_l} w_l, \quad W_2 = \sum_{l : k_l} w_l^2
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     and :math:`\sqrt\epsilon` where the variance is not above :math:`\epsilon`; there its gradient is 0. A constant and a
     single token have variance 0, whatever ``ddof``, and so has what the denominator leaves nothing of.
 
@@ -22,7 +24,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: :math:`\delta`, a number: 1 divides by N - 1 without weights.
       epsilon: :math:`\epsilon`, a number: the floor of the variance.
 
@@ -49,13 +51,15 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
               \sigma = \sqrt{\frac{\sum_{l : k_l} w_l (x_l - \mu)^2}{W - \delta W_2 / W}}, \quad
               W = \sum_{l : k_l} w_l, \quad W_2 = \sum_{l : k_l} w_l^2
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     :math:`\sigma` is that of :func:`std_pooling`.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: :math:`\delta`, a number: 1 divides by N - 1 without weights.
       epsilon: the floor of the variance, a number.
 
@@ -97,6 +101,8 @@ def attentive_statistics_pooling(
     .. math:: o = [\mu; \sigma], \qquad w = \mathrm{softmax}_{l : k_l}(a(u_l W + b) V), \qquad
               \mu = \sum_l w_l x_l, \quad \sigma = \sqrt{\sum_l w_l (x_l - \mu)^2}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     :math:`u_l = x_l`, and with ``global_context`` the token beside the plain mean and standard deviation of its sequence.
     With ``norm_scale`` the network is :math:`\tanh(\gamma\, \mathrm{relu}(u_l W + b) + \beta) V`: a batch normalisation
     that is frozen. What is added to every score cancels: ``out_bias`` is not read.
@@ -104,7 +110,7 @@ def attentive_statistics_pooling(
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`; [3d, h] with ``global_context``, for the token, the mean and the deviation.
       out_kernel: :math:`V`: [h] gives a token one weight, [h, d] one for each feature.
       bias: [h], :math:`b`, or None.

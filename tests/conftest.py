@@ -9,6 +9,8 @@ import gc
 import os
 
 import jax
+import numpy as np
+import pytest
 from warnings_allowed import ALLOWED, AllowedWarnings
 
 collect_ignore = ["typing"]  # is read by the type checker, not run
@@ -35,3 +37,9 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
+
+
+@pytest.fixture
+def rng(request):
+    """Random numbers that derive from the test's name."""
+    return np.random.default_rng(list(request.node.name.encode()))

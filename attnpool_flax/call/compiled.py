@@ -18,9 +18,9 @@ from attnpool_flax.call.documentation import composed
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.numerics.prefix_mask import prefix
 from attnpool_flax.numerics.sizes import as_limit
-from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, listening
+from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, logged_dispatches
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
-from attnpool_flax.reductions.state import settled, told
+from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
 from attnpool_ref import contract, table
 from attnpool_ref.contract.conversion_errors import refuse, refuse_masked
 
@@ -57,7 +57,7 @@ def compiled(function=None, *, as_they_come=(), weights_apart=False) -> Any:  # 
         try:
             plan, arrays, values = frame.prepare(args, kwargs)
         except (TypeError, ValueError) as error:
-            raise contract.shortened(error) from None
+            raise contract.without_frames(error) from None
         try:
             result = plan.programs[0](*arrays)
         except TypeError as error:
@@ -65,21 +65,21 @@ def compiled(function=None, *, as_they_come=(), weights_apart=False) -> Any:  # 
                 raise TypeError(f"{frame.row.name}: {REFUSAL}") from error
             raise
         if not frame.row.weights:
-            return told(result, values) if frame.row.state else result
+            return with_host_options(result, values) if frame.row.state else result
         if weights_apart:
             return (result, plan.programs[1](*arrays)[1]) if plan.wants_weights else result
         return result if plan.wants_weights else result[0]
 
     checked_implementation.__doc__ = composed(function)
     FRAMES[frame.row.name] = frame
-    return contract.named(checked_implementation, function)
+    return contract.with_frame_name(checked_implementation, function)
 
 
 FRAMES = {}
 """The frame of each public function, by its name."""
 
 
-@contract.refusing
+@contract.with_short_traceback
 def chosen_implementation(name, *args, **kwargs):
     """Returns the implementation that a call would use, without computing anything.
 
@@ -105,7 +105,7 @@ def chosen_implementation(name, *args, **kwargs):
         raise ValueError(f"{name}: does not walk over tokens; these do: {walkers}")
     bound = contract.bind(frame.row, frame.signature, args, kwargs)
     abstract = {k: v for k, v in bound.items() if isinstance(v, jax.ShapeDtypeStruct)}
-    with listening() as heard:
+    with logged_dispatches() as heard:
         jax.eval_shape(lambda given: frame.traced(bound | given), abstract)
     return heard[0]
 
@@ -280,7 +280,7 @@ class _Frame:
         result = self.function(**prepared, **static)
         batch = call.batch if self.row.batched else ()
         if self.row.state:
-            return settled(result, batch, None if call.dtype is None else dtype)
+            return broadcast_state(result, batch, None if call.dtype is None else dtype)
         return jax.tree.map(lambda part: _finish(part, batch, dtype), result)
 
     def traced(self, values):

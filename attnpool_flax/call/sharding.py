@@ -7,7 +7,7 @@ import jax
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from attnpool_flax.reductions import names_of, varies
+from attnpool_flax.reductions import axis_names, varying_axes
 from attnpool_ref.table.language import present
 
 _SPLIT = ("L", "T")
@@ -35,7 +35,7 @@ def check_split(row, values):
     if axis_name is None:
         return
     check_axis_name(row.name, axis_name)
-    for own in names_of(axis_name):
+    for own in axis_names(axis_name):
         try:
             lax.axis_size(own)
         except NameError:
@@ -62,7 +62,7 @@ def check_split(row, values):
     for key, argument in row.arguments.items():
         value: Any = values[key]
         if argument.kind == "data" and argument.own[:1] and argument.own[0] in _SPLIT and hasattr(value, "shape"):
-            alike = [own for own in names_of(axis_name) if own not in varies(value)]
+            alike = [own for own in axis_names(axis_name) if own not in varying_axes(value)]
             if alike:
                 raise ValueError(
                     f"{row.name}: `{key}` is the same on all devices along {alike[0]!r}, needs to be split over it by "

@@ -125,7 +125,7 @@ def derived(kind: type, reads: tuple[str, ...] | Callable[[Any], tuple[str, ...]
     namespace = {
         "__module__": "attnpool_flax.linen",
         "__qualname__": kind.__qualname__,
-        "__doc__": _documentation(kind, omitted, annotations.keys(), notes),
+        "__doc__": _documentation(kind, omitted, annotations, notes),
         "__annotations__": annotations,
         "__post_init__": _post_init(kind),
         "__call__": nn.compact(_call(kind)),
@@ -160,15 +160,18 @@ def _call(kind):
 
     kept = [parameter for parameter in shown.parameters.values() if parameter.name != "rngs"]
     vars(__call__)["__signature__"] = shown.replace(parameters=kept)
-    before, arguments, after = _parts(inspect.getdoc(body))
-    arguments = {name: NOTES_OF_CALL.get(name, text) for name, text in arguments.items() if name != "rngs"}
-    __call__.__doc__ = f"{before}\n\nArgs:\n{_listed(arguments)}\n\n{after}"
+    if body.__doc__:
+        before, arguments, after = _parts(inspect.getdoc(body))
+        arguments = {name: NOTES_OF_CALL.get(name, text) for name, text in arguments.items() if name != "rngs"}
+        __call__.__doc__ = f"{before}\n\nArgs:\n{_listed(arguments)}\n\n{after}"
     return __call__
 
 
 def _documentation(kind, omitted, fields, notes):
     """Returns the docstring of the NNX class with the Linen class's fields and example."""
     before, arguments, after = _parts(inspect.getdoc(kind))
+    if not arguments:  # Python strips docstrings with -OO
+        return None
     if "axis_name" in arguments:
         arguments["axis_name"] = f"{arguments['axis_name'].removesuffix('.')}; not used by ``init``."
     arguments = {name: (arguments | NOTES | notes)[name] for name in fields if name != "_"}

@@ -15,7 +15,7 @@ from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import contract, formats
 
 
-@contract.refusing
+@contract.with_short_traceback
 def load(
     source: Any,
     format: str,
@@ -66,7 +66,7 @@ def load(
     return module, {name: collection for name, collection in variables.items() if collection}
 
 
-@contract.refusing
+@contract.with_short_traceback
 def save(
     module: nn.Module,
     variables: Mapping[str, Any],

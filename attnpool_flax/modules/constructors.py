@@ -18,7 +18,7 @@ def refuse_in_own_name(kind: type, *methods: str):
     """Shortens the tracebacks of a module's refusals; a subclass of a caller keeps the frames of its own methods."""
     if kind.__module__.partition(".")[0] == "attnpool_flax":
         for name in vars(kind).keys() & set(methods):
-            method: Any = contract.refusing(getattr(kind, name))
+            method: Any = contract.with_short_traceback(getattr(kind, name))
             method.__code__ = method.__code__.replace(co_name=method.__qualname__)  # the frame names the class
             setattr(kind, name, method)
 
@@ -42,7 +42,7 @@ def keyword_only(kind: type):
             raise TypeError(f"{kind.__name__}: sizes are passed by keyword: `{kind.__name__}({call})`")
         init(self, *args, **kwargs)
 
-    setattr(kind, "__init__", contract.named(__init__, init))  # noqa: B010  a type has no such attribute to a checker
+    setattr(kind, "__init__", contract.with_frame_name(__init__, init))  # noqa: B010  a type has no such attribute to a checker
 
 
 def _shown(name, value):

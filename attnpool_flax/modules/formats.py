@@ -56,7 +56,7 @@ class Extras(Mapping):
         return f"Extras({', '.join(self)})"
 
 
-@contract.refusing
+@contract.with_short_traceback
 def load(
     source: Any,
     format: str,
@@ -108,7 +108,7 @@ def load(
     return module
 
 
-@contract.refusing
+@contract.with_short_traceback
 def save(
     module: nnx.Module, target: str | os.PathLike[str] | MutableMapping[str, Any], format: str, *, prefix: str = ""
 ) -> None:

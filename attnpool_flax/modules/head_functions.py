@@ -14,7 +14,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.numerics.activations import relu
 from attnpool_flax.pooling.multi_head import attended, queries_of_heads
-from attnpool_flax.reductions import Dense, alike
+from attnpool_flax.reductions import Dense, unify_varying
 from attnpool_ref import contract
 
 PMA_EPSILON = 1e-5
@@ -86,7 +86,7 @@ def attentional_pooler(
     precision=None,
 ):
     """Computes open_clip's ``AttentionalPooler`` (Yu et al. 2022): tokens and queries are normalised first."""
-    x = normalized(Dense(x, mask, implementation, precision).clean(), norm_scale, norm_bias, epsilon)
+    x = normalized(Dense(x, mask, implementation, precision).zero_padded(), norm_scale, norm_bias, epsilon)
     query = normalized(query, query_norm_scale, query_norm_bias, epsilon)
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
     tokens = Dense(x, mask, implementation, precision)
@@ -123,12 +123,12 @@ def attention_pool_2d(
     if x.shape[-2] != slots:
         raise ValueError(
             f"attention_pool_2d: `x` has {x.shape[-2]} tokens, needs {slots}, as `position` has {slots + 1} "
-            f"vectors{contract.in_place_of(x.shape[-2], slots)}"
+            f"vectors{contract.symbol_suggestion(x.shape[-2], slots)}"
         )
     raw = Dense(x, mask, implementation, precision)
-    clean = raw.clean()
+    clean = raw.zero_padded()
     first = raw.mean() if class_token is None else jnp.broadcast_to(class_token, (*x.shape[:-2], x.shape[-1]))
-    x = jnp.concatenate(alike(first[..., None, :], clean), -2)
+    x = jnp.concatenate(unify_varying(first[..., None, :], clean), -2)
     x = x + jnp.broadcast_to(position, x.shape)
     if mask is not None:  # a length of 0 is no length of `position`
         mask = jnp.concatenate([jnp.any(mask, -1, keepdims=True), mask], -1)
@@ -174,7 +174,7 @@ def pma(
     """
     tokens = Dense(x, mask, implementation, precision)
     if variant == "pyg":
-        x = relu(mapped(tokens.clean(), input_kernel, input_bias, precision))
+        x = relu(mapped(tokens.zero_padded(), input_kernel, input_bias, precision))
         tokens = Dense(x, mask, implementation, precision)
         queries, start = queries_of_heads(query, query_kernel, query_bias, None, precision), query
     else:
@@ -226,7 +226,7 @@ def attentive_probe(
     Neither has an output projection. V-JEPA adds the attention to the query and then a residual MLP. AIM normalises the
     tokens by batch statistics, and averages over its queries.
     """
-    x = Dense(x, mask, implementation, precision).clean()
+    x = Dense(x, mask, implementation, precision).zero_padded()
     queries = queries_of_heads(query, query_kernel, query_bias, None, precision)
     if variant == "aim":
         slope = lax.rsqrt(variance + AIM_EPSILON)

@@ -171,7 +171,7 @@ def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
             if made_for is not None and size != made_for:
                 raise ValueError(
                     f"{module}: `{argument}` is {made_for}, but `{key}` has {size}: its shape is {shape}"
-                    f"{contract.in_place_of(size, made_for)}"
+                    f"{contract.symbol_suggestion(size, made_for)}"
                 )
 
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax import lax
 
 
-def ranked(x, rank):
+def order_statistic(x, rank):
     """Finds the k-th smallest number along axis -2 (an order statistic; of equal ones the first): [..., 1, d].
 
     Numbers become integers of the same order, and the integer is found by bisection: there are at most as many steps as it

@@ -6,12 +6,12 @@ from jax.ad_checkpoint import checkpoint_name
 _SMALL = "attnpool: small"
 
 
-def small(array):
+def saveable(array):
     """Marks an array as saveable: one number or vector for each query of a block."""
     return checkpoint_name(array, _SMALL)
 
 
-def recomputed(function, static=()):
+def remat(function, static=()):
     """Applies :func:`jax.checkpoint` to a loop's step: the backward pass recomputes all but the saveable arrays.
 
     Args:

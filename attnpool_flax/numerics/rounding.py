@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from attnpool_flax.numerics.remat import small
+from attnpool_flax.numerics.remat import saveable
 from attnpool_ref.contract import roundings
 
 
@@ -48,7 +48,7 @@ def largest(values, tied, axis):
 @largest.defjvp
 def _largest_jvp(axis, primals, tangents):
     values, tied = primals
-    count = small(jnp.maximum(jnp.sum(tied, axis, dtype=jnp.int32), 1).astype(values.dtype))
+    count = saveable(jnp.maximum(jnp.sum(tied, axis, dtype=jnp.int32), 1).astype(values.dtype))
     return largest(values, tied, axis), jnp.sum(jnp.where(tied, tangents[0], 0), axis) / count
 
 
@@ -68,7 +68,7 @@ def largest_product(scores, mask, size, terms, axis=-1):
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     still = lax.stop_gradient(scores)
-    top = small(jnp.max(still, axis, keepdims=True, initial=-jnp.inf))
+    top = saveable(jnp.max(still, axis, keepdims=True, initial=-jnp.inf))
     return largest(scores, tied(still, jnp.squeeze(top, axis), lax.stop_gradient(size), terms, axis), axis)
 
 

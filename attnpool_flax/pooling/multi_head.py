@@ -9,7 +9,7 @@ from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions import Dense, record
+from attnpool_flax.reductions import Dense, log_dispatch
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
 
@@ -72,9 +72,9 @@ def attended(
     options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
     if tokens.axis_name is not None or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
         return attended_folded(tokens, queries, *options)
-    record("einsum")
+    log_dispatch("einsum")
     precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]
-    values = tokens.clean()
+    values = tokens.zero_padded()
     keys = to_heads(values, key_kernel, None if normalizer in SHIFTED else key_bias, precision)
     scores = dot(jnp.reshape(queries, (1,) * (keys.ndim - queries.ndim) + queries.shape), keys, precision)
     if bias is not None:
@@ -100,7 +100,7 @@ def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_b
         for array in (multiplier, bias)
     )
     if normalizer == "softmax":
-        pooled, weights, shares = tokens.softmax_with_shares(queries, multiplier, bias)
+        pooled, weights, shares = tokens.softmax_with_weight_sums(queries, multiplier, bias)
     else:
         weigh = functools.partial(normalize, normalizer=normalizer)
         pooled, weights, shares = tokens.weighted_sums(queries, weigh, offsets, bias, multiplier)

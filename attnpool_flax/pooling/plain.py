@@ -24,7 +24,7 @@ def max_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=No
     >>> max_pooling(jnp.array([[-1.0], [-3.0], [99.0]]), jnp.array([True, True, False]))
     Array([-1.], dtype=float32)
     """
-    return Dense(x, mask, implementation, axis_name=axis_name).largest()
+    return Dense(x, mask, implementation, axis_name=axis_name).max()
 
 
 @compiled(as_they_come=("x",))
@@ -74,7 +74,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None, axis_name=None
         return channel_average(DenseChannels(x, mask, axis_name), weights)
     tokens = Dense(x, mask, implementation, precision, axis_name)
     if axis_name is not None and weights is not None:
-        return tokens.average(tokens.fill_padding(weights))
+        return tokens.weighted_average(tokens.fill_padding(weights))
     return weighted_average(tokens, weights)
 
 
@@ -87,17 +87,17 @@ def weighted_average(tokens, weights):
         power_of_two(tokens.max_over_tokens(jnp.abs(weights)))
     )  # the sum may overflow
     total = tokens.expand_to_tokens(tokens.sum_over_tokens(weights))
-    return tokens.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
+    return tokens.sum(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)))
 
 
 def channel_average(channels, weights):
     """Averages under given weights of each channel, of tokens in any layout."""
     weights = channels.fill_padding(weights)
     if channels.axis_name is not None:  # no device knows the largest weight of all: products with x must not overflow
-        total, pooled = channels.total(weights, weights * channels.x)
+        total, pooled = channels.sum_over_tokens(weights, weights * channels.x)
         return jnp.where(total == 0, 0, pooled / jnp.where(total == 0, 1, total))
-    (largest,) = channels.largest(jnp.abs(weights))
+    (largest,) = channels.max_over_tokens(jnp.abs(weights))
     weights = weights / channels.expand_to_tokens(power_of_two(jnp.maximum(largest, 0)))  # the sum may overflow
-    (total,) = channels.total(weights)
+    (total,) = channels.sum_over_tokens(weights)
     total = channels.expand_to_tokens(total)
-    return channels.total(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * channels.x)[0]
+    return channels.sum_over_tokens(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * channels.x)[0]

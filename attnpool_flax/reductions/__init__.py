@@ -4,42 +4,42 @@ A pooling chooses the score and the reduction, :class:`Dense` or :class:`Packed`
 implementation the loop over them. Each reduction is a commutative monoid: the states of parts can be merged.
 """
 
-from attnpool_flax.reductions.channels import DenseChannels, PackedChannels, exponentials
-from attnpool_flax.reductions.collectives import names_of, softmax_together, summed_together
+from attnpool_flax.reductions.channels import DenseChannels, PackedChannels, exp_scores
+from attnpool_flax.reductions.collectives import all_reduced_softmax, all_reduced_sums, axis_names
 from attnpool_flax.reductions.dense import Dense
 from attnpool_flax.reductions.dispatch import (
     IMPLEMENTATIONS,
-    alike,
-    chosen,
-    chosen_for_units,
+    cast_varying,
+    default_implementation,
     in_forward_mode,
-    listening,
-    record,
-    suited,
-    varies,
-    varying,
+    log_dispatch,
+    logged_dispatches,
+    resolve,
+    resolve_for_units,
+    unify_varying,
+    varying_axes,
 )
 from attnpool_flax.reductions.moments import moments
 from attnpool_flax.reductions.packed import Packed
 
 __all__ = [
-    "IMPLEMENTATIONS",
     "Dense",
     "DenseChannels",
+    "IMPLEMENTATIONS",
     "Packed",
     "PackedChannels",
-    "alike",
-    "chosen",
-    "chosen_for_units",
-    "exponentials",
+    "all_reduced_softmax",
+    "all_reduced_sums",
+    "axis_names",
+    "cast_varying",
+    "default_implementation",
+    "exp_scores",
     "in_forward_mode",
-    "listening",
+    "log_dispatch",
+    "logged_dispatches",
     "moments",
-    "names_of",
-    "record",
-    "softmax_together",
-    "suited",
-    "summed_together",
-    "varies",
-    "varying",
+    "resolve",
+    "resolve_for_units",
+    "unify_varying",
+    "varying_axes",
 ]

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
-from attnpool_flax.reductions.collectives import everywhere, names_of
-from attnpool_flax.reductions.dispatch import alike
+from attnpool_flax.reductions.collectives import all_reduce, axis_names
+from attnpool_flax.reductions.dispatch import unify_varying
 from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import LONGEST, computing, summed
@@ -32,29 +32,29 @@ class DenseChannels:
         """Replaces the values of padding."""
         return values if self.real is None else jnp.where(self.real, values, padding)
 
-    def beside(self, weights):
+    def expand_to_features(self, weights):
         """Gives weights [..., L] or [..., L, d] an axis of channels."""
         return weights if weights.ndim == self.x.ndim else weights[..., None]
 
-    def across(self, values):
+    def broadcast_features(self, values):
         """Reshapes a number [], or one for each feature [d], to broadcast against values of examples and of tokens."""
         values = jnp.reshape(values, (1,) * (self.x.ndim - 2) + (-1,))
         return values, values[..., None, :]
 
     @property
-    def part(self):
+    def divisor(self):
         """A power of two above the number of tokens: a sum of numbers over it does not overflow."""
-        shards = 1 if self.axis_name is None else lax.axis_size(names_of(self.axis_name))
+        shards = 1 if self.axis_name is None else lax.axis_size(axis_names(self.axis_name))
         return power_above(self.x.shape[-2] * shards, self.x.dtype)
 
     def expand_to_tokens(self, values):
         """Expands the values of each example to its tokens."""
         return values[..., None, :]
 
-    def total(self, *arrays):
+    def sum_over_tokens(self, *arrays):
         """Sums arrays over tokens, which are 0 in padding (None: counts tokens); over a mesh in one collective."""
         sums = [self._number() if array is None else summed(array, array.ndim - 2) for array in arrays]
-        return everywhere(lax.psum, sums, self.x.ndim - 2, self.axis_name)
+        return all_reduce(lax.psum, sums, self.x.ndim - 2, self.axis_name)
 
     def _number(self):
         """Counts the real tokens of this device: [..., 1]."""
@@ -62,24 +62,24 @@ class DenseChannels:
             return jnp.full_like(self.x, as_number(self.x.shape[-2], self.x.dtype), shape=(*self.x.shape[:-2], 1))
         return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
-    def largest(self, *arrays):
+    def max_over_tokens(self, *arrays):
         """Computes the maximum over tokens, -inf without any and without gradient; over a mesh in one collective.
 
         A mesh may lose NaN here; no sum does.
         """
         tops = [jnp.max(lax.stop_gradient(array), -2, initial=-jnp.inf) for array in arrays]
-        return everywhere(lax.pmax, tops, self.x.ndim - 2, self.axis_name)
+        return all_reduce(lax.pmax, tops, self.x.ndim - 2, self.axis_name)
 
-    def folded(self, values, both):
+    def fold(self, values, both):
         """Returns [..., d]: values [..., L, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
         values = _folded(values, both)
         if self.axis_name is None:
             return values
-        shards = lax.axis_size(names_of(self.axis_name))
-        mine = lax.axis_index(names_of(self.axis_name)) == jnp.arange(shards)
+        shards = lax.axis_size(axis_names(self.axis_name))
+        mine = lax.axis_index(axis_names(self.axis_name)) == jnp.arange(shards)
         mine = jnp.reshape(mine, (shards,) + (1,) * (values.ndim - 1) + (1,))
         spread = jnp.moveaxis(jnp.where(mine, values, 0), 0, -2)
-        return _folded(lax.psum(spread, names_of(self.axis_name)), both)
+        return _folded(lax.psum(spread, axis_names(self.axis_name)), both)
 
 
 class PackedChannels:
@@ -92,7 +92,7 @@ class PackedChannels:
     """No mesh axis: packed tokens are not split."""
 
     def __init__(self, x, segment_ids, num_segments, mask, ordered):
-        x, segment_ids, mask = alike(x, segment_ids, mask)
+        x, segment_ids, mask = unify_varying(x, segment_ids, mask)
         self.number, self.segments = num_segments, segments_of(segment_ids, mask, num_segments, ordered)
         self.real = self.segments.real[:, None]
         self.x = self.fill_padding(x.astype(computing(x.dtype)))
@@ -101,17 +101,17 @@ class PackedChannels:
         """Replaces the values of padding."""
         return jnp.where(self.real, values, padding)
 
-    def beside(self, weights):
+    def expand_to_features(self, weights):
         """Gives weights [N] or [N, d] an axis of channels."""
         return weights if weights.ndim == self.x.ndim else weights[:, None]
 
-    def across(self, values):
+    def broadcast_features(self, values):
         """Reshapes a number [], or one for each feature [d], to broadcast against values of segments and of tokens."""
         values = jnp.reshape(values, (1, -1))
         return values, values
 
     @property
-    def part(self):
+    def divisor(self):
         """A power of two above the number of tokens: a sum of numbers over it does not overflow."""
         return power_above(self.x.shape[0], self.x.dtype)
 
@@ -119,17 +119,17 @@ class PackedChannels:
         """Expands the values of each segment to its tokens."""
         return self.segments.expand_to_tokens(values if self.number else jnp.zeros((1, values.shape[-1]), values.dtype))
 
-    def total(self, *arrays):
+    def sum_over_tokens(self, *arrays):
         """Sums arrays over tokens, which are 0 in padding (None: counts tokens)."""
         ones = self.real.astype(jnp.int32)
-        sums = [self.segments.total(ones if array is None else array) for array in arrays]
+        sums = [self.segments.sum(ones if array is None else array) for array in arrays]
         return [array[: self.number].astype(self.x.dtype) for array in sums]
 
-    def largest(self, *arrays):
+    def max_over_tokens(self, *arrays):
         """Computes the maximum over tokens, -inf without any and without gradient."""
-        return [self.segments.largest(lax.stop_gradient(array))[: self.number] for array in arrays]
+        return [self.segments.max(lax.stop_gradient(array))[: self.number] for array in arrays]
 
-    def folded(self, values, both):
+    def fold(self, values, both):
         """Returns [S, d]: values [N, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
         if not values.shape[0]:
             return jnp.zeros((self.number, values.shape[1]), values.dtype)
@@ -187,8 +187,8 @@ def _folded_parts(values, both):
     return lax.scan(lambda total, part: (both(total, part), None), first, jnp.moveaxis(values, -2, 0))[0]
 
 
-def exponentials(channels, scores):
+def exp_scores(channels, scores):
     """Returns (exp(score - max) of each token, 0 in padding; the max of each example): the softmax before division."""
     scores = channels.fill_padding(scores, -jnp.inf)
-    (top,) = channels.largest(scores)
+    (top,) = channels.max_over_tokens(scores)
     return channels.fill_padding(exponential(scores, channels.expand_to_tokens(top))), top

@@ -16,28 +16,28 @@ IMPLEMENTATIONS = ("einsum", "tiles")
 _LISTENERS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("attnpool_listeners", default=())
 
 
-def chosen(implementation, *arrays):
+def resolve(implementation, *arrays):
     """Resolves the implementation for these arrays: the given one, else the default of their devices."""
-    implementation = implementation or suited(*arrays)
-    record(implementation)
+    implementation = implementation or default_implementation(*arrays)
+    log_dispatch(implementation)
     return implementation
 
 
-def suited(*arrays):
+def default_implementation(*arrays):
     """Returns the default implementation on the devices of these arrays, of which some may be None.
 
     Tiles slice x by index, which gathers an x that is sharded over several devices, unless each device runs the loop on
     its own shard (manual axes).
     """
-    manual = any(varies(array) for array in arrays if array is not None)
+    manual = any(varying_axes(array) for array in arrays if array is not None)
     alone = jax.device_count() == 1 or manual
     return "tiles" if on_cpu() and alone else "einsum"
 
 
-def chosen_for_units(implementation):
+def resolve_for_units(implementation):
     """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on all CPUs."""
     implementation = implementation or ("tiles" if on_cpu() else "einsum")
-    record(implementation)
+    log_dispatch(implementation)
     return implementation
 
 
@@ -46,8 +46,8 @@ def on_cpu():
     return jax.default_backend() == "cpu"
 
 
-def record(implementation):
-    """Appends the chosen implementation to the lists of :func:`listening`."""
+def log_dispatch(implementation):
+    """Appends the chosen implementation to the lists of :func:`logged_dispatches`."""
     for listener in _LISTENERS.get():
         listener.append(implementation)
 
@@ -63,7 +63,7 @@ def in_forward_mode(array):
 
 
 @contextlib.contextmanager
-def listening():
+def logged_dispatches():
     """Yields a list of the implementations that are chosen inside of the ``with`` block."""
     heard = []
     token = _LISTENERS.set((*_LISTENERS.get(), heard))
@@ -73,17 +73,17 @@ def listening():
         _LISTENERS.reset(token)
 
 
-def varies(array):
+def varying_axes(array):
     """Returns the varying manual axes of an array, inside of ``shard_map``."""
     return jax.typeof(array).manual_axis_type.varying
 
 
-def alike(*arrays: Any) -> Any:
+def unify_varying(*arrays: Any) -> Any:
     """Casts arrays, or None, to the same varying manual axes, as custom gradient rules need."""
-    axes = frozenset().union(*(varies(array) for array in arrays if array is not None))
-    return tuple(array if array is None else varying(array, axes - varies(array)) for array in arrays)
+    axes = frozenset().union(*(varying_axes(array) for array in arrays if array is not None))
+    return tuple(array if array is None else cast_varying(array, axes - varying_axes(array)) for array in arrays)
 
 
-def varying(array, axes):
+def cast_varying(array, axes):
     """Casts the array to vary over these manual axes too."""
     return lax.pcast(array, tuple(sorted(axes)), to="varying") if axes else jnp.asarray(array)

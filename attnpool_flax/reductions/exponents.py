@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from attnpool_flax.reductions.sums import part_of
+from attnpool_flax.reductions.sums import divisor_of
 
 NEAR, CLOSE = 0.25, 0.125
 """Limits of the power series: exponents below NEAR, for the derivative by the scale, and means within CLOSE of 1.
@@ -31,7 +31,7 @@ class Exponents(NamedTuple):
     Attributes:
       total: the sum of exp(scale depth), where the depth of a token is its value minus the largest one, at most 0.
       slack: the sum of (exp(scale depth) - 1) / scale, or of the depths where the scale is 0, over
-        :func:`~attnpool_flax.reductions.sums.part_of` the count, so that it does not overflow.
+        :func:`~attnpool_flax.reductions.sums.divisor_of` the count, so that it does not overflow.
       count: the number of real tokens.
     """
 
@@ -64,10 +64,10 @@ def exponents_of(channels, below, scale, *others):
     """Computes the :class:`Exponents` of tokens' depths, and sums of other arrays in a list, which are 0 at padding."""
     shares, slack = (
         channels.fill_padding(jnp.exp(scaled(below, scale))),
-        channels.fill_padding(slackened(below, scale) / channels.part),
+        channels.fill_padding(slackened(below, scale) / channels.divisor),
     )
-    total, slack, count, *others = channels.total(shares, slack, None, *others)
-    return Exponents(total, slack * (channels.part / part_of(count)), count), others
+    total, slack, count, *others = channels.sum_over_tokens(shares, slack, None, *others)
+    return Exponents(total, slack * (channels.divisor / divisor_of(count)), count), others
 
 
 def scaled(below, scale):
@@ -91,7 +91,7 @@ def _exponential_times_jvp(primals, tangents):
 
 @jax.custom_jvp
 def average(excess, total):
-    """Divides the excess, given over :func:`~attnpool_flax.reductions.sums.part_of` the total, by the nonzero total."""
+    """Divides the excess, given over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, by the nonzero total."""
     return excess / _in_parts(total)
 
 
@@ -102,8 +102,8 @@ def _average_jvp(primals, tangents):
 
 
 def _in_parts(total):
-    """Divides a total by its :func:`~attnpool_flax.reductions.sums.part_of`; XLA would multiply the dividend by it."""
-    return lax.optimization_barrier(total / part_of(total))
+    """Divides a total by its :func:`~attnpool_flax.reductions.sums.divisor_of`; XLA would multiply the dividend by it."""
+    return lax.optimization_barrier(total / divisor_of(total))
 
 
 @jax.custom_jvp
@@ -157,7 +157,7 @@ def _logarithm_jvp(mean, primals, tangents):
     of_sums, of_scale = tangents
     whole, rest, slack = _parts(sums, scale)
     value = logarithm(sums, scale, mean)
-    slope = _times(part_of(sums.count) / whole, of_sums.slack)
+    slope = _times(divisor_of(sums.count) / whole, of_sums.slack)
     if isinstance(of_scale, SymbolicZero):
         return value, slope
     count = jnp.maximum(sums.count, 1)

@@ -44,13 +44,13 @@ def moments(channels, weights=None):
     x, still = channels.x, lax.stop_gradient(channels.x)
     if weights is None:
         sizes, weighted, weighted_still = None, channels.fill_padding, channels.fill_padding
-        origin, most = channels.largest(channels.fill_padding(still, -jnp.inf), jnp.abs(still))
+        origin, most = channels.max_over_tokens(channels.fill_padding(still, -jnp.inf), jnp.abs(still))
         unit = jnp.ones_like(most[..., :1])
     else:
         sizes = jnp.abs(lax.stop_gradient(weights))
         idle = (sizes == 0) & jnp.isfinite(still)
         used, spread = jnp.where(sizes == 0, -jnp.inf, still), jnp.where(idle, 0, jnp.abs(still))
-        origin, most, heaviest = channels.largest(used, spread, sizes)
+        origin, most, heaviest = channels.max_over_tokens(used, spread, sizes)
         unit = _unit(heaviest)
         weights, sizes = (array / channels.expand_to_tokens(unit) for array in (weights, sizes))
         weighted, weighted_still = partial(jnp.multiply, weights), partial(jnp.multiply, sizes)
@@ -60,13 +60,13 @@ def moments(channels, weights=None):
         x, still = (jnp.where(idle, jnp.clip(array, -_reach(still), _reach(still)), array) for array in (x, still))
     origin = jnp.where(jnp.isfinite(origin), origin, 0) / scale
     shifted = weighted_still(still - channels.expand_to_tokens(origin))
-    mass, shifted = channels.total(sizes, shifted)
+    mass, shifted = channels.sum_over_tokens(sizes, shifted)
     center = origin + shifted / jnp.where(mass == 0, 1, mass)
     away = x - channels.expand_to_tokens(center)
     near = weighted(away)
     if weights is None:
-        return Moments(unit, scale, center, mass, mass, mass, *channels.total(near, near * away))
-    return Moments(unit, scale, center, mass, *channels.total(weights, weights * weights, near, near * away))
+        return Moments(unit, scale, center, mass, mass, mass, *channels.sum_over_tokens(near, near * away))
+    return Moments(unit, scale, center, mass, *channels.sum_over_tokens(weights, weights * weights, near, near * away))
 
 
 def _reach(x):

@@ -13,7 +13,7 @@ def segment_sum_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_
     Array([[4.],
            [5.]], dtype=float32)
     """
-    return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).total()
+    return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).sum()
 
 
 @compiled(as_they_come=("x",))
@@ -24,7 +24,7 @@ def segment_min_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_
     Array([[1.],
            [5.]], dtype=float32)
     """
-    return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).smallest()
+    return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).min()
 
 
 @compiled(as_they_come=("x",))

@@ -9,7 +9,7 @@ from attnpool_ref import contract
 from attnpool_ref.contract.ragged import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 
 
-@contract.refusing
+@contract.with_short_traceback
 def pack(sequences, *, length=None, num_segments=None):
     """Twin of :func:`attnpool_ref.pack`.
 
@@ -30,7 +30,7 @@ def pack(sequences, *, length=None, num_segments=None):
     return jnp.concatenate(tokens), jnp.asarray(numbers), num_segments
 
 
-@contract.refusing
+@contract.with_short_traceback
 def unpack(x, segment_ids, num_segments):
     """Twin of :func:`attnpool_ref.unpack`; the numbers are read wherever they lie, so that no ``jit`` can hold it.
 

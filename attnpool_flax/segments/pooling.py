@@ -27,7 +27,7 @@ def segment_max_pooling(x, segment_ids, num_segments, mask=None, *, indices_are_
     Array([[ 3.],
            [-5.]], dtype=float32)
     """
-    return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).largest()
+    return Packed(x, segment_ids, num_segments, mask, indices_are_sorted, implementation).max()
 
 
 @compiled(as_they_come=("x",))

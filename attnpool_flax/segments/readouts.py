@@ -51,7 +51,7 @@ def segment_latent_attention_pooling(
            [10.,  7.]], dtype=float32)
     """
     each = asked_of_latents(
-        Packed(x, segment_ids, num_segments, mask, indices_are_sorted, "einsum").clean(),
+        Packed(x, segment_ids, num_segments, mask, indices_are_sorted, "einsum").zero_padded(),
         latents,
         query_kernel,
         key_kernel,

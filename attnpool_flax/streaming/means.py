@@ -21,14 +21,15 @@ from attnpool_flax.means import (
 )
 from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half, scaled, slackened
-from attnpool_flax.reductions.state import Decided, MaxState, kind, pytree
-from attnpool_flax.reductions.sums import added, part_of
+from attnpool_flax.reductions.state import MaxState
+from attnpool_flax.reductions.state_base import State, kind, pytree
+from attnpool_flax.reductions.sums import compensated_add, divisor_of
 
 
 @kind
 @pytree("sum", "rest")
 @dataclass(frozen=True, eq=False)
-class SumState(Decided):
+class SumState(State):
     """Of :func:`~attnpool_flax.streaming.sum_state`.
 
     Attributes:
@@ -48,7 +49,7 @@ class SumState(Decided):
 
     def merged(self, other):
         """Merges the states of both chunks."""
-        return SumState(*added((self.sum, self.rest), (other.sum, other.rest)))
+        return SumState(*compensated_add((self.sum, self.rest), (other.sum, other.rest)))
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""
@@ -58,7 +59,7 @@ class SumState(Decided):
 @kind
 @pytree("extreme", "count", "real")
 @dataclass(frozen=True, eq=False)
-class MinState(Decided):
+class MinState(State):
     """Of :func:`~attnpool_flax.streaming.min_state`.
 
     Attributes:
@@ -92,7 +93,7 @@ class MinState(Decided):
 @kind
 @pytree("probability", "rest")
 @dataclass(frozen=True, eq=False)
-class NoisyOrState(Decided):
+class NoisyOrState(State):
     """Of :func:`~attnpool_flax.streaming.noisy_or_state`.
 
     Attributes:
@@ -116,7 +117,7 @@ class NoisyOrState(Decided):
         ours, rest = (jnp.where(infinite, 0, part) for part in (self.probability, self.rest))
         left = 1 - ours
         theirs = other.probability * left, other.rest * left - other.probability * rest
-        probability, rest = added((ours, rest), theirs)
+        probability, rest = compensated_add((ours, rest), theirs)
         both = either(self.probability, other.probability)
         return NoisyOrState(jnp.where(infinite, both, probability), jnp.where(infinite, 0, rest))
 
@@ -128,7 +129,7 @@ class NoisyOrState(Decided):
 @kind
 @pytree("extreme", "total", "total_rest", "slack", "rest", "zeros", "count", "p", static=("known",))
 @dataclass(frozen=True, eq=False)
-class PowerMeanState(Decided):
+class PowerMeanState(State):
     """Of :func:`~attnpool_flax.streaming.power_mean_state`: sums under p of how far logarithms lie below the largest.
 
     Attributes:
@@ -180,7 +181,7 @@ class PowerMeanState(Decided):
 @kind
 @pytree("extreme", "total", "total_rest", "slack", "rest", "count", "scale", static=("mean", "known"))
 @dataclass(frozen=True, eq=False)
-class LogsumexpState(Decided):
+class LogsumexpState(State):
     """Of :func:`~attnpool_flax.streaming.logsumexp_state`: sums of how far values lie below the largest.
 
     Attributes:
@@ -229,7 +230,7 @@ class LogsumexpState(Decided):
 @kind
 @pytree("extreme", "total", "total_rest", "excess", "rest", "scale", static=("known",))
 @dataclass(frozen=True, eq=False)
-class SoftmaxState(Decided):
+class SoftmaxState(State):
     """Of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel before its division.
 
     Attributes:
@@ -266,18 +267,18 @@ class SoftmaxState(Decided):
         exponents = [scaled(below, doubled(self.scale)) for below in under]
         shares = [jnp.exp(exponent) for exponent in exponents]
         totals = [(s.total * share, s.total_rest * share) for s, share in zip((self, other), shares, strict=True)]
-        total, sums = added(*totals), []
-        part = part_of(total[0])
+        total, sums = compensated_add(*totals), []
+        part = divisor_of(total[0])
         for state, below, exponent, share in zip((self, other), under, exponents, shares, strict=True):
             infinite = jnp.isinf(below)
             more = state.total * exponential_times(exponent, jnp.where(infinite, 0, below) / part)
             more = jnp.where(infinite & (self.scale == 0) & (state.total > 0), below, more)
-            sums.append(_moved((state.excess, state.rest), share * (part_of(state.total) / part), more))
-        return SoftmaxState(extreme, *total, *added(*sums), self.scale)
+            sums.append(_moved((state.excess, state.rest), share * (divisor_of(state.total) / part), more))
+        return SoftmaxState(extreme, *total, *compensated_add(*sums), self.scale)
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""
-        excess = (self.excess + self.rest) * (part_of(self.total) / part_of(self.total + self.total_rest))
+        excess = (self.excess + self.rest) * (divisor_of(self.total) / divisor_of(self.total + self.total_rest))
         return finished_softmax(self.extreme, self.total + self.total_rest, excess, self.scale)
 
 
@@ -291,19 +292,19 @@ def _met(a, b):
 def _exponents_merged(states, under, scale):
     """Merges (total, its rest, slack, its rest) of two states that lie ``under`` the larger one; the scale is >= 0."""
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
-    part, totals, slacks = part_of(counts[0] + counts[1]), [], []
+    part, totals, slacks = divisor_of(counts[0] + counts[1]), [], []
     for state, below, count in zip(states, under, counts, strict=True):
         below = jnp.where(count == 0, 0, below)
         share = jnp.exp(scaled(below, scale))
         totals.append((state.total * share, state.total_rest * share))
         more = (count / part) * slackened(below, scale)
-        slacks.append(_moved((state.slack, state.rest), share * (part_of(count) / part), more))
-    return *added(*totals), *added(*slacks)
+        slacks.append(_moved((state.slack, state.rest), share * (divisor_of(count) / part), more))
+    return *compensated_add(*totals), *compensated_add(*slacks)
 
 
 def _moved(pair, share, more):
     """Rescales a compensated sum (value, rest) by ``share``, and adds ``more``."""
-    return added((pair[0] * share, pair[1] * share), (more, jnp.zeros_like(more)))
+    return compensated_add((pair[0] * share, pair[1] * share), (more, jnp.zeros_like(more)))
 
 
 def _exponents(state):
@@ -319,7 +320,7 @@ def sum_state(x, mask=None, *, lengths=None, implementation=None):
     >>> finalize_state(whole)
     Array([12.], dtype=float32)
     """
-    total = Dense(x, mask, implementation, recompute=True).total()
+    total = Dense(x, mask, implementation, recompute=True).sum()
     return SumState(total, jnp.zeros_like(total))
 
 
@@ -331,7 +332,7 @@ def min_state(x, mask=None, *, lengths=None, implementation=None):
     >>> finalize_state(whole)
     Array([1.], dtype=float32)
     """
-    top, count, real = Dense(x, mask, implementation, recompute=True).extreme_state(least=True)
+    top, count, real = Dense(x, mask, implementation, recompute=True).max_state(least=True)
     return MinState(-top, count, real)
 
 
@@ -356,8 +357,8 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     """
     tokens = DenseChannels(x, mask)
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
-    count, p = _counted(sums, tokens.across(p)[0])
-    return PowerMeanState(extreme, *_with_rests(sums), zeros, count, p)
+    count, p = _counted(sums, tokens.broadcast_features(p)[0])
+    return PowerMeanState(extreme, *_with_compensation(sums), zeros, count, p)
 
 
 @compiled(as_they_come=("x",))
@@ -370,8 +371,8 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     """
     tokens = DenseChannels(x, mask)
     extreme, sums = logsumexp_sums(tokens, scale)
-    count, scale = _counted(sums, tokens.across(scale)[0])
-    return LogsumexpState(extreme, *_with_rests(sums), count, scale, mean)
+    count, scale = _counted(sums, tokens.broadcast_features(scale)[0])
+    return LogsumexpState(extreme, *_with_compensation(sums), count, scale, mean)
 
 
 @compiled(as_they_come=("x",))
@@ -386,11 +387,11 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     extreme, total, excess, _ = softmax_sums(tokens, scale)
     nothing = jnp.zeros_like(total)
     return SoftmaxState(
-        extreme, total, nothing, excess, nothing, jnp.broadcast_to(tokens.across(scale)[0], total.shape)
+        extreme, total, nothing, excess, nothing, jnp.broadcast_to(tokens.broadcast_features(scale)[0], total.shape)
     )
 
 
-def _with_rests(sums):
+def _with_compensation(sums):
     """Returns (total, its rest, slack, its rest)."""
     nothing = jnp.zeros_like(sums.total)
     return sums.total, nothing, sums.slack, nothing

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.call.compiled import compiled
-from attnpool_flax.numerics.remat import recomputed
-from attnpool_flax.reductions import DenseChannels, exponentials, moments
+from attnpool_flax.numerics.remat import remat
+from attnpool_flax.reductions import DenseChannels, exp_scores, moments
 from attnpool_flax.reductions.moments import Moments, mean_and_deviation
 from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.state import Decided, kind, pytree
-from attnpool_flax.reductions.sums import added
+from attnpool_flax.reductions.state_base import State, kind, pytree
+from attnpool_flax.reductions.sums import compensated_add
 from attnpool_flax.statistics import scores_of
 
 _MOMENTS = (
@@ -32,7 +32,7 @@ _MOMENTS = (
 @kind
 @pytree("unit", *_MOMENTS, "ddof", "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
-class StdState(Decided):
+class StdState(State):
     """Of :func:`~attnpool_flax.streaming.std_state`: moments, each [..., d], or [..., 1] for all features alike.
 
     Attributes:
@@ -106,7 +106,7 @@ class StatisticsState(StdState):
 @kind
 @pytree("top", *_MOMENTS, "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
-class AttentiveStatisticsState(Decided):
+class AttentiveStatisticsState(State):
     """Of :func:`~attnpool_flax.streaming.attentive_statistics_state`: moments under exp(score - top).
 
     Attributes:
@@ -181,7 +181,7 @@ def _merged(a, b, ratios):
         squares.append((state.squares * ratio * ratio, state.squares_rest * ratio * ratio))
         second = shrunk * shrunk * state.second + moved * (2 * near + moved * state.total)
         seconds.append((ratio * second, ratio * shrunk * shrunk * state.second_rest))
-    return scale, center, mass, *added(*totals), *added(*squares), first, *added(*seconds)
+    return scale, center, mass, *compensated_add(*totals), *compensated_add(*squares), first, *compensated_add(*seconds)
 
 
 def _statistics(state, ddof):
@@ -238,9 +238,11 @@ def _given(x, mask, weights):
 
     def found(x, mask, weights):
         channels = DenseChannels(x, mask)
-        return moments(channels, None if weights is None else channels.fill_padding(channels.beside(weights)))
+        return moments(
+            channels, None if weights is None else channels.fill_padding(channels.expand_to_features(weights))
+        )
 
-    found = recomputed(found)(x, mask, weights)
+    found = remat(found)(x, mask, weights)
     return found.unit, *_fields(found)
 
 
@@ -272,8 +274,8 @@ def attentive_statistics_state(
     def found(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel):
         channels = DenseChannels(x, mask)
         network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
-        weights, top = exponentials(channels, scores_of(channels, network, None, precision))
+        weights, top = exp_scores(channels, scores_of(channels, network, None, precision))
         return top, moments(channels, weights)
 
-    top, own = recomputed(found)(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel)
+    top, own = remat(found)(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel)
     return AttentiveStatisticsState(top, *_fields(own), _number(epsilon, x))

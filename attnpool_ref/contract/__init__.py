@@ -1,8 +1,8 @@
-"""Argument checks and their messages: the promise that both packages share. No arithmetic on data.
+"""Argument checks and their messages, shared by both packages. No arithmetic on data.
 
-:func:`bind` gives every argument a name, :func:`resolve` reads a row (:mod:`attnpool_ref.table.language`) and refuses or
-passes: what passes is described by a :class:`Call`. It looks at shapes and dtypes alone, so that it can run while JAX
-traces, and once a signature. :func:`check_values` looks at masks, lengths and segment numbers that are at hand on the host.
+:func:`bind` gives every argument a name. :func:`resolve` compares shapes and dtypes with the function's row
+(:mod:`attnpool_ref.table.language`) and returns a :class:`Call`; it reads no values, and can therefore run while JAX traces,
+once per signature. :func:`check_values` checks masks, lengths and segment numbers in host arrays.
 """
 
 from attnpool_ref.contract.dtypes import check_dtype, common_dtype, kind_of, refuse_non_numeric
@@ -12,13 +12,13 @@ from attnpool_ref.contract.shapes import (
     COUNTS,
     FEATURES,
     axes_text,
+    equal_axes,
     full_shape,
-    in_place_of,
     size_of,
-    unions,
+    symbol_suggestion,
     with_all_axes,
 )
-from attnpool_ref.contract.tracebacks import named, refusing, shortened
+from attnpool_ref.contract.tracebacks import with_frame_name, with_short_traceback, without_frames
 from attnpool_ref.contract.values import check_not_zero, check_values
 from attnpool_ref.numerics.rounding import roundings
 
@@ -36,16 +36,16 @@ __all__ = [
     "checked_static",
     "common_dtype",
     "full_shape",
-    "in_place_of",
+    "symbol_suggestion",
     "kind_of",
-    "named",
+    "with_frame_name",
     "refuse_non_numeric",
-    "refusing",
+    "with_short_traceback",
     "resolve",
     "roundings",
-    "shortened",
+    "without_frames",
     "signature_of",
     "size_of",
-    "unions",
+    "equal_axes",
     "with_all_axes",
 ]

@@ -1,4 +1,4 @@
-"""Errors for arguments that are not arrays of numbers, with a suggested repair: the same words in both packages."""
+"""Errors about arguments that are not arrays of numbers, with a suggestion; the same text in both packages."""
 
 import numpy as np
 
@@ -6,20 +6,20 @@ from attnpool_ref import table
 
 
 def is_ragged(value):
-    """Returns whether it is a list, or an array of objects, whose parts differ in shape."""
+    """Returns whether a value is a list, or an array of objects, whose parts differ in shape."""
     if isinstance(value, np.ndarray):
         return value.dtype == object and value.ndim > 0 and _shape(value.tolist()) is None
     return isinstance(value, (list, tuple)) and _shape(value) is None
 
 
 def refuse(name, key, value, error=None):
-    """Raises a TypeError for what is no array, with what its owner should have written.
+    """Raises a TypeError about a value that is not an array, with a suggestion.
 
     Args:
       name: the function's name.
       key: the argument's.
       value: the argument.
-      error: what NumPy said, where it was asked for an array; its own words then stand in place of "np.asarray".
+      error: NumPy's exception if the conversion was tried; its text then replaces the suggestion "np.asarray".
     """
     ragged = "ragged " if is_ragged(value) else ""
     found = repair(name, key, value, error is None)
@@ -28,7 +28,7 @@ def refuse(name, key, value, error=None):
 
 
 def repair(name, key, value, untried=True):
-    """The likely repair of an argument that is no array of numbers: "; did you mean ...?", or nothing."""
+    """Returns "; did you mean ...?" for an argument that is not an array of numbers; "" if no repair is likely."""
     if is_ragged(value):
         argument = _arguments(name).get(key)
         if argument is None or argument.kind not in ("data", "mask"):
@@ -43,7 +43,7 @@ def repair(name, key, value, untried=True):
 
 
 def _steps(value):
-    """(method, whether it is needed) on the way of a tensor, or a table, to NumPy."""
+    """Returns (method, whether it is needed) for each step that converts a tensor or a table to NumPy."""
     if hasattr(value, "to_numpy"):
         return [("to_numpy", True)]
     if not hasattr(value, "numpy"):
@@ -57,7 +57,7 @@ def _steps(value):
 
 
 def refuse_masked(name, key, value):
-    """Raises a ValueError for a masked array: as a plain one it would lose its mask without a word."""
+    """Raises a ValueError for a masked array: NumPy would drop the mask silently."""
     if isinstance(value, np.ma.MaskedArray):
         mask = _mask_of(_arguments(name), key)
         mask = f", and `{mask}`" if mask else ""
@@ -77,7 +77,7 @@ def _arguments(name):
 
 
 def _mask_of(arguments, key):
-    """Returns code for the argument that takes the mask of a masked array, or "". A masked number masks its token."""
+    """Returns the code that passes the mask of a masked array, or "". A token with a masked number is masked."""
     if key not in arguments or arguments[key].kind not in ("data", "parameter"):
         return ""
     axes, whole = arguments[key].own, f"np.ma.getmaskarray({key})"
@@ -97,7 +97,7 @@ def _mask_of(arguments, key):
 
 
 def _shape(value):
-    """The shape of nested lists; None where parts differ."""
+    """Returns the shape of nested lists; None if the shapes of parts differ."""
     if hasattr(value, "shape"):
         return tuple(value.shape)
     if not isinstance(value, (list, tuple)):

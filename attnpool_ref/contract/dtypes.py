@@ -18,12 +18,12 @@ _NARROW = re.compile(r"(u?int|float)\d")
 
 @functools.cache
 def name_of(dtype):
-    """The dtype's name, kept: NumPy puts it together anew each time."""
+    """Returns the dtype's name; cached, because NumPy builds the text at each access."""
     return dtype.name
 
 
 def kind_of(dtype):
-    """NumPy's letter for a dtype of numbers, that of ml_dtypes' too (NumPy says V); "" for any other."""
+    """Returns NumPy's letter for a dtype of numbers, also of ml_dtypes (for which NumPy has V); "" for any other."""
     if not isinstance(dtype, np.dtype):
         return ""  # a PRNG key's
     if dtype.kind in "buifc":
@@ -35,7 +35,7 @@ def kind_of(dtype):
 
 
 def common_dtype(dtypes):
-    """The dtype that floating dtypes together decide, as arguments of one call; None where there is none."""
+    """Promotes the floating dtypes of a call's arguments to one; None if there are none."""
     floats = {name_of(dtype): dtype if dtype.isnative else dtype.newbyteorder("=") for dtype in dtypes}
     for wide in ("float64", "float32"):
         if wide in floats:
@@ -46,13 +46,13 @@ def common_dtype(dtypes):
 
 
 def refuse_non_numeric(name, argument, value):
-    """Raises TypeError if ``value`` is no array of numbers."""
+    """Raises a TypeError if ``value`` is not an array of numbers."""
     if value is None:
         raise TypeError(f"{name}: `{argument}` is None, needs an array")
     dtype = getattr(value, "dtype", None)
     if kind_of(dtype) and hasattr(value, "shape"):
         return
-    if not hasattr(dtype, "name") or not hasattr(value, "shape"):  # torch has dtypes too, which have no name
+    if not hasattr(dtype, "name") or not hasattr(value, "shape"):  # dtypes of torch have no name
         conversion_errors.refuse(name, argument, value)
     if isinstance(value, np.ndarray) and value.shape == () and isinstance(value.item(), int):
         raise ValueError(f"{name}: `{argument}` has the value {value.item()}, needs a number of at most 64 bits")
@@ -61,7 +61,7 @@ def refuse_non_numeric(name, argument, value):
 
 
 def check_dtype(name, key, value, role="data"):
-    """Raises a ValueError if an argument of this kind cannot have the dtype of ``value``."""
+    """Raises a ValueError if an argument of this kind cannot have the dtype of ``value``, such as a float mask."""
     role = "mask" if role == "bool" and key not in MEANING else role
     dtype, kind = value.dtype, kind_of(value.dtype)
     if role in ("mask", "bool") and kind in "fc":

@@ -25,35 +25,35 @@ ELSEWHERE = {
     "eps": ("epsilon", ""),
     "sm_scale": ("scale", ""),
 }
-"""For a keyword of another library: the argument here, and the text to write where it is not just another name."""
+"""For a keyword of another library: the argument here, and the text to write if the meaning differs too."""
 
 
 def with_suggestion(message, given, known, shown=None):
-    """The message of Python about a keyword that a function does not have, with what the caller may have meant.
+    """Returns Python's message about an unknown keyword with a suggestion.
 
     Args:
-      message: the message, such as "got an unexpected keyword argument 'maks'"; any other one comes back as it is.
+      message: the message, such as "got an unexpected keyword argument 'maks'"; any other is returned unchanged.
       given: the keywords of the call.
       known: the names of the function's arguments.
-      shown: those to list where none is near; None lists all.
+      shown: the names to list if no name is similar; None lists all.
 
     >>> with_suggestion("got an unexpected keyword argument 'maks'", ["maks"], ["x", "mask"])
     "got an unexpected keyword argument 'maks'; did you mean `mask`?"
     """
-    refusal = message.partition(". Did you mean")[0]  # without Python's own suggestion, which it makes from 3.13 on
+    refusal = message.partition(". Did you mean")[0]  # Python 3.13 adds a suggestion
     unknown = [key for key in given if key not in known and refusal.endswith(f"unexpected keyword argument '{key}'")]
     return refusal + suggestion(unknown[0], known, shown) if unknown else message
 
 
 def suggestion(keyword, known, shown=None):
-    """The argument that an unknown keyword may stand for, as "; did you mean ...?", or the arguments that there are.
+    """Returns "; did you mean ...?" with the likely argument for an unknown keyword, or the list of arguments.
 
     >>> suggestion("key_padding_mask", ["x", "mask"])
     '; did you mean `mask=~key_padding_mask`, as True is a real token here?'
     >>> suggestion("dim", ["x", "mask"])
     '; it takes `x`, `mask`'
     """
-    from difflib import get_close_matches  # 10 ms, which no right call needs
+    from difflib import get_close_matches  # 10 ms, needed only for messages
 
     name, written = ELSEWHERE.get(keyword, (None, ""))
     if name in known and written:

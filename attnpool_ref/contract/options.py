@@ -1,4 +1,4 @@
-"""Options: static arguments as Python values, and what a function that is one returns."""
+"""Checks of options (static arguments), and of the weights that a caller's normaliser returns."""
 
 import operator
 from typing import Any
@@ -10,11 +10,11 @@ from attnpool_ref.contract.shapes import COUNTS, axes_text, is_symbol
 from attnpool_ref.table.language import OrFunction
 
 LARGEST_SIZE = 2**31 - 1
-"""The largest size of an axis: places along it are counted in 32 bits."""
+"""The largest size of an axis: positions are 32-bit integers."""
 
 
 def checked_static(name, key, value, allowed, refused=()) -> Any:
-    """A static argument as a Python value, refused if it is not what the row allows, with the reason if there is one."""
+    """Returns a static argument as a Python value; raises a ValueError if the row does not allow it."""
     if isinstance(allowed, OrFunction) and callable(value):
         if getattr(type(value), "__hash__", None) is None:
             raise ValueError(
@@ -60,7 +60,7 @@ def checked_static(name, key, value, allowed, refused=()) -> Any:
 
 
 def check_weights(normalizer, weights, shape):
-    """Refuses what a function in a normaliser's place returned, if it is no array of numbers of the scores' shape."""
+    """Checks that the caller's normaliser returned an array of numbers of the scores' shape."""
     name = getattr(normalizer, "__name__", type(normalizer).__name__)
     refuse_non_numeric(name, "weights", weights)
     if kind_of(weights.dtype) == "c":

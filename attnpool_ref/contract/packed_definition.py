@@ -1,4 +1,4 @@
-"""Functions of packed segments from functions of one sequence, which are called for each segment in turn."""
+"""Functions of packed tokens, derived from functions of one sequence: a loop over the segments."""
 
 import inspect
 import re
@@ -22,24 +22,24 @@ _NEW_ARGS = (
 
 
 def each_segment(dense, example):
-    """The definition for packed segments that follows from one for a single sequence.
+    """Returns the definition for packed tokens that applies a dense definition to each segment.
 
     Args:
       dense: the definition, a public function whose first argument is x [..., L, d].
-      example: that of the docstring.
+      example: the example of the docstring.
     """
     row = table.get(f"segment_{dense.__name__}")
-    body = dense.__wrapped__  # what is packed has been checked already: its parts fit as well
+    body = dense.__wrapped__  # the packed arguments are checked before; their parts then fit
     absent = {"lengths": None} if "lengths" in inspect.signature(dense).parameters else {}
 
     def pooled(*, segment_ids, num_segments, indices_are_sorted, **values):
-        del indices_are_sorted  # nothing is read faster here
-        nothing = np.zeros(len(segment_ids), bool)
+        del indices_are_sorted  # no faster algorithm here
+        none = np.zeros(len(segment_ids), bool)
         places = [None] * len(row.results)
         if values.get("return_weights"):
-            places += [axes.index("N") for axes in present(row.weight_results, _had(row, values))]
+            places += [axes.index("N") for axes in present(row.weight_results, _optional_axes(row, values))]
         results = []
-        for like, place in zip(_arrays(body(**_of(row, values, nothing, 0), **absent)), places, strict=True):
+        for like, place in zip(_arrays(body(**_of(row, values, none, 0), **absent)), places, strict=True):
             shape = list(like.shape)
             if place is None:
                 shape.insert(0, num_segments)
@@ -62,7 +62,7 @@ def each_segment(dense, example):
 
 
 def _of(row, values, own, s):
-    """Returns one segment's part of the arguments; ``own`` marks its tokens."""
+    """Returns the arguments for one segment; ``own`` marks its tokens."""
     values, arguments = dict(values), arguments_of(row, values)
     for key, value in values.items():
         if value is None or key not in arguments:
@@ -75,8 +75,8 @@ def _of(row, values, own, s):
     return values
 
 
-def _had(row, values):
-    """The axes that a call may lack, and this one has."""
+def _optional_axes(row, values):
+    """Returns the optional axes that this call has."""
     given = [(a, values[key]) for key, a in row.arguments.items() if a.lacks and values[key] is not None]
     return {a.lacks for a, value in given if value.ndim == len(a.shapes[0])}
 
@@ -95,7 +95,7 @@ def _signature(dense):
 
 
 def _docstring(dense, example):
-    """The dense one's, with the shapes of packed tokens."""
+    """Returns the dense function's docstring with the shapes of packed tokens."""
     text, _, _ = (inspect.getdoc(dense) or "").partition(">>> ")
     summary, _, rest = text.rstrip().partition("\n\n")
     rest = re.sub(r"\n  lengths: .*(\n    .*)*", "", rest)
@@ -104,7 +104,9 @@ def _docstring(dense, example):
     rest = re.sub(r"\[\.\.\., ([^\]]*)\]", _packed_shape, rest)
     rest = re.sub(r"(?<=\n)  x: \[N, d\] (\w+)(.*)\n", rf"  x: [N, d] \1 of all segments\2\n{_NEW_ARGS}", rest)
     last = "\n  return_weights:" if "\n  return_weights:" in rest else "\n\nReturns:"
-    rest = rest.replace(last, f"\n  indices_are_sorted: a promise that the numbers never decrease.{last}", 1)
+    rest = rest.replace(
+        last, f"\n  indices_are_sorted: the caller guarantees that the numbers never decrease.{last}", 1
+    )
     rest = rest.replace("[L] for all examples or ", "")
     rest = rest.replace("example", "segment")
     rest = re.sub(
@@ -112,8 +114,8 @@ def _docstring(dense, example):
     )
     return (
         f"{summary}\n\n"
-        f"For each segment of packed tokens: the same numbers as :func:`{dense.__name__}` of its tokens alone.\n"
-        f"A segment without real tokens is an empty row.\n\n{rest}\n\n{inspect.cleandoc(example)}\n"
+        f"For each segment of packed tokens, returns the result of :func:`{dense.__name__}` for its tokens.\n"
+        f"A segment without real tokens is a fully masked row.\n\n{rest}\n\n{inspect.cleandoc(example)}\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of lists of ragged sequences, and of packed ones that are taken apart: what both packages say in the same words."""
+"""Checks of lists of ragged sequences and of packed ones, for ``pad``, ``pack`` and ``unpack`` of both packages."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _UNPACK = Variant(
 
 
 def sequence_arrays(name, sequences, as_array) -> list[Any]:
-    """Each sequence of a list as an array, by ``as_array(name, argument, value)``."""
+    """Converts each sequence of a list by ``as_array(name, argument, value)``."""
     if isinstance(sequences, (str, bytes)) or not hasattr(sequences, "__iter__"):
         raise TypeError(f"{name}: `sequences` is a {type(sequences).__name__}, needs a list of [L, d]")
     sequences = list(sequences)
@@ -26,11 +26,11 @@ def sequence_arrays(name, sequences, as_array) -> list[Any]:
 
 
 def checked_sequences(name, arrays):
-    """The dtype that arrays [L_i, d] decide together, None where integers alone do not.
+    """Returns the common floating dtype of arrays [L_i, d]; None if all are integers.
 
     Raises:
       ValueError: a rank other than 2, two widths, a width of 0, a dtype that no call takes.
-      TypeError: what is no array of numbers.
+      TypeError: an argument is not an array of numbers.
     """
     for i, array in enumerate(arrays):
         contract.refuse_non_numeric(name, f"sequences[{i}]", array)
@@ -50,7 +50,7 @@ def checked_sequences(name, arrays):
 
 
 def packed_sizes(name, arrays, length, num_segments):
-    """(the number of packed tokens, the number of segments) of arrays [L_i, d]: as given, else as many as there are.
+    """Returns (number of packed tokens, number of segments) for arrays [L_i, d]: the given ones, else the actual ones.
 
     Raises:
       ValueError: there are more tokens than ``length``, or more sequences than ``num_segments``.
@@ -68,11 +68,11 @@ def packed_sizes(name, arrays, length, num_segments):
 
 
 def checked_packed(x, segment_ids, num_segments):
-    """``num_segments`` as an integer, where ``x`` [N, d] and the numbers of its segments go with it.
+    """Checks packed tokens ``x`` [N, d] and their segment numbers; returns ``num_segments`` as an integer.
 
     Raises:
-      ValueError: shapes disagree, or a number that can be read is out of range.
-      TypeError: what is no array of numbers.
+      ValueError: shapes disagree, or a segment number on the host is out of range.
+      TypeError: an argument is not an array of numbers.
     """
     values = {"x": x, "segment_ids": segment_ids, "num_segments": num_segments}
     values["num_segments"] = contract.checked_static("unpack", "num_segments", num_segments, "size")
@@ -81,10 +81,10 @@ def checked_packed(x, segment_ids, num_segments):
 
 
 def padded_length(name, arrays, length, side):
-    """(the length to which arrays [L_i, d] are padded, the side): checked.
+    """Returns (padded length, side) for arrays [L_i, d].
 
     Raises:
-      ValueError: a sequence is longer, a negative length, a side that is none.
+      ValueError: a sequence is longer, a negative length, an unknown side.
     """
     side = contract.checked_static(name, "side", side, ("right", "left"))
     longest = max(len(array) for array in arrays)

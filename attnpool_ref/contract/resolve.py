@@ -1,4 +1,4 @@
-"""From a call's arguments to what its shapes and dtypes decide."""
+"""Resolution of a call: sizes, broadcast shapes and the result's dtype from the shapes and dtypes of arguments."""
 
 import functools
 import inspect
@@ -47,12 +47,12 @@ class Call:
 
 @functools.cache
 def signature_of(function):
-    """The signature, kept: reading it anew costs more than the rest of a check."""
+    """Returns the signature; cached, because reading it costs more than the rest of a check."""
     return inspect.signature(function)
 
 
 def bind(row, signature, args, kwargs):
-    """All arguments of one call by name, defaults included, the static ones as Python values.
+    """Returns all arguments of a call by name, with defaults, the static ones as Python values.
 
     Raises:
       TypeError: the arguments do not fit the signature.
@@ -63,10 +63,10 @@ def bind(row, signature, args, kwargs):
     values = {name: p.default for name, p in parameters.items()} | dict(zip(placed, args, strict=False)) | kwargs
     missing = len(placed) < len(args) or any(value is inspect.Parameter.empty for value in values.values())
     if missing or len(values) > len(parameters) or not kwargs.keys().isdisjoint(placed):
-        try:  # what signature.bind alone would do, in a fifth of its time
+        try:  # only then: signature.bind takes five times as long as the lines above
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            shown = {*row.arguments, *row.options, "return_weights"}  # what both packages take
+            shown = {*row.arguments, *row.options, "return_weights"}  # the arguments that both packages have
             message = with_suggestion(str(error), kwargs, list(parameters), shown)
             raise TypeError(f"{row.name}: {message}") from None
     for key, allowed in row.options.items():
@@ -77,14 +77,14 @@ def bind(row, signature, args, kwargs):
 
 
 def resolve(row, values):
-    """The :class:`Call` of arguments that agree with ``row``, by their shapes and dtypes alone.
+    """Returns the :class:`Call` of arguments whose shapes and dtypes agree with ``row``.
 
     Args:
       row: the :class:`~attnpool_ref.table.Variant`.
-      values: every argument by name, as :func:`bind` gives them; arrays have ``shape`` and ``dtype``.
+      values: every argument by name, as :func:`bind` returns them; arrays have ``shape`` and ``dtype``.
 
     Raises:
-      TypeError: an argument is no numeric array, or is None and required.
+      TypeError: an argument is not an array of numbers, or is None and required.
       ValueError: any other disagreement with the row.
     """
     name, arguments, given = row.name, arguments_of(row, values), {}
@@ -103,7 +103,7 @@ def resolve(row, values):
             if first.ndim == 0:
                 raise ValueError(f"{name}: `{next(iter(given))}` has shape (), needs at least one axis")
             normalize_axis(name, values[key], first.ndim)
-    _check_company(row, values)
+    _check_combinations(row, values)
     batch = batch_of(name, arguments, given)
     sizes = sizes_of(row, arguments, given, values, batch)
     targets, limits = {}, {}
@@ -125,9 +125,9 @@ def resolve(row, values):
 
 
 def _refuse_floats(row, key, values):
-    """Raises the ValueError of a mask of floats, which may have been meant for another argument.
+    """Raises the ValueError about a float mask.
 
-    That is one that is not given, such as the query behind the mask, and fits.
+    It suggests arguments that are not given and whose shape fits, such as the query that follows the mask.
     """
     floats = values[key]
     others = [
@@ -158,7 +158,7 @@ def _agree(row, values):
     return True
 
 
-def _check_company(row, values):
+def _check_combinations(row, values):
     for rule in row.relations:
         if isinstance(rule, Excludes):
             a, b = rule.first, rule.second
@@ -173,9 +173,6 @@ def _check_company(row, values):
 
 
 def _result_dtype(arguments, given):
-    """The dtype that data and parameters decide.
-
-    Numbers decide nothing, also where they stand for a parameter (a bias of shape ()).
-    """
+    """Returns the dtype of the result, from data and parameters; scalars have no influence, also as a bias of shape ()."""
     deciding = [v.dtype for k, v in given.items() if arguments[k].kind in ("data", "parameter") and v.ndim]
     return common_dtype(dtype for dtype in deciding if kind_of(dtype) == "f")

@@ -1,4 +1,4 @@
-"""Shapes: batch axes, the size of each named axis, and what broadcasts to what."""
+"""Checks of shapes: batch axes, the size of each named axis, broadcasting."""
 
 from attnpool_ref.table.language import Equal, MayBeEmpty, terms
 
@@ -6,41 +6,41 @@ FEATURES = frozenset({"d", "e", "v", "c", "c'", "h", "f", "o", "q", "H", "K", "r
 """Axes that must not be empty: a vector of width 0 is a mistake, a sequence of length 0 is an empty row."""
 
 COUNTS = ("num_segments",)
-"""Options that are the size of an axis of arguments."""
+"""Options that give the size of an axis of arguments."""
 
 
 def is_symbol(size):
-    """Whether a size is a symbol of ``jax.export``, for which any number from 1 on may stand; seen without importing JAX."""
+    """Returns whether a size is a symbol of ``jax.export``, any number from 1 on; does not import JAX."""
     return hasattr(type(size), "dimension_as_value") and not hasattr(type(size), "dtype")  # which a tracer has
 
 
 def exceeds(value, size):
-    """Whether a value on the host is larger than a size; nothing is known to be larger than a symbol."""
+    """Returns whether a value on the host is larger than a size; False for a symbol, whose size is unknown."""
     return not is_symbol(size) and value > size
 
 
 def axes_text(shape):
-    """A shape as Python writes it."""
+    """Formats a shape as Python does."""
     return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
 def with_all_axes(shape, whole):
-    """The shape of lengths, () or the first axes of ``whole``, with an axis of 1 for each that is missing."""
+    """Appends axes of 1 to the shape of lengths, () or the first axes of ``whole``, up to the rank of ``whole``."""
     return tuple(shape) + (1,) * (len(whole) - len(shape))
 
 
 def full_shape(axes, batch, sizes):
-    """The shape that ``axes`` stand for in this call."""
+    """Returns the shape of ``axes`` in this call."""
     return tuple(size for axis in axes for size in (batch if axis == "..." else (sizes[axis],)))
 
 
 def size_of(axis, sizes):
-    """The size of an axis that may be a sum of multiples, such as d+e or 3d."""
+    """Returns the size of an axis that may be a sum of multiples, such as d+e or 3d."""
     return sum(number * sizes[symbol] for number, symbol in terms(axis))
 
 
-def unions(row, values):
-    """Axes that the rules make equal in this call: each to the one that stands for it."""
+def equal_axes(row, values):
+    """Returns the axes that the rules make equal in this call, each with its representative."""
     same = {}
 
     def find(axis):
@@ -57,49 +57,49 @@ def unions(row, values):
 
 
 def batch_of(name, arguments, given):
-    """The batch axes that the data arguments have."""
-    batch, donor = (), None
+    """Returns the batch axes of the data arguments; raises a ValueError if they disagree."""
+    batch, first_key = (), None
     for key, value in given.items():
         argument = arguments[key]
         if argument.kind not in ("data", "index") or not argument.batched:
             continue
         rank = len(argument.own)
-        if len(argument.shapes) > 1:  # the data before it say how many batch axes there are
+        if len(argument.shapes) > 1:  # earlier data decide the number of batch axes
             rank = len(own_axes(alternative(name, argument, value, batch)))
         if value.ndim < max(rank, 1):
             raise ValueError(f"{name}: `{key}` has shape {axes_text(value.shape)}, needs {argument}")
         own = tuple(value.shape[: value.ndim - rank])
         if not own:
             continue
-        if donor is None:
-            batch, donor = own, key
+        if first_key is None:
+            batch, first_key = own, key
         elif own != batch:
             repair = ""
-            for other, axes in ((key, own), (donor, batch)):
+            for other, axes in ((key, own), (first_key, batch)):
                 if set(axes) == {1}:
                     repair = f"; did you mean `{other}[{', '.join('0' * len(axes))}]`, to share it, or `broadcast_to`?"
             raise ValueError(
-                f"{name}: `{key}` has batch axes {axes_text(own)} but `{donor}` has {axes_text(batch)}; batch axes are equal "
+                f"{name}: `{key}` has batch axes {axes_text(own)} but `{first_key}` has {axes_text(batch)}; batch axes are equal "
                 f"or absent, none is stretched{repair}"
             )
     return batch
 
 
 def sizes_of(row, arguments, given, values, batch):
-    """The size of each named axis, from the data and the parameters; disagreements are refused."""
-    sizes, owners = {key: values[key] for key in COUNTS if key in row.options} | row.sizes, {}
-    same = unions(row, values)
+    """Returns the size of each named axis in data and parameters; raises a ValueError if they disagree."""
+    sizes, given_by = {key: values[key] for key in COUNTS if key in row.options} | row.sizes, {}
+    same = equal_axes(row, values)
     may_be_0 = {rule.axis for rule in row.relations if isinstance(rule, MayBeEmpty)}
 
     def root(axis):
         return same.get(axis, axis)
 
-    def settle(key, argument, value, axis, size):
+    def set_size(key, argument, value, axis, size):
         axis_name = root(axis)
         if axis_name not in sizes:
-            sizes[axis_name], owners[axis_name] = size, key
+            sizes[axis_name], given_by[axis_name] = size, key
         elif sizes[axis_name] != size:
-            other = owners.get(axis_name)
+            other = given_by.get(axis_name)
             if other and is_symbol(size) != is_symbol(sizes[axis_name]):
                 fixed = (key, other) if is_symbol(sizes[axis_name]) else (other, key)
                 raise ValueError(_fixed(row.name, axis, *fixed, arguments, given, {size, sizes[axis_name]}))
@@ -125,14 +125,14 @@ def sizes_of(row, arguments, given, values, batch):
                 )
         for axis, size in zip(own, value.shape[value.ndim - len(own) :], strict=True):
             if terms(axis) == [(1, axis)]:
-                settle(key, argument, value, axis, size)
+                set_size(key, argument, value, axis, size)
             else:
                 pending.append((key, argument, value, axis, size))
     for key, argument, value, axis, size in pending:
         unknown = [symbol for _, symbol in terms(axis) if root(symbol) not in sizes]
-        if len(unknown) == 1:  # what the others leave of it
+        if len(unknown) == 1:  # the remainder of the sum
             rest = size - size_of(axis, {symbol: sizes.get(root(symbol), 0) for _, symbol in terms(axis)})
-            settle(key, argument, value, unknown[0], max(rest, 0))
+            set_size(key, argument, value, unknown[0], max(rest, 0))
         total = size_of(axis, {symbol: sizes[root(symbol)] for _, symbol in terms(axis)})
         if total != size:
             raise ValueError(
@@ -140,10 +140,10 @@ def sizes_of(row, arguments, given, values, batch):
             )
     for axis, rooted in same.items():
         if rooted in sizes:
-            sizes[axis], owners[axis] = sizes[rooted], owners[rooted]
+            sizes[axis], given_by[axis] = sizes[rooted], given_by[rooted]
     for axis, size in sizes.items():
         if axis in FEATURES and axis not in may_be_0 and size == 0:
-            key = owners[axis]
+            key = given_by[axis]
             raise ValueError(
                 f"{row.name}: `{key}` has shape {axes_text(given[key].shape)}, needs {arguments[key]} with {axis} at least 1"
             )
@@ -151,27 +151,27 @@ def sizes_of(row, arguments, given, values, batch):
 
 
 def _fixed(name, axis, fixed, symbolic, arguments, given, sizes):
-    """The message for a symbol in the place of an axis that another argument fixes."""
+    """Returns the message about a symbol for an axis whose size another argument fixes."""
     symbol, size = sorted(sizes, key=is_symbol, reverse=True)
     return (
         f"{name}: `{symbolic}` has shape {axes_text(given[symbolic].shape)} but `{fixed}` has "
         f"{axes_text(given[fixed].shape)}: `{symbolic}` needs {arguments[symbolic]} with {axis} = {size}, no symbol"
-        f"{in_place_of(symbol, size)}"
+        f"{symbol_suggestion(symbol, size)}"
     )
 
 
-def in_place_of(symbol, size):
-    """The suggestion of a message about a symbol where a number is needed; nothing about a number."""
+def symbol_suggestion(symbol, size):
+    """Returns the suggestion of a message about a symbol for which a number is needed; "" for a number."""
     return f"; did you mean to export it with {size} in place of {symbol}?" if is_symbol(symbol) else ""
 
 
 def own_axes(axes):
-    """The axes that are no batch axes."""
+    """Returns the axes without the batch axes."""
     return [axis for axis in axes if axis != "..."]
 
 
 def alternative(name, argument, value, batch):
-    """The alternative of the argument's shapes that fits the value's rank beside the batch axes."""
+    """Returns the alternative among the argument's shapes that fits the value's rank without the batch axes."""
     shapes = argument.shapes
     if argument.batched and len(shapes) > 1:
         fitting = [axes for axes in shapes if value.ndim == len(own_axes(axes)) + len(batch)]
@@ -185,7 +185,7 @@ def alternative(name, argument, value, batch):
 
 
 def check_broadcast(name, argument, value, batch, sizes):
-    """The full shape to which a mask (or bias, or dropout multiplier) broadcasts."""
+    """Returns the full shape to which a mask (or bias, or dropout multiplier) broadcasts."""
     targets = [full_shape(axes, batch, sizes) for axes in argument.shapes]
     for target in targets:
         if value.ndim <= len(target):
@@ -204,7 +204,7 @@ def check_broadcast(name, argument, value, batch, sizes):
 
 
 def _repair(argument, value, batch, target):
-    """The likely repair of a mask whose shape does not fit."""
+    """Returns the suggestion for a mask whose shape does not fit; "" if none is likely."""
     key, shape = argument.name, tuple(value.shape)
 
     def fits(candidate):
@@ -224,7 +224,7 @@ def _repair(argument, value, batch, target):
 
 
 def check_counts(name, argument, value, batch, sizes):
-    """The shape to which lengths in place of a mask broadcast: the axes of the mask without its last one."""
+    """Returns the shape to which lengths given instead of a mask broadcast: the mask's axes without the last one."""
     axes, shape = argument.shapes[0], tuple(value.shape)
     whole = full_shape(axes, batch, sizes)
     own = full_shape(axes[:1], batch, sizes)
@@ -235,14 +235,14 @@ def check_counts(name, argument, value, batch, sizes):
 
 
 def normalize_axis(name, axis, ndim):
-    """The axis counted from 0; a ValueError that names the function if there is no such axis."""
+    """Returns the axis counted from 0; raises a ValueError if there is no such axis."""
     if not -ndim <= axis < ndim:
         raise ValueError(f"{name}: `axis` is {axis}, needs {-ndim} to {ndim - 1} for an array with {ndim} axes")
     return axis % ndim
 
 
 def check_lengths(name, key, value, values, given):
-    """The size of the axis that lengths count along; they have a prefix of the scores' other axes."""
+    """Returns the size of the axis that lengths count along; their axes are the first of the scores' other axes."""
     if "max_length" in values:
         limit = values["max_length"]
     else:
@@ -252,7 +252,7 @@ def check_lengths(name, key, value, values, given):
         rest = tuple(s for i, s in enumerate(scores.shape) if i != axis)
         if tuple(value.shape) != rest[: value.ndim]:
             raise ValueError(
-                f"{name}: `{key}` has shape {axes_text(value.shape)}, needs () or the first axes of {axes_text(rest)}, which are "
-                f"those of `scores` without axis {values['axis']}"
+                f"{name}: `{key}` has shape {axes_text(value.shape)}, needs () or the first axes of {axes_text(rest)}, the axes "
+                f"of `scores` without axis {values['axis']}"
             )
     return limit

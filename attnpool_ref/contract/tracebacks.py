@@ -1,4 +1,4 @@
-"""Tracebacks of refused calls: the message first, and one frame of the package."""
+"""Short tracebacks of refused calls: one frame of the package, then the message."""
 
 import functools
 import inspect
@@ -9,7 +9,7 @@ from attnpool_ref.contract.keywords import with_suggestion
 _PACKAGES = ("attnpool_ref", "attnpool_flax")
 
 
-def shortened(error):
+def without_frames(error):
     """Removes the frames of the checks and the chained exceptions from the error of a refused call.
 
     The environment variable ``ATTNPOOL_TRACEBACK=full`` keeps the frames.
@@ -21,15 +21,15 @@ def shortened(error):
     return error if os.environ.get("ATTNPOOL_TRACEBACK") == "full" else error.with_traceback(None)
 
 
-def refusing(function):
-    """Decorates a public function or method: its refusals show one frame of the package, that of this function.
+def with_short_traceback(function):
+    """Decorates a public function or method: tracebacks of its refusals show only its own frame of the package.
 
-    Only a TypeError, a ValueError or an OSError that the package itself raises is a refusal; an error from another library,
-    or from a caller's function, keeps its whole traceback.
+    A refusal is a TypeError, a ValueError or an OSError that the package itself raises. An error from another library, or
+    from the caller's function, keeps its whole traceback.
     """
 
     @functools.wraps(function)
-    def refusing_function(*args, **kwargs):
+    def checked_function(*args, **kwargs):
         try:
             return function(*args, **kwargs)
         except (TypeError, ValueError, OSError) as error:
@@ -38,19 +38,19 @@ def refusing(function):
             if str(error).startswith(f"{function.__qualname__}() "):  # Python refused the arguments
                 known = [name for name in inspect.signature(function).parameters if name != "self"]
                 error.args = (with_suggestion(str(error), kwargs, known),)
-            raise shortened(error) from None
+            raise without_frames(error) from None
 
-    return named(refusing_function, function)
+    return with_frame_name(checked_function, function)
 
 
-def named(wrapper, function):
-    """Gives the wrapper's frame the name that tracebacks shall show."""
+def with_frame_name(wrapper, function):
+    """Names the wrapper's frame in tracebacks after the function, and returns the wrapper."""
     wrapper.__code__ = wrapper.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
     return wrapper
 
 
 def _raised_here(error):
-    """Whether the innermost frame of an exception, which stands in its ``raise``, is one of the packages."""
+    """Returns whether the ``raise`` of an exception is in one of the packages."""
     traceback = error.__traceback__
     while traceback.tb_next is not None:
         traceback = traceback.tb_next

@@ -11,16 +11,16 @@ LARGEST = np.iinfo(np.int64).max
 
 
 def check_values(row, values, call, largest=LARGEST):
-    """Checks what stands in masks, adjacencies, lengths and segment numbers on the host; a device's are never read back.
+    """Checks the values of masks, adjacencies, lengths and segment numbers on the host; device arrays are never read back.
 
     Args:
       row: the :class:`~attnpool_ref.table.Variant`.
       values: every argument by name.
-      call: what their shapes and dtypes decide.
+      call: the resolved :class:`~attnpool_ref.contract.Call`.
       largest: the largest position that the caller's integers hold.
 
     Raises:
-      ValueError: an integer mask with another value than 0 and 1, a length or a segment number out of its range.
+      ValueError: an integer mask with another value than 0 and 1, a length or a segment number out of range.
     """
     for key, argument in row.arguments.items():
         value = values[key]
@@ -45,7 +45,7 @@ def check_values(row, values, call, largest=LARGEST):
 
 
 def check_not_zero(name, row, values):
-    """Refuses, in the name of a function or a module, a number on the host that is 0 where an option does not allow it."""
+    """Raises a ValueError, in the name of a function or module, for a host number 0 that an option does not allow."""
     for rule in row.relations:
         if isinstance(rule, NotZero) and not values[rule.option]:
             value = values[rule.argument]
@@ -54,7 +54,7 @@ def check_not_zero(name, row, values):
 
 
 def _check_position(name, key, position, length, largest):
-    """Refuses a position below 0, and one from which so many tokens reach beyond the largest."""
+    """Raises a ValueError for a position below 0, and if ``length`` tokens from there exceed the largest position."""
     if position < 0:
         raise ValueError(f"{name}: `{key}` has the value {position}, needs at least 0")
     most = largest - max(length - 1, 0)
@@ -66,7 +66,7 @@ def _check_position(name, key, position, length, largest):
 
 
 def _check_index(row, key, values, call):
-    """Refuses an index beyond `max_length`; what a mask on the host calls padding may hold anything, one elsewhere all."""
+    """Raises a ValueError for an index out of range; not at padding, and not if the mask is on a device."""
     value, limit = values[key], values["max_length"]
     for argument in row.arguments.values():
         mask = values[argument.name]

@@ -25,7 +25,7 @@ NOTHING = {"num_heads": None, "epsilon": None, "activation": None}
 """What a caller says who says nothing."""
 
 
-@contract.refusing
+@contract.with_short_traceback
 def get(name):
     """Returns the format called ``name``; a ValueError lists the nearest names.
 
@@ -41,7 +41,7 @@ def get(name):
     raise ValueError(f"no format is called {name!r}{hint}")
 
 
-@contract.refusing
+@contract.with_short_traceback
 def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activation=None):
     """Reads a head out of a file or a mapping.
 
@@ -90,7 +90,7 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     return options.head(row, found, source.tensors, sizes, chosen)
 
 
-@contract.refusing
+@contract.with_short_traceback
 def write(head, format, *, prefix=""):
     """Gives the tensors of a head as a file of that format holds them.
 
@@ -120,7 +120,7 @@ def write(head, format, *, prefix=""):
     return {f"{prefix}{key}": tensor for key, tensor in tensors_of(row, head).items()}
 
 
-@contract.refusing
+@contract.with_short_traceback
 def save(head, target, format, *, prefix=""):
     """Writes a head into a file, as a file of that format holds it.
 
@@ -149,7 +149,7 @@ def _check_head(head):
         raise TypeError(f"`head` is a {type(head).__name__}, needs a Head, as `read` gives it")
 
 
-@contract.refusing
+@contract.with_short_traceback
 def fitting(tensors):
     """Returns the formats that fit the names and shapes of a file, and its configuration.
 
@@ -163,7 +163,7 @@ def fitting(tensors):
     return [found[:3] for found in examined(tensors)]
 
 
-@contract.refusing
+@contract.with_short_traceback
 def examined(tensors):
     """Returns what :func:`fitting` does, with a fourth entry: the names of the options that :func:`read` must be given."""
     if sentences.is_model(tensors):

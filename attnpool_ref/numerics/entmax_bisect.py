@@ -1,13 +1,46 @@
-"""The alpha-entmax of a large alpha, by bisection for its smallest weight."""
+"""Alpha-entmax by bisection: for its threshold, or for a large alpha for its smallest weight."""
 
 import numpy as np
 
 
-def steep_entmax(below, count, power):
-    """Weights of scores less the largest one, for a power above 1, padding being -inf; by the smallest weight v above 0.
+def gentle_entmax(below, count, power):
+    """Returns weights [..., m] for a power from 0 to 1, by bisection for the threshold.
 
-    The others follow from it: w^p = v^p + p (s - s_k), with s_k the smallest score that has a weight. Nothing is steep in
-    v, as it is in the threshold, from which v is a small difference.
+    Args:
+      below: [..., m] scores minus the largest one, -inf at padding.
+      count: [..., 1] number of scores above -inf.
+      power: alpha - 1.
+    """
+    logarithm = np.log(np.maximum(count, 1))
+    # the threshold is (alpha - 1) max s - 1 + (alpha - 1) r, with r between 0 and its value for a uniform row
+    low, high = np.zeros(count.shape), logarithm if power == 0 else -np.expm1(-power * logarithm) / power
+    for _ in range(100):
+        middle = (low + high) / 2
+        enough = np.sum(_powers(below - middle, power), -1, keepdims=True) >= 1
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    weights = _powers(below - low, power)
+    total = np.sum(weights, -1, keepdims=True)
+    return weights / np.where(total == 0, 1, total)
+
+
+def _powers(x, power):
+    """Computes max(0, 1 + power x) to 1/power, which is exp(x) for the power 0."""
+    if power == 0:
+        return np.exp(x)
+    inside = power * x
+    return np.where(inside <= -1, 0, np.exp(np.log1p(np.where(inside <= -1, 0, inside)) / power))
+
+
+def steep_entmax(below, count, power):
+    """Returns weights [..., m] for a power above 1, by bisection for the smallest weight v above 0.
+
+    The others follow from it: w^p = v^p + p (s - s_k), with s_k the smallest score that has a weight. The sum of the
+    weights is steep in the threshold, which is why the bisection is for v.
+
+    Args:
+      below: [..., m] scores minus the largest one, -inf at padding.
+      count: [..., 1] number of scores above -inf.
+      power: alpha - 1.
     """
     if np.isinf(power) or not below.shape[-1]:
         return np.where(count > 0, np.nan, np.zeros(below.shape))
@@ -22,7 +55,7 @@ def steep_entmax(below, count, power):
         return np.where(gaps <= least, np.exp(np.logaddexp(*logarithms) / power), 0)
 
     low, high = np.zeros(count.shape, int), np.maximum(count - 1, 0)
-    while np.any(low < high):  # how many scores have a weight: the last of them leaves something of 1 to itself
+    while np.any(low < high):  # the number of scores with a weight: those before the last sum to less than 1
         middle = (low + high + 1) // 2
         least = np.take_along_axis(ordered, middle, -1)
         fits = np.sum(weights(ordered, least, 0.0), -1, keepdims=True) < 1

@@ -32,6 +32,8 @@ def attention_pooling(
     .. math:: o = \sum_l w_l x_l, \qquad
               w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l\Big)
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     :math:`\hat q` is the query, or with ``normalize_query`` its layer normalisation
     :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens.
     ``query=None`` takes the mean of each example's real tokens as its query: deterministic and without parameters.
@@ -40,7 +42,7 @@ def attention_pooling(
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
       query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
       normalize_query: apply layer normalisation to the query, before its kernel.

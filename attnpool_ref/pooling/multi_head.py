@@ -33,6 +33,8 @@ def multi_head_attention_pooling(
     .. math:: O = \sum_h \mathrm{softmax}_{l : k_l}\Big(\frac{Q_h K_h^\top}{\sqrt c} + B_h\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = X W_k^h + b_k^h, \quad V_h = X W_v^h + b_v^h
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     The same numbers as :func:`multi_head_attention` with that query. Without ``query_kernel`` the queries are given as
     the heads take them; without ``out_kernel`` the result is what the heads attend to, side by side. The key bias adds
     the same to every score of a head and query: where such a constant cancels ("softmax", "sparsemax", "entmax15",
@@ -41,7 +43,7 @@ def multi_head_attention_pooling(
     Args:
       x: [..., L, d] tokens, :math:`X`.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       query: [n, q] learned queries, :math:`Q`, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
       query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.

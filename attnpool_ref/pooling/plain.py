@@ -15,10 +15,12 @@ def mean_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = \frac 1 N \sum_{l : k_l} x_l, \qquad N = \sum_l k_l
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -47,12 +49,14 @@ def max_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o_c = \max_{l : k_l} x_{lc}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     The gradient is shared evenly among ties.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 where nothing is real. -inf at a real token is data.
@@ -80,10 +84,12 @@ def first_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = x_l, \qquad l = \min \{ l : k_l \}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -106,10 +112,12 @@ def last_pooling(x, mask=None, *, lengths=None):
 
     .. math:: o = x_l, \qquad l = \max \{ l : k_l \}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 where nothing is real.
@@ -140,6 +148,8 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     .. math:: o_c = \frac{\sum_{l : k_l} w_{lc} x_{lc}}{\sum_{l : k_l} w_{lc}}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty, or
     that channel of it where each has its own weights. What weights hold at padding is never read.
 
@@ -148,7 +158,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
       weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank beside that of x
         says which. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens, from the left, are real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       [..., d]; 0 where nothing is real or the weights cancel.

@@ -28,10 +28,12 @@ def additive_attention_state(
     .. math:: \Big( t_i, \; \sum_{l : k_l} e^{s_{il} - t_i}, \; \sum_{l : k_l} e^{s_{il} - t_i} v_l \Big), \qquad
               t_i = \max_{l : k_l} s_{il}, \quad s_{il} = \big(\phi(x_l W + b) \odot \sigma(x_l U + g)\big) \cdot K_i + c_i
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`.
       out_kernel: [h], :math:`K`, or [h, n] for n hops.
       bias: [h], :math:`b`, or None.

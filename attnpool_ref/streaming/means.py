@@ -264,10 +264,12 @@ def sum_state(x, mask=None, *, lengths=None):
 
     .. math:: \sum_{l : k_l} x_l
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       A ``SumState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
@@ -291,10 +293,12 @@ def min_state(x, mask=None, *, lengths=None):
 
     .. math:: \min_{l : k_l} x_{lc}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       A ``MinState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
@@ -318,10 +322,12 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
     .. math:: 1 - \prod_{l : k_l} (1 - x_{lc})
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk, probabilities.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       A ``NoisyOrState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives
@@ -347,13 +353,15 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
               \frac{1}{2 N |p|} \sum_{l : k_l} (e^{p \ln y_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} p \ln y_l, \quad y = \max(x, \epsilon)
 
+    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+
     States that merge have the same p.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       p: a number, or [d].
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       epsilon: :math:`\epsilon`, a number of at least 0.
 
     Returns:
@@ -383,13 +391,15 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
               \frac{1}{2 N |r|} \sum_{l : k_l} (e^{r x_l - t} - 1), \; N \Big), \qquad
               t = \max_{l : k_l} r x_l
 
+    :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
+
     States that merge have the same scale.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       scale: :math:`r`, a number, or [d].
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       mean: divide by the number of real tokens in the end.
 
     Returns:
@@ -415,13 +425,15 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     .. math:: \Big( t, \; T, \; \frac{1}{T} \sum_{l : k_l} e^{r x_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} r x_l, \quad T = \sum_{l : k_l} e^{r x_l - t}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     States that merge have the same scale.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       scale: :math:`r`, a number, or [d].
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       A ``SoftmaxState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives

@@ -10,7 +10,7 @@ from attnpool_ref.streaming import checks, states
 from attnpool_ref.streaming.states import MultiHeadAttentionState
 
 
-@contract.refusing
+@contract.with_short_traceback
 def merge_states(a, b):
     r"""Merges the states of two chunks, or of what was merged before: associative and commutative.
 
@@ -41,7 +41,7 @@ def merge_states(a, b):
     return a.merged(b)._replace(dtype=dtype)
 
 
-@contract.refusing
+@contract.with_short_traceback
 def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None, out_bias=None):
     r"""Gives the pooled vector of all that was merged.
 

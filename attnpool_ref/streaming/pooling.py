@@ -16,7 +16,7 @@ from attnpool_ref.streaming.states import (
     MeanState,
     MultiHeadAttentionState,
     WeightedState,
-    part_of,
+    divisor_of,
 )
 
 
@@ -26,10 +26,12 @@ def mean_state(x, mask=None, *, lengths=None):
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N \Big), \qquad N = \sum_l k_l
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       A ``MeanState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
@@ -53,10 +55,12 @@ def max_state(x, mask=None, *, lengths=None):
 
     .. math:: \max_{l : k_l} x_{lc}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       A ``MaxState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., d].
@@ -80,10 +84,12 @@ def first_state(x, mask=None, *, lengths=None, start):
 
     .. math:: (s + l, \; x_l), \qquad l = \min \{ l : k_l \}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       start: :math:`s`, the position of the chunk's first token in the whole, from 0.
 
     Returns:
@@ -109,10 +115,12 @@ def last_state(x, mask=None, *, lengths=None, start):
 
     .. math:: (s + l, \; x_l), \qquad l = \max \{ l : k_l \}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       start: :math:`s`, the position of the chunk's first token in the whole, from 0.
 
     Returns:
@@ -139,6 +147,8 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
 
     .. math:: \Big( \sum_{l : k_l} w_l, \; \sum_{l : k_l} w_l x_l \Big)
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Only the weights of the whole are divided by: those of a chunk may cancel.
 
     Args:
@@ -146,7 +156,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
       weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel, in all chunks alike: their
         rank beside that of x says which. None is 1.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
       A ``WeightedState``, of weights for each channel a ``ChannelState``: :func:`merge_states` merges it with those of
@@ -170,7 +180,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
     size = np.where(largest == 0, 0, power_of_two(largest))
     weights = weights / np.where(size == 0, 1, size)[..., None, :]
     mass = np.sum(np.abs(weights), -2)
-    weights = weights / part_of(mass)[..., None, :]
+    weights = weights / divisor_of(mass)[..., None, :]
     total, pooled = np.sum(weights, -2), np.sum(weights * _clean(x, mask), -2)
     if by_channel:
         return ChannelState(size, mass, total, pooled)
@@ -202,13 +212,15 @@ def attention_state(
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     A query that is the mean of the whole is not known before the end: ``query`` is needed.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
       normalize_query: apply layer normalisation to the query, before its kernel.
@@ -261,12 +273,14 @@ def multi_head_attention_state(
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
               s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c} + B_{hil}
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     The value kernel meets the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       query: [n, q] learned queries, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
       query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.

@@ -41,10 +41,12 @@ def latent_attention_state(
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} f(x_l), \; N \Big), \qquad N = \sum_l k_l
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       latents: [r, e].
       query_kernel: [d, H, c].
       key_kernel: [e, H, c].
@@ -145,14 +147,17 @@ class VladState(NamedTuple):
 
 @definition
 def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bias=None, normalize=True):
-    r"""Keeps what VLAD of the whole needs of one chunk: the sums of residuals, before they are normalised.
+    r"""Returns the state of one chunk for :func:`vlad_pooling`: the sums of residuals, not yet normalised.
 
-    .. math:: \Big( t, \; \sum_{l : k_l} e^{\log a_{lk} - t_k} (x_l - c_k) \Big), \qquad t_k = \max_{l : k_l} \log a_{lk}
+    .. math:: \Big( t, \; \sum_{l : k_l} e^{\log a_{lj} - t_j} (x_l - c_j) \Big)_j, \qquad
+              t_j = \max_{l : k_l} \log a_{lj}
+
+    :math:`k_l` is 1 at real tokens, else 0.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       assign_kernel: [d, K+G]; the last G columns are those of the ghosts.
       centers: [K, d], :math:`c`.
       assign_bias: [K+G], or None.

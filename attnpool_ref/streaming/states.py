@@ -151,7 +151,7 @@ class WeightedState(NamedTuple):
         size = np.maximum(self.size, other.size)
         ratios = [state.size / np.where(size == 0, 1, size) for state in (self, other)]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
-        shares = [r * (part_of(s.mass) / part_of(mass)) for r, s in zip(ratios, (self, other), strict=True)]
+        shares = [r * (divisor_of(s.mass) / divisor_of(mass)) for r, s in zip(ratios, (self, other), strict=True)]
         total = self.total * shares[0] + other.total * shares[1]
         pooled = self.sum * self.beside(shares[0]) + other.sum * self.beside(shares[1])
         return type(self)(size, mass, total, pooled)
@@ -175,7 +175,7 @@ class ChannelState(WeightedState):
         return values
 
 
-def part_of(mass):
+def divisor_of(mass):
     """A power of two above the mass; 2 for none."""
     return 2 * power_of_two(mass)
 

@@ -166,13 +166,15 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Two merge about the mean of both. Weights of a chunk may cancel: the state then keeps a center in place of the mean.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: a number: 1 divides by N - 1 without weights. States that differ in it do not merge.
       epsilon: the floor of the variance, a number.
 
@@ -199,11 +201,13 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
       weights: [L] for all examples, [..., L], or [..., L, d] for each feature; None is 1. At least 0.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       ddof: a number: 1 divides by N - 1 without weights. States that differ in it do not merge.
       epsilon: the floor of the variance, a number.
 
@@ -244,12 +248,14 @@ def attentive_statistics_state(
     .. math:: \Big( t, \; W, \; \mu, \; \sum_{l : k_l} e^{s_l - t} (x_l - \mu)^2 \Big), \qquad
               t = \max_{l : k_l} s_l, \quad W = \sum_{l : k_l} e^{s_l - t}, \quad s_l = a(x_l W + b) V
 
+    :math:`k_l` is 1 at real tokens, else 0.
+
     The statistics of the whole are not known before the end: ``global_context=True`` is refused.
 
     Args:
       x: [..., L, d] tokens of the chunk.
       mask: bool, broadcastable to [..., L], True = real.
-      lengths: integers [...] or (), in place of ``mask``: so many tokens of the chunk, from the left, are real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`.
       out_kernel: :math:`V`: [h] gives a token one weight, [h, d] one for each feature.
       bias: [h], :math:`b`, or None.

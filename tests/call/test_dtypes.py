@@ -8,16 +8,15 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from packages import every_package
 from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
 
-PACKAGES = (attnpool_ref, attnpool_flax)
 FLOATS = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 X = np.arange(40).reshape(2, 5, 4) % 7 - 3.0
 QUERY = np.arange(4) - 1.0
-every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 
 
 def joined(*dtypes):

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from packages import every_package
 from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.numerics.rounding import largest_product
 
-PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 NAN, INF = np.nan, np.inf
 
 
@@ -56,7 +56,7 @@ GRAPHS = {
 }
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_a_residual_of_rounding_is_the_zero_neighbour(package, graph, layers):
@@ -81,7 +81,7 @@ def test_a_residual_of_rounding_has_a_gradient_of_ordinary_size():
 # Equal tokens whose products rounding tells apart
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("method", ["local", "max"])
 @pytest.mark.parametrize(("queries", "pads"), [(1, 3), (2, 0), (3, 1), (5, 0)])
 def test_the_first_of_equal_words_is_chosen_whatever_stands_around(package, method, queries, pads):
@@ -186,7 +186,7 @@ def test_a_million_equal_tokens_pool_to_the_token(name):
 
 
 @pytest.mark.parametrize("query", [(1e19, -2e19), (1e30, -2e30), (3e38, -3e38), (5.0, -10.0)])
-@PACKAGES
+@every_package
 def test_layer_normalisation_of_large_queries(package, query):
     scores = np.array([1.0, -1.0]) / np.sqrt(2)
     expected = np.exp(scores) / np.exp(scores).sum()
@@ -196,13 +196,13 @@ def test_layer_normalisation_of_large_queries(package, query):
         assert_near(np.round(np.asarray(result, float), 3), [0.804, 0.196])
 
 
-@PACKAGES
+@every_package
 def test_layer_normalisation_of_a_constant_large_query_is_zero(package):
     result = package.attention_pooling(np.eye(2, dtype="f"), query=f32(1e30, 1e30), normalize_query=True)
     assert_near(result, [0.5, 0.5])
 
 
-@PACKAGES
+@every_package
 def test_layer_normalisation_of_the_mean_of_large_tokens(package):
     x = f32([1e20, -1e20, 0], [3e20, 0, -1e20])
     small = package.attention_pooling(x / np.float32(2**60), normalize_query=True, epsilon=0.0, scale=1.0)
@@ -226,7 +226,7 @@ def test_largest_values_alone_share_the_gradient_of_their_maximum(x, mask, slope
     chex.assert_trees_all_equal(np.asarray(gradient), f32(*slope))
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("bandwidth", [1e-30, 1e-25, 1e-19, 1.0, 1e25])
 def test_identical_points_have_distance_zero_under_any_bandwidth(package, bandwidth):
     points = f32([1, 2], [5, 6])
@@ -240,7 +240,7 @@ def test_identical_points_have_distance_zero_under_any_bandwidth(package, bandwi
         assert_near(near, points)
 
 
-@PACKAGES
+@every_package
 def test_a_small_bandwidth_measures_small_distances(package):
     query, key = f32([1e-25], [3e-25]), f32([0])
     assert_near(package.gaussian_score(query, key, bandwidth=1e-25), [[-0.5], [-4.5]])
@@ -253,7 +253,7 @@ def test_the_gradient_of_the_bandwidth():
     assert_near(slope, 4 / 0.75**3)
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("size", [1e38, 1e-37, 3e38])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_unit_vectors_of_any_size(package, size, dtype):
@@ -263,7 +263,7 @@ def test_unit_vectors_of_any_size(package, size, dtype):
     assert_near(np.asarray(package.l2_normalize(x), np.float64), np.sqrt([0.5, 0.5]), dtype=dtype)
 
 
-@PACKAGES
+@every_package
 def test_sums_of_the_largest_numbers_do_not_overflow(package):
     large = f32(3e38, -3e38)
     assert_near(np.asarray(package.mean_pooling(np.stack([large] * 7))) / f32(3e38), [1, -1])
@@ -280,7 +280,7 @@ def test_sums_of_the_largest_doubles_do_not_overflow():
 # Where the two sides disagreed
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("reduction", ["sum", "mean", "max"])
 @pytest.mark.parametrize("masked", [True, False])
 def test_the_other_side_empty_leaves_the_mean_even_beside_a_nan(package, reduction, masked):
@@ -297,7 +297,7 @@ def test_the_other_side_empty_leaves_the_mean_even_beside_a_nan(package, reducti
     assert_near(pooled, [[[2, NAN]]])
 
 
-@PACKAGES
+@every_package
 def test_bidaf_without_a_real_question_has_no_weights_even_beside_a_nan(package):
     context, query, kernel = f32([1], [NAN]), f32([2]), np.ones(3, np.float32)
     empty = np.zeros(1, bool)
@@ -307,26 +307,26 @@ def test_bidaf_without_a_real_question_has_no_weights_even_beside_a_nan(package)
     assert_near(joined[0], [1, 0, 0, NAN if np.isnan(np.asarray(joined)[0, 3]) else 0])
 
 
-@PACKAGES
+@every_package
 def test_a_negative_tolerance_equals_nothing(package):
     similar, dissimilar = package.rigid_decomposition(np.ones(2, np.float32), np.ones(2, np.float32), atol=-1.0)
     assert_near(similar, [0, 0])
     assert_near(dissimilar, [1, 1])
 
 
-@PACKAGES
+@every_package
 def test_infinities_of_one_sign_are_equal_up_to_any_tolerance(package):
     similar, _ = package.rigid_decomposition(f32(INF, 1), f32(INF, 1))
     assert_near(similar, [INF, 1])
 
 
-@PACKAGES
+@every_package
 def test_nan_in_one_field_reaches_the_targets_part(package):
     kernel, fields = np.ones(2, np.float32), f32([1], [NAN])
     assert_near(package.field_attention_pooling(f32(1), fields, kernel, 0.0), [NAN, NAN])
 
 
-@PACKAGES
+@every_package
 def test_the_key_bias_of_the_pool_cancels_even_if_it_is_nan(package):
     eye = np.eye(2, dtype=np.float32)
     kernels = {f"{k}_kernel": eye[:, None] for k in ("query", "key", "value")} | {"out_kernel": eye[None]}

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from packages import every_package
+from refusals import Call, every_refusal
 from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
 
-BOTH = (attnpool_ref, attnpool_flax)
 FLAX = (attnpool_flax,)
 TAKEN = "float16, bfloat16, float32, float64 or integers"
 
@@ -39,151 +40,79 @@ def narrow(dtype):
     return jnp.ones((3, 5), dtype)
 
 
-BAD = [  # packages, name, arguments, options, type, the whole message
+BAD = [
     # no numeric array at all
-    (FLAX, "mean_pooling", (Tensor(),), {}, TypeError, "`x` is a Tensor, needs an array of numbers"),
-    (FLAX, "mean_pooling", (X, Tensor()), {}, TypeError, "`mask` is a Tensor, needs an array of numbers"),
-    (FLAX, "mean_pooling", (Series(),), {}, TypeError, "`x` is a Series, needs an array of numbers"),
-    (
-        BOTH,
-        "mean_pooling",
-        (jax.random.key(0),),
-        {},
-        TypeError,
-        "`x` has dtype key<fry>, needs an array of numbers",
+    Call("mean_pooling", Tensor()).raises(TypeError, "`x` is a Tensor, needs an array of numbers", FLAX),
+    Call("mean_pooling", X, Tensor()).raises(TypeError, "`mask` is a Tensor, needs an array of numbers", FLAX),
+    Call("mean_pooling", Series()).raises(TypeError, "`x` is a Series, needs an array of numbers", FLAX),
+    Call("mean_pooling", jax.random.key(0)).raises(TypeError, "`x` has dtype key<fry>, needs an array of numbers"),
+    Call("mean_pooling", X, jax.random.split(jax.random.key(0), 5)).raises(
+        TypeError, "`mask` has dtype key<fry>, needs an array of numbers"
     ),
-    (
-        BOTH,
-        "mean_pooling",
-        (X, jax.random.split(jax.random.key(0), 5)),
-        {},
-        TypeError,
-        "`mask` has dtype key<fry>, needs an array of numbers",
-    ),
-    (
-        BOTH,
-        "mean_pooling",
-        (np.ones((3, 5), "m8[s]"),),
-        {},
-        TypeError,
-        "`x` has dtype timedelta64[s], needs an array of numbers",
+    Call("mean_pooling", np.ones((3, 5), "m8[s]")).raises(
+        TypeError, "`x` has dtype timedelta64[s], needs an array of numbers"
     ),
     # numbers, but none that can be used
     *(
-        (
-            BOTH,
-            "mean_pooling",
-            (narrow(dtype),),
-            {},
+        Call("mean_pooling", narrow(dtype)).raises(
             ValueError,
             f"`x` has dtype {dtype}, which is too narrow, needs integers of at least 8 bits; "
             "did you mean `x.astype('int8')`?",
         )
         for dtype in ("int2", "int4", "uint4")
     ),
-    (
-        BOTH,
-        "mean_pooling",
-        (X, narrow("int4")),
-        {},
+    Call("mean_pooling", X, narrow("int4")).raises(
         ValueError,
         "`mask` has dtype int4, which is too narrow, needs integers of at least 8 bits; "
         "did you mean `mask.astype('int8')`?",
     ),
     *(
-        (
-            BOTH,
-            "mean_pooling",
-            (narrow(dtype),),
-            {},
+        Call("mean_pooling", narrow(dtype)).raises(
             ValueError,
             f"`x` has dtype {dtype}, which is too narrow, needs one of {TAKEN}; did you mean `x.astype('float32')`?",
         )
         for dtype in ("float8_e4m3fn", "float8_e5m2")
     ),
-    (
-        BOTH,
-        "mean_pooling",
-        (np.ones((3, 5), np.longdouble),),
-        {},
+    Call("mean_pooling", np.ones((3, 5), np.longdouble)).raises(
         ValueError,
         f"`x` has dtype {np.dtype(np.longdouble)}, which is too wide, needs one of {TAKEN}; "
         "did you mean `x.astype('float64')`?",
     ),
     # numbers
-    (BOTH, "scaled_dot_score", (X, X), {"scale": np.ones(1)}, ValueError, f"`scale` {NUMBER}"),
-    (BOTH, "gaussian_score", (X, X), {"bandwidth": np.ones(1)}, ValueError, f"`bandwidth` {NUMBER}"),
-    (BOTH, "rigid_decomposition", (X, X), {"atol": np.ones(1)}, ValueError, f"`atol` {NUMBER}"),
+    Call("scaled_dot_score", X, X, scale=np.ones(1)).raises(ValueError, f"`scale` {NUMBER}"),
+    Call("gaussian_score", X, X, bandwidth=np.ones(1)).raises(ValueError, f"`bandwidth` {NUMBER}"),
+    Call("rigid_decomposition", X, X, atol=np.ones(1)).raises(ValueError, f"`atol` {NUMBER}"),
     # an adjacency is no mask of padding
-    (
-        BOTH,
-        "graph_decomposition",
-        (np.ones((2, 4)), 2 * np.eye(2, dtype=int)),
-        {},
+    Call("graph_decomposition", np.ones((2, 4)), 2 * np.eye(2, dtype=int)).raises(
         ValueError,
         "`adjacency` has the value 2, but an adjacency is boolean, True = neighbour, or 0/1 integers; "
         "did you mean `adjacency != 0`?",
     ),
-    (
-        BOTH,
-        "graph_decomposition",
-        (np.ones((2, 4)), np.eye(2)),
-        {},
+    Call("graph_decomposition", np.ones((2, 4)), np.eye(2)).raises(
         ValueError,
         "`adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; did you mean `adjacency != 0`?",
     ),
     # static arguments
-    (BOTH, "l2_normalize", (X,), {"axis": np.asarray(1.0)}, ValueError, "`axis` is 1.0, needs an integer"),
-    (
-        BOTH,
-        "l2_normalize",
-        (X,),
-        {"axis": jnp.asarray(3)},
-        ValueError,
-        "`axis` is 3, needs -3 to 2 for an array with 3 axes",
+    Call("l2_normalize", X, axis=np.asarray(1.0)).raises(ValueError, "`axis` is 1.0, needs an integer"),
+    Call("l2_normalize", X, axis=jnp.asarray(3)).raises(
+        ValueError, "`axis` is 3, needs -3 to 2 for an array with 3 axes"
     ),
-    (
-        BOTH,
-        "lengths_to_mask",
-        (3, np.asarray(-1)),
-        {},
-        ValueError,
-        "`max_length` is -1, needs an integer of at least 0",
-    ),
-    (
-        BOTH,
-        "lengths_to_mask",
-        (3, np.True_),
-        {},
-        ValueError,
-        "`max_length` is True, needs an integer of at least 0",
-    ),
-    (
-        BOTH,
-        "attend",
-        (SCORES, X),
-        {"return_weights": np.asarray(1)},
-        ValueError,
-        "`return_weights` is 1, needs True or False",
+    Call("lengths_to_mask", 3, np.asarray(-1)).raises(ValueError, "`max_length` is -1, needs an integer of at least 0"),
+    Call("lengths_to_mask", 3, np.True_).raises(ValueError, "`max_length` is True, needs an integer of at least 0"),
+    Call("attend", SCORES, X, return_weights=np.asarray(1)).raises(
+        ValueError, "`return_weights` is 1, needs True or False"
     ),
     # precision
-    (FLAX, "dot_score", (X, X), {"precision": ["highest"]}, ValueError, f"`precision` is ['highest'], {PRECISION}"),
-    (FLAX, "dot_score", (X, X), {"precision": "fast"}, ValueError, f"`precision` is 'fast', {PRECISION}"),
-    (FLAX, "dot_score", (X, X), {"precision": 3}, ValueError, f"`precision` is 3, {PRECISION}"),
-    (FLAX, "dot_score", (X, X), {"precision": ("high",)}, ValueError, f"`precision` is ('high',), {PRECISION}"),
+    Call("dot_score", X, X, precision=["highest"]).raises(ValueError, f"`precision` is ['highest'], {PRECISION}", FLAX),
+    Call("dot_score", X, X, precision="fast").raises(ValueError, f"`precision` is 'fast', {PRECISION}", FLAX),
+    Call("dot_score", X, X, precision=3).raises(ValueError, f"`precision` is 3, {PRECISION}", FLAX),
+    Call("dot_score", X, X, precision=("high",)).raises(ValueError, f"`precision` is ('high',), {PRECISION}", FLAX),
 ]
 
-CALLS = [(package, *row) for packages, *row in BAD for package in packages]
 
-
-@pytest.mark.parametrize(
-    ("package", "name", "args", "kwargs", "error", "message"),
-    CALLS,
-    ids=[f"{package.__name__}: {name}: {message[:40]}" for package, name, *_, message in CALLS],
-)
-def test_what_cannot_be_used_is_refused_by_name(package, name, args, kwargs, error, message):
-    with pytest.raises(error, match="^" + re.escape(f"{name}: {message}") + "$"):
-        getattr(package, name)(*args, **kwargs)
+@every_refusal(BAD)
+def test_what_cannot_be_used_is_refused_by_name(package, refusal):
+    refusal.check(package)
 
 
 TRACED = [
@@ -202,7 +131,7 @@ def test_a_traced_static_argument_is_refused_by_name(name, key, call, needs):
             transformed(value)
 
 
-@pytest.mark.parametrize("package", BOTH, ids=lambda package: package.__name__)
+@every_package
 @pytest.mark.parametrize("static", [np.asarray, np.int8, jnp.asarray, jnp.uint8])
 def test_a_static_argument_may_be_an_array_without_axes(package, static):
     lengths, labels, edges = np.array([1, 3]), np.eye(4, dtype=np.float32), np.ones((4, 4), bool)
@@ -227,7 +156,7 @@ def test_a_static_argument_may_be_an_array_without_axes(package, static):
         assert np.array_equal(got, want)
 
 
-@pytest.mark.parametrize("package", BOTH, ids=lambda package: package.__name__)
+@every_package
 @pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8", ">i4"])
 def test_the_byte_order_does_not_matter(package, dtype):
     native = np.arange(60).reshape(3, 5, 4).astype(dtype[1:])
@@ -301,7 +230,7 @@ def test_a_flag_of_a_module_may_be_numpys():
     assert module(X).shape == (3, 4)
 
 
-@pytest.mark.parametrize("package", BOTH, ids=lambda package: package.__name__)
+@every_package
 def test_a_memmap_is_an_array(package, tmp_path):
     x = np.memmap(tmp_path / "x", np.float32, "w+", shape=(3, 4))
     x[:] = np.arange(12).reshape(3, 4)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
@@ -124,7 +125,7 @@ def test_all_frames_are_there_where_they_are_asked_for(monkeypatch):
     assert len(frames(caught.value)) > 3
 
 
-@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax])
+@every_package
 def test_an_error_of_a_callers_function_keeps_its_frames(package):
     def normalizer(scores, mask):
         raise ValueError("mine")
@@ -136,7 +137,7 @@ def test_an_error_of_a_callers_function_keeps_its_frames(package):
         assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "normalizer"
 
 
-@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax])
+@every_package
 @pytest.mark.parametrize(
     ("function", "keyword", "meant"),
     [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cli import report_of, run
+from command import report_of, run
 
 from attnpool_flax import demo
 from attnpool_ref import __main__, conformance

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from test_cli import FAILED, PASSED, report_of, run
+from command import FAILED, PASSED, report_of, run
 
 from attnpool_ref import conformance, table
 from attnpool_ref.cli import listing, show

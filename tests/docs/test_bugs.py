@@ -3,18 +3,15 @@
 import re
 
 import bugs
-import chex
 import numpy as np
 import pytest
 from bugs.table import ERROR, NOTE, WRONG
-from rounding import printed, rounded
+from packages import every_package
+from printed_text import agree, allowed, flat, numbers
+from rounding import package_dtype, printed
 
-import attnpool_flax
 import attnpool_ref
 from attnpool_ref.plot import show_heatmaps
-
-PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
-TERMS = 64  # no sum in the table has more
 
 IDS = {
     *(f"T-{i}" for i in range(1, 9)),
@@ -41,37 +38,6 @@ def rows(*kinds, **having):
     return pytest.mark.parametrize("bug", chosen, ids=lambda bug: bug.name)
 
 
-def numbers(text):
-    """The printed numbers, and how far from each a result may be: half a unit of its last place."""
-    return np.array([float(word) for word in text.split()]), np.array([half_a_unit(word) for word in text.split()])
-
-
-def half_a_unit(word):
-    mantissa, _, exponent = word.partition("e")
-    decimals = len(mantissa.partition(".")[2]) - int(exponent or 0)
-    return printed(decimals) if "." in word or exponent else 0.0
-
-
-def flat(result):
-    if isinstance(result, list):
-        result = np.stack([np.asarray(part) for part in result])
-    return np.ravel(np.asarray(result))
-
-
-def allowed(text, result, dtype="float64"):
-    """What printing and rounding may take from the result."""
-    expected, units = numbers(text)
-    name = next((n for n in ("float16", "float32") if n in (str(getattr(result, "dtype", "")), dtype)), "float64")
-    return units + rounded(np.nan_to_num(expected), TERMS, name)
-
-
-def is_printed(text, result, dtype="float64"):
-    expected, _ = numbers(text)
-    chex.assert_shape(flat(result), expected.shape)
-    near = np.abs(flat(result).astype(float) - expected) <= allowed(text, result, dtype)
-    return bool(np.all(near | (np.isnan(flat(result).astype(float)) & np.isnan(expected))))
-
-
 def test_every_mistake_has_its_row():
     assert {bug.name.rstrip("abcd") for bug in bugs.BUGS} == IDS
     assert len({bug.name for bug in bugs.BUGS}) == len(bugs.BUGS)
@@ -81,14 +47,14 @@ def test_every_mistake_has_its_row():
 @rows(WRONG)
 def test_the_notebooks_formula_gives_the_notebooks_number(bug):
     result = bug.wrong()
-    assert is_printed(bug.was, result), result
+    assert agree(bug.was, result), result
 
 
-@PACKAGES
+@every_package
 @rows(WRONG, ERROR, refuses=False)
 def test_attnpool_gives_the_right_number(bug, package):
     result = bug.right(package)
-    assert is_printed(bug.now, result, "float64" if package is attnpool_ref else "float32"), result
+    assert agree(bug.now, result, package_dtype(package)), result
 
 
 @rows(WRONG, ERROR, refuses=False)
@@ -97,17 +63,17 @@ def test_what_the_page_shows_can_be_typed(bug):
     names["show_heatmaps"] = show_heatmaps
     with np.errstate(all="ignore"):
         exec("\n".join(bug.given), names)
-    assert is_printed(bug.now, eval(bug.call, names))
+    assert agree(bug.now, eval(bug.call, names))
 
 
-@PACKAGES
+@every_package
 @rows(WRONG, refuses=True)
 def test_attnpool_refuses_what_can_only_be_a_mistake(bug, package):
     with pytest.raises(ValueError, match=re.escape(bug.refuses)):
         bug.right(package)
 
 
-@PACKAGES
+@every_package
 @rows(WRONG, refuses=False)
 def test_the_two_numbers_differ_by_more_than_their_rounding(bug, package):
     was, now = flat(bug.wrong()).astype(float), flat(bug.right(package)).astype(float)

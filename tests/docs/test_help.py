@@ -93,6 +93,22 @@ def test_a_note_stands_where_the_argument_does_and_nowhere_else(name):
         assert not described or " ".join(described[1].split()) == NOTES[name], row.name
 
 
+@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+def test_help_of_a_package_opens_with_its_names_by_family(package):
+    """One sentence, then each public name once, those of the table on the line of their family's file."""
+    summary, title, tree = inspect.getdoc(package).split("\n\n")
+    assert summary.endswith(".") and "\n" not in summary
+    assert title.endswith(":")
+    assert max(map(len, tree.splitlines())) <= 100
+    families = re.findall(r"^(\w+) +(\w+(?:,\s+\w+)*)$", tree, re.MULTILINE)
+    named = {name: family for family, names in families for name in names.split()}
+    named = {name.rstrip(","): family for name, family in named.items()}
+    assert len(re.findall(r"\w+", tree)) == len(named) + len(families)
+    assert set(named) == {name for name in package.__all__ if name not in ("__version__", "formats", "linen")}
+    for row in table.BY_NAME.values():
+        assert named[row.name] == row.family
+
+
 @pytest.mark.parametrize("name", sorted(SPECS))
 @pytest.mark.parametrize("package", [attnpool_flax, attnpool_flax.linen], ids=["NNX", "Linen"])
 def test_help_of_a_module_begins_with_the_signature_of_its_constructor(package, name):

@@ -4,7 +4,8 @@ import inspect
 import re
 
 import pytest
-from test_cli import run
+from command import run
+from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
@@ -41,7 +42,7 @@ def test_a_call_that_is_none_of_this_version_is_left_out():
     )
 
 
-@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax])
+@every_package
 def test_what_is_shown_is_in_both_packages(package):
     for entry in SHOWN:
         assert set(entry.functions) <= set(package.__all__), entry.names

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 from flax import linen as nn
+from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
@@ -224,7 +225,7 @@ def attended_alone(i, real):
     return attnpool_ref.dot_product_attention(TOKENS[i, :3], TOKENS[i][real], TOKENS[i][real])
 
 
-@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+@every_package
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_what_to_write_is_what_was_meant(row, package):
     source, wrote, write, _ = row

@@ -6,29 +6,15 @@ import numpy as np
 import pytest
 import traps
 from bugs.table import ERROR, NOTE, WRONG
-from rounding import rounded
-from test_bugs import PACKAGES, TERMS, flat, numbers
+from packages import every_package
+from printed_text import agree
+from rounding import package_dtype
 
 import attnpool_ref
 
 IDS = {f"P-{i}" for i in range(1, 26)}
 RUN = [trap for trap in traps.TRAPS if trap.kind != NOTE]
 every_row = pytest.mark.parametrize("trap", RUN, ids=lambda trap: trap.name)
-
-
-def allowed(text, dtype):
-    """What printing and rounding may take from the numbers."""
-    expected, units = numbers(text)
-    return expected, units + rounded(np.where(np.isfinite(expected), expected, 0), TERMS, dtype)
-
-
-def agree(text, result, dtype):
-    """Whether a result is what is printed, infinities and NaN included."""
-    expected, far = allowed(text, dtype)
-    got = flat(result).astype(float)
-    with np.errstate(invalid="ignore"):
-        near = (got == expected) | (np.abs(got - expected) <= far) | (np.isnan(got) & np.isnan(expected))
-    return got.shape == expected.shape and bool(near.all())
 
 
 def test_every_trap_has_its_rows():
@@ -38,12 +24,11 @@ def test_every_trap_has_its_rows():
     assert all(trap.place for trap in traps.TRAPS)
 
 
-@PACKAGES
+@every_package
 @every_row
 def test_the_source_is_wrong_and_attnpool_is_right(trap, package):
-    dtype = "float64" if package is attnpool_ref else "float32"
     now = trap.right(package)
-    assert agree(trap.now, now, dtype), now
+    assert agree(trap.now, now, package_dtype(package)), now
     if trap.kind == ERROR:
         assert trap.was and bool(trap.code) == bool(trap.raises)
         if trap.code and package is attnpool_ref:
@@ -51,7 +36,7 @@ def test_the_source_is_wrong_and_attnpool_is_right(trap, package):
                 trap.wrong()
         return
     was = trap.wrong()
-    assert agree(trap.was, was, str(np.asarray(was).dtype)), was
+    assert agree(trap.was, was), was
     assert not agree(trap.now, was, "float32")
 
 

@@ -1,17 +1,16 @@
 """``attnpool formats`` and ``attnpool inspect``."""
 
+import command
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from formats import heads
 
 from attnpool_ref import formats
-from attnpool_ref.cli.application import application
 from attnpool_ref.formats.sources import safetensors
 
 
 def run(*arguments):
-    result = CliRunner().invoke(application, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+    result = command.run(*map(str, arguments))
     return result.exit_code, result.output
 
 

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from packages import every_package
 from rounding import rounded
 
 import attnpool_flax
 import attnpool_ref
 
-every_package = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 in_both = pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.thorough)])
 EXACT = decimal.Context(prec=60, Emin=-(10**9), Emax=10**9)
 LAYOUTS = ("dense", "packed", "chunks")

@@ -3,22 +3,11 @@
 import chex
 import numpy as np
 import pytest
-from rounding import rounded
+from drawn import draw
+from packages import every_package
+from rounding import assert_close, rounded
 
-import attnpool_flax
-import attnpool_ref
-
-PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 BATCH, N, M, D, E, V, H = 2, 3, 5, 4, 6, 7, 8
-
-
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
-def draw(rng, *shape):
-    return rng.normal(size=shape).astype(np.float32)
 
 
 def draw_mask(rng, *shape):
@@ -28,23 +17,14 @@ def draw_mask(rng, *shape):
     return mask
 
 
-def assert_same(actual, expected, terms=64, size=1):
-    """To rounding of float32; ``size`` is that of the terms, where they are larger than the result."""
-    chex.assert_trees_all_equal_shapes(actual, expected)
-    leaves = tuple(actual) if isinstance(actual, tuple) else (actual,)
-    others = tuple(expected) if isinstance(expected, tuple) else (expected,)
-    allowed = rounded([*others, size], terms)
-    chex.assert_trees_all_close(tuple(map(np.asarray, leaves)), tuple(map(np.asarray, others)), atol=allowed, rtol=0)
-
-
-@PACKAGES
+@every_package
 def test_tanh_sum_is_additive_with_all_weights_one(package, rng):
     query, key, value = draw(rng, BATCH, N, D), draw(rng, BATCH, M, E), draw(rng, BATCH, M, V)
     kernel, bias, mask = draw(rng, D + E, H), draw(rng, H), draw_mask(rng, BATCH, N, M)
     ones = np.ones(H, np.float32)
     score = package.additive_score(query, key, kernel[:D], kernel[D:], ones, bias=bias)
-    assert_same(package.tanh_sum_score(query, key, kernel, bias=bias), score)
-    assert_same(
+    assert_close(package.tanh_sum_score(query, key, kernel, bias=bias), score)
+    assert_close(
         package.tanh_sum_attention(query, key, value, kernel, mask, bias=bias, return_weights=True),
         package.additive_attention(
             query, key, value, kernel[:D], kernel[D:], ones, mask, bias=bias, return_weights=True
@@ -52,32 +32,32 @@ def test_tanh_sum_is_additive_with_all_weights_one(package, rng):
     )
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("biased", [False, True])
 def test_concat_is_additive_with_the_kernels_stacked(package, rng, biased):
     query, key, out = draw(rng, BATCH, N, D), draw(rng, BATCH, M, E), draw(rng, H)
     kernel, bias = draw(rng, D + E, H), draw(rng, H) if biased else None
     expected = package.additive_score(query, key, kernel[:D], kernel[D:], out, bias=bias)
-    assert_same(package.concat_score(query, key, kernel, out, bias=bias), expected)
+    assert_close(package.concat_score(query, key, kernel, out, bias=bias), expected)
 
 
-@PACKAGES
+@every_package
 def test_trilinear_is_a_bilinear_score_and_two_linear_ones(package, rng):
     query, key, kernel = draw(rng, BATCH, N, D), draw(rng, BATCH, M, D), draw(rng, 3 * D)
     product = package.bilinear_score(query, key, np.diag(kernel[2 * D :]))
     expected = np.asarray(product) + (query @ kernel[:D])[..., None] + (key @ kernel[D : 2 * D])[:, None, :]
-    assert_same(package.trilinear_score(query, key, kernel), expected)
+    assert_close(package.trilinear_score(query, key, kernel), expected)
 
 
-@PACKAGES
+@every_package
 def test_cosine_is_the_dot_product_of_unit_vectors(package, rng):
     query, key = draw(rng, BATCH, N, D), draw(rng, BATCH, M, D)
     expected = package.dot_score(package.l2_normalize(query), package.l2_normalize(key))
-    assert_same(package.cosine_score(query, key), expected)
-    assert_same(package.cosine_score(query * np.float32(1e30), -key), -np.asarray(expected))
+    assert_close(package.cosine_score(query, key), expected)
+    assert_close(package.cosine_score(query * np.float32(1e30), -key), -np.asarray(expected))
 
 
-@PACKAGES
+@every_package
 def test_attention_pooling_is_attention_with_one_query(package, rng):
     x, mask, query = draw(rng, BATCH, M, D), draw_mask(rng, BATCH, M), draw(rng, D)
     query_kernel, key_kernel = draw(rng, D, H), draw(rng, D, H)
@@ -95,10 +75,10 @@ def test_attention_pooling_is_attention_with_one_query(package, rng):
     expected, expected_weights = package.dot_product_attention(
         (normalized @ query_kernel)[None, :], x @ key_kernel, x, mask[:, None, :], return_weights=True
     )
-    assert_same((pooled, weights), (expected[:, 0], expected_weights[:, 0]), size=H)
+    assert_close((pooled, weights), (expected[:, 0], expected_weights[:, 0]), size=H)
 
 
-@PACKAGES
+@every_package
 def test_one_head_without_projections_is_scaled_dot_product_attention(package, rng):
     query, key, value = draw(rng, BATCH, N, D), draw(rng, BATCH, M, D), draw(rng, BATCH, M, V)
     mask, unit, out = draw_mask(rng, BATCH, N, M), np.eye(D, dtype=np.float32), np.eye(V, dtype=np.float32)
@@ -114,7 +94,7 @@ def test_one_head_without_projections_is_scaled_dot_product_attention(package, r
         return_weights=True,
     )
     expected = package.dot_product_attention(query, key, value, mask, return_weights=True)
-    assert_same((result, weights[:, 0]), expected)
+    assert_close((result, weights[:, 0]), expected)
 
 
 def draw_heads(rng):
@@ -132,7 +112,7 @@ def draw_heads(rng):
     return heads, parameters
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("dropped", [False, True])
 def test_multi_head_pooling_is_multi_head_attention_with_that_query(package, rng, dropped):
     """Also where dropped weights no longer sum to 1, which the value bias must notice."""
@@ -140,14 +120,14 @@ def test_multi_head_pooling_is_multi_head_attention_with_that_query(package, rng
     x, mask, query = draw(rng, BATCH, M, D), draw_mask(rng, BATCH, M), draw(rng, N, D)
     if dropped:
         parameters["dropout_multiplier"] = 2 * rng.integers(0, 2, (BATCH, heads, N, M)).astype(np.float32)
-    assert_same(
+    assert_close(
         package.multi_head_attention_pooling(x, mask, query=query, **parameters, return_weights=True),
         package.multi_head_attention(query, x, x, mask[:, None, :], **parameters, return_weights=True),
         size=10 * D,
     )
 
 
-@PACKAGES
+@every_package
 def test_one_mask_for_each_head_is_one_call_for_each_head(package, rng):
     heads, parameters = draw_heads(rng)
     x, query = draw(rng, BATCH, M, D), draw(rng, BATCH, N, D)
@@ -164,10 +144,10 @@ def test_one_mask_for_each_head_is_one_call_for_each_head(package, rng):
         part, part_weights = package.multi_head_attention(query, x, x, mask[:, head], **own, return_weights=True)
         expected = expected + np.asarray(part)
         expected_weights.append(np.asarray(part_weights)[:, 0])
-    assert_same((result, weights), (expected, np.stack(expected_weights, 1)), size=10 * D)
+    assert_close((result, weights), (expected, np.stack(expected_weights, 1)), size=10 * D)
 
 
-@PACKAGES
+@every_package
 def test_gaussian_regression_is_softmax_of_products_where_keys_have_one_length(package, rng):
     query, value, mask = draw(rng, BATCH, N, D), draw(rng, BATCH, M, V), draw_mask(rng, BATCH, N, M)
     key = np.asarray(package.l2_normalize(draw(rng, BATCH, M, D)))
@@ -175,11 +155,11 @@ def test_gaussian_regression_is_softmax_of_products_where_keys_have_one_length(p
     actual = package.kernel_regression(query, key, value, mask, bandwidth=bandwidth, return_weights=True)
     products = package.dot_product_attention(query, key, value, mask, scale=bandwidth**-2, return_weights=True)
     scores = package.attend(package.gaussian_score(query, key, bandwidth=bandwidth), value, mask, return_weights=True)
-    assert_same(actual, products, size=10 * D)
-    assert_same(actual, scores)
+    assert_close(actual, products, size=10 * D)
+    assert_close(actual, scores)
 
 
-@PACKAGES
+@every_package
 def test_wide_and_constant_kernels_take_the_mean(package, rng):
     query, key, value = draw(rng, BATCH, N, D), draw(rng, BATCH, M, D), draw(rng, BATCH, M, V)
     mask = draw_mask(rng, BATCH, M)
@@ -189,10 +169,10 @@ def test_wide_and_constant_kernels_take_the_mean(package, rng):
     wide = 2.0**40
     for kernel in ("gaussian", "boxcar", "triangular", "epanechnikov", "constant"):
         pooled = package.kernel_regression(query, key, value, mask[:, None, :], kernel=kernel, bandwidth=wide)
-        assert_same(pooled, expected)
+        assert_close(pooled, expected)
 
 
-@PACKAGES
+@every_package
 def test_equal_scores_pool_to_the_mean(package, rng):
     """Every attention whose kernels say nothing is the mean of the real tokens."""
     query, state = draw(rng, BATCH, N, D), draw(rng, BATCH, N, E)
@@ -226,10 +206,10 @@ def test_equal_scores_pool_to_the_mean(package, rng):
         "multi-head pooling": package.multi_head_attention_pooling(x, mask, query=query[0], **heads),
     }
     for result in pooled.values():
-        assert_same(result, expected)
+        assert_close(result, expected)
 
 
-@PACKAGES
+@every_package
 def test_location_weights_never_look_at_the_values(package, rng):
     query, state, value = draw(rng, BATCH, N, D), draw(rng, BATCH, N, E), draw(rng, BATCH, M, V)
     rest = draw(rng, D + E, M), draw(rng, M), draw(rng, D + V, H), draw(rng, H)
@@ -238,7 +218,7 @@ def test_location_weights_never_look_at_the_values(package, rng):
     chex.assert_trees_all_equal(np.asarray(weights), np.asarray(permuted))
 
 
-@PACKAGES
+@every_package
 def test_tanh_sum_scores_stay_within_the_hidden_width(package, rng):
     query, key, kernel = 1e30 * draw(rng, N, D), 1e30 * draw(rng, M, E), draw(rng, D + E, H)
     scores = np.asarray(package.tanh_sum_score(query, key, kernel))
@@ -246,13 +226,13 @@ def test_tanh_sum_scores_stay_within_the_hidden_width(package, rng):
     assert np.abs(package.additive_score(query, key, kernel[:D], kernel[D:], np.ones(H, np.float32))).max() <= H
 
 
-@PACKAGES
+@every_package
 def test_cosine_scores_stay_within_one(package, rng):
     scores = np.asarray(package.cosine_score(draw(rng, N, D), draw(rng, M, D)))
     assert np.abs(scores).max() <= 1 + rounded(1, D)
 
 
-@PACKAGES
+@every_package
 def test_each_step_of_set2set_is_attention_pooling_by_its_hidden_state(package, rng):
     x, mask = draw(rng, BATCH, M, D), draw_mask(rng, BATCH, M)
     parameters = {
@@ -263,13 +243,13 @@ def test_each_step_of_set2set_is_attention_pooling_by_its_hidden_state(package, 
     for num_steps in (1, 3):
         read, weights = package.set2set_pooling(x, mask, **parameters, num_steps=num_steps, return_weights=True)
         hidden = np.asarray(read)[..., :D]
-        assert_same(
+        assert_close(
             (read[..., D:], weights),
             package.attention_pooling(x, mask, hidden, scale=1.0, return_weights=True),
         )
 
 
-@PACKAGES
+@every_package
 def test_one_latent_says_the_same_to_each_token(package, rng):
     x, mask, latents = draw(rng, BATCH, M, D), draw_mask(rng, BATCH, M), draw(rng, 1, E)
     value, out = draw(rng, E, 2, V), draw(rng, 2, V, D)
@@ -285,18 +265,18 @@ def test_one_latent_says_the_same_to_each_token(package, rng):
     )
     told = np.einsum("re,ehc,hcd->d", np.asarray(package.layer_norm(latents, epsilon=1e-5)), value, out)
     mapped = package.residual_feed_forward(x + np.float32(told), **mlp, activation="geglu", epsilon=1e-5)
-    assert_same(pooled, package.mean_pooling(mapped, mask), 256, size=10)
+    assert_close(pooled, package.mean_pooling(mapped, mask), 256, size=10)
 
 
-@PACKAGES
+@every_package
 def test_vlad_is_a_sum_of_tokens_less_one_of_centres_and_its_norms(package, rng):
     x, mask, centers = draw(rng, BATCH, M, D), draw_mask(rng, BATCH, M), draw(rng, H, D)
     parameters = {"assign_kernel": draw(rng, D, H + 2), "assign_bias": draw(rng, H + 2), "centers": centers}
     raw, weights = package.vlad_pooling(x, mask, **parameters, normalize=False, return_weights=True)
     weights = np.asarray(weights)
     expected = np.swapaxes(weights, -1, -2) @ np.where(mask[..., None], x, 0) - weights.sum(-2)[..., None] * centers
-    assert_same(raw, expected, size=5)
+    assert_close(raw, expected, size=5)
     each = np.asarray(package.l2_normalize(np.asarray(raw))).reshape(BATCH, -1)
-    assert_same(
+    assert_close(
         package.vlad_pooling(x, mask, **parameters), np.asarray(package.l2_normalize(each)).reshape(expected.shape)
     )

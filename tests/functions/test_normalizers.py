@@ -7,20 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rounding import rounded
+from packages import every_package
+from rounding import assert_close
 
 import attnpool_flax
 import attnpool_ref
 
-every_package = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 RNG = np.random.default_rng(0)
 SCORES, X = (RNG.normal(size=shape).astype(np.float32) for shape in ((3, 2, 7), (3, 7, 4)))
 MASK = RNG.random((3, 2, 7)) < 0.7
 MASK[1] = False
-
-
-def assert_close(actual, expected, terms=64):
-    chex.assert_trees_all_close(np.asarray(actual), np.asarray(expected), atol=rounded(expected, terms), rtol=0)
 
 
 def test_entmax_is_softmax_entmax15_and_sparsemax_where_they_are():

@@ -5,94 +5,64 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from constants import compiling_anew
+from packages import every_package
+from refusals import Call, every_refusal
 
 import attnpool_flax
-import attnpool_ref
 from attnpool_flax.call.compiled import FRAMES
-
-PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 
 TOKENS, TARGET, FIELDS, KERNEL = np.ones((2, 5, 3)), np.ones(4), np.ones((2, 5, 3)), np.ones((5, 7))
 CASES = [np.ones(shape, np.float32) for shape in ((2, 3), (2, 3), (3, 6), (3, 6), (6, 4), (6,))]
 
-REFUSED = {
-    "one batch axis a side": (
-        "cross_attention_pooling_all_pairs",
-        (TOKENS[0], TOKENS),
-        {},
-        "cross_attention_pooling_all_pairs: `x` has shape (5, 3), needs [B, L, d]",
+REFUSED = [
+    Call("cross_attention_pooling_all_pairs", TOKENS[0], TOKENS).raises(
+        ValueError, "`x` has shape (5, 3), needs [B, L, d]"
     ),
-    "no more than one": (
-        "cross_attention_pooling_all_pairs",
-        (TOKENS, TOKENS[None]),
-        {},
-        "cross_attention_pooling_all_pairs: `y` has shape (1, 2, 5, 3), needs [C, T, e]",
+    Call("cross_attention_pooling_all_pairs", TOKENS, TOKENS[None]).raises(
+        ValueError, "`y` has shape (1, 2, 5, 3), needs [C, T, e]"
     ),
-    "a mask of the other side": (
-        "cross_attention_pooling_all_pairs",
-        (TOKENS, np.ones((3, 4, 3)), np.ones((3, 4), bool)),
-        {},
-        "cross_attention_pooling_all_pairs: `x_mask` has shape (3, 4), needs a shape that broadcasts to [B, L] = (2, 5)",
+    Call("cross_attention_pooling_all_pairs", TOKENS, np.ones((3, 4, 3)), np.ones((3, 4), bool)).raises(
+        ValueError, "`x_mask` has shape (3, 4), needs a shape that broadcasts to [B, L] = (2, 5)"
     ),
-    "a kernel for other fields": (
-        "field_attention_pooling",
-        (TARGET, FIELDS, KERNEL[1:], 0.0),
-        {},
-        "field_attention_pooling: `kernel` has shape (4, 7) but `fields` has (2, 5, 3): "
-        "`kernel` needs [J, d+e] or [d+e] with J = 5",
+    Call("field_attention_pooling", TARGET, FIELDS, KERNEL[1:], 0.0).raises(
+        ValueError, "`kernel` has shape (4, 7) but `fields` has (2, 5, 3): `kernel` needs [J, d+e] or [d+e] with J = 5"
     ),
-    "a kernel for fields alone": (
-        "field_attention_pooling",
-        (TARGET, FIELDS, KERNEL[:, :3], 0.0),
-        {},
-        "field_attention_pooling: `kernel` has shape (5, 3), needs [J, d+e] or [d+e] with d+e = 7",
+    Call("field_attention_pooling", TARGET, FIELDS, KERNEL[:, :3], 0.0).raises(
+        ValueError, "`kernel` has shape (5, 3), needs [J, d+e] or [d+e] with d+e = 7"
     ),
-    "a float adjacency": (
-        "graph_decomposition",
-        (np.ones((3, 4)), np.ones((3, 3))),
-        {},
-        "graph_decomposition: `adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; "
-        "did you mean `adjacency != 0`?",
+    Call("graph_decomposition", np.ones((3, 4)), np.ones((3, 3))).raises(
+        ValueError,
+        "`adjacency` has dtype float64, but an adjacency is boolean, True = neighbour; did you mean `adjacency != 0`?",
     ),
-    "a negative window": (
-        "semantic_match",
-        (TOKENS, TOKENS),
-        {"window": -1},
-        "semantic_match: `window` is -1, needs an integer of at least 0",
+    Call("semantic_match", TOKENS, TOKENS, window=-1).raises(
+        ValueError, "`window` is -1, needs an integer of at least 0"
     ),
-    "an unknown method": (
-        "semantic_match",
-        (TOKENS, TOKENS),
-        {"method": "nearest"},
-        "semantic_match: `method` is 'nearest', needs one of 'max', 'global', 'local'",
+    Call("semantic_match", TOKENS, TOKENS, method="nearest").raises(
+        ValueError, "`method` is 'nearest', needs one of 'max', 'global', 'local'"
     ),
-}
+]
 
 
-@PACKAGES
-@pytest.mark.parametrize("name", REFUSED)
-def test_bad_input_is_refused_in_the_same_words(package, name):
-    function, args, kwargs, message = REFUSED[name]
-    with pytest.raises(ValueError) as refusal:
-        getattr(package, function)(*args, **kwargs)
-    assert str(refusal.value) == message
+@every_refusal(REFUSED)
+def test_bad_input_is_refused_in_the_same_words(package, refusal):
+    refusal.check(package)
 
 
-@PACKAGES
+@every_package
 def test_the_margin_of_a_relation_triplet_is_required(package):
     case = CASES[0]
     with pytest.raises(TypeError, match="relation_triplet_loss: missing a required"):
         package.relation_triplet_loss(case, case, *CASES[1:])
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("bias", [2, 2.0, np.float64(2), np.array(2.0)])
 def test_a_bias_that_is_a_number_does_not_widen_the_result(package, bias):
     narrow = [np.float32(a) for a in (TARGET, FIELDS, KERNEL)]
     assert package.field_attention_pooling(*narrow, bias).dtype == np.float32
 
 
-@PACKAGES
+@every_package
 def test_infinity_equals_itself_and_nan_is_not_patched_away(package):
     x = np.array([[np.inf, 1.0], [np.inf, 1], [np.nan, 1]])
     reference = np.array([[np.inf, 1.0], [-np.inf, 1], [0, 1]])
@@ -101,7 +71,7 @@ def test_infinity_equals_itself_and_nan_is_not_patched_away(package):
     assert np.array_equal(dissimilar, [[0, 0], [np.inf, 1], [np.nan, np.nan]], equal_nan=True)
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("method", ["max", "global", "local"])
 def test_a_real_nan_reaches_all_matches_of_its_example_and_no_other(package, method):
     x, y = np.arange(24.0).reshape(2, 4, 3) + 1, np.arange(30.0).reshape(2, 5, 3) - 7

@@ -7,33 +7,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rounding import rounded
+from drawn import draw
+from packages import every_package
+from rounding import assert_close, rounded
 
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax.numerics.activations import OF_SCORES
 from attnpool_ref.conformance.checks.tolerances import allowed_error
 
-PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 SPARSE = pytest.mark.parametrize("name", ["sparsemax", "entmax15"])
 KERNELS = ["gaussian", "boxcar", "triangular", "epanechnikov", "constant"]
 N, M, D, E, V, O, H, C, C2 = 2, 5, 3, 4, 6, 7, 2, 8, 9  # noqa: E741
-
-
-@pytest.fixture
-def rng(request):
-    return np.random.default_rng(list(request.node.name.encode()))
-
-
-def draw(rng, *shape):
-    return rng.normal(size=shape).astype(np.float32)
-
-
-def assert_near(actual, expected, terms=16, size=0):
-    """To rounding of float32; ``size`` is that of the terms, where they are larger than the result."""
-    expected = np.asarray(expected, np.float64)
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=rounded([expected, size], terms), rtol=0)
 
 
 # Activations
@@ -51,7 +36,7 @@ def test_the_slope_of_tanh_keeps_its_digits_where_tanh_is_near_1():
 # Sparse normalisers
 
 
-@PACKAGES
+@every_package
 @SPARSE
 @pytest.mark.parametrize(
     ("scores", "expected"),
@@ -64,26 +49,26 @@ def test_the_slope_of_tanh_keeps_its_digits_where_tanh_is_near_1():
     ],
 )
 def test_sparse_weights_of_extreme_scores(package, name, scores, expected):
-    assert_near(getattr(package, name)(np.array(scores, np.float32)), expected)
+    assert_close(getattr(package, name)(np.array(scores, np.float32)), expected)
 
 
-@PACKAGES
+@every_package
 @SPARSE
 def test_sparse_weights_of_plus_infinity_are_nan_in_that_row_alone(package, name):
     scores = np.array([[1.0, np.inf, 0, 0], [np.nan, 1, -9, 0], [3.0, 1, 0, 0]])
     weights = np.asarray(getattr(package, name)(scores, np.array([True, True, True, False])))
     chex.assert_trees_all_equal(np.isnan(weights), np.array([[1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 0]], bool))
-    assert_near(weights[2], [1, 0, 0, 0])
+    assert_close(weights[2], [1, 0, 0, 0])
 
 
-@PACKAGES
+@every_package
 @SPARSE
 def test_sparse_weights_sum_to_one_whatever_is_added_and_skip_padding(package, name, rng):
     scores, mask = draw(rng, 3, M, N), rng.random((3, M, N)) < 0.6
     mask[0, :, 0], mask[1, 2] = False, True
     normalize = getattr(package, name)
     weights = np.asarray(normalize(scores, mask, axis=1))
-    assert_near(weights.sum(1), mask.any(1))
+    assert_close(weights.sum(1), mask.any(1))
     chex.assert_trees_all_equal(weights[~mask], np.zeros((~mask).sum(), np.float32))
     shifted = normalize(scores + np.float32(1024), mask, axis=1)  # which rounds the scores to multiples of 2^-13
     chex.assert_trees_all_close(np.asarray(shifted), weights, atol=rounded(1024 + M, M), rtol=0)
@@ -91,7 +76,7 @@ def test_sparse_weights_sum_to_one_whatever_is_added_and_skip_padding(package, n
     chex.assert_trees_all_close(moved, weights, atol=rounded(1, M), rtol=0)
 
 
-@PACKAGES
+@every_package
 @SPARSE
 @pytest.mark.parametrize("others", [1, 2, 97])
 def test_scores_far_below_the_largest_have_weight_exactly_zero(package, name, others):
@@ -117,14 +102,14 @@ def test_sparsemax_jacobian_is_that_of_a_mean_over_its_support():
     """Martins and Astudillo 2016, section 2.5: Diag(s) - s s^T / |S|, s the indicator of the support S."""
     indicator = np.array([1.0, 1, 0, 1])
     expected = np.diag(indicator) - np.outer(indicator, indicator) / 3
-    assert_near(jacobian("sparsemax", [0.5, 0.25, -1.0, 0.375]), expected)
+    assert_close(jacobian("sparsemax", [0.5, 0.25, -1.0, 0.375]), expected)
 
 
 def test_entmax15_jacobian_is_that_of_a_mean_under_the_roots_of_its_weights():
     """Peters, Niculae and Martins 2019, proposition 2: Diag(g) - g g^T / sum(g), g the roots of the weights."""
     scores = np.array([0.5, 0.25, -3.0, 0.375])
     roots = np.sqrt(attnpool_ref.entmax15(scores))
-    assert_near(jacobian("entmax15", scores), np.diag(roots) - np.outer(roots, roots) / roots.sum())
+    assert_close(jacobian("entmax15", scores), np.diag(roots) - np.outer(roots, roots) / roots.sum())
 
 
 @SPARSE
@@ -133,7 +118,7 @@ def test_sparse_gradients_are_finite_at_ties_and_at_the_threshold(name, scores):
     """Weights sum to 1 whatever happens, so every column of the Jacobian sums to 0."""
     slopes = jacobian(name, scores)
     assert np.isfinite(slopes).all()
-    assert_near(slopes.sum(0), np.zeros(3), size=1)
+    assert_close(slopes.sum(0), np.zeros(3), size=1)
 
 
 @pytest.mark.parametrize("name", ["masked_softmax", "sparsemax", "entmax15"])
@@ -149,11 +134,11 @@ def test_scores_of_an_empty_row_have_gradient_zero(name):
 # Directions and distances
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
 def test_cosine_knows_no_length_and_a_zero_vector_has_none(package, size):
     query = np.array([[3.0, 4], [0, 0]], np.float32) * np.float32(size)
-    assert_near(package.cosine_score(query, np.array([[0.0, 2], [0, 0]], np.float32)), [[0.8, 0], [0, 0]])
+    assert_close(package.cosine_score(query, np.array([[0.0, 2], [0, 0]], np.float32)), [[0.8, 0], [0, 0]])
 
 
 def test_cosine_has_gradient_zero_at_a_zero_vector():
@@ -183,10 +168,10 @@ def test_weights_at_distance_zero_have_a_finite_gradient(kernel):
     tops = {"epanechnikov": 0.75}
     top, height, rise = tops.get(kernel, 1), heights[kernel], rises[kernel]
     total = 2 * top + height  # w = height / total; the tops do not move
-    assert_near(slopes, np.outer([-top * rise / total**2, -top * rise / total**2, 2 * top * rise / total**2], [1, 0]))
+    assert_close(slopes, np.outer([-top * rise / total**2, -top * rise / total**2, 2 * top * rise / total**2], [1, 0]))
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("bandwidth", [0.5, 1.0, 2.0])
 def test_boxcar_includes_the_distance_that_equals_the_bandwidth(package, bandwidth):
     """Multiples of a 3-4-5 triangle are exact; one float32 step beyond is outside."""
@@ -200,7 +185,7 @@ def test_boxcar_includes_the_distance_that_equals_the_bandwidth(package, bandwid
         bandwidth=5 * bandwidth,
         return_weights=True,
     )
-    assert_near(weights, [[0.5, 0.5, 0]])
+    assert_close(weights, [[0.5, 0.5, 0]])
 
 
 def test_boxcar_weights_have_no_gradient(rng):
@@ -218,10 +203,10 @@ def test_a_key_at_the_edge_has_half_of_the_gradient_inside(kernel, inside):
     """Its height rises by ``inside`` of the top's when the query comes nearer by 1, and not at all when it leaves."""
     keys = jnp.array([[0.0], [1.0]])
     slope = jax.jit(jax.grad(lambda query: regression_weights(kernel, query, keys)[0, 1]))(jnp.zeros((1, 1)))
-    assert_near(slope, [[inside / 2]])
+    assert_close(slope, [[inside / 2]])
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("kernel", ["boxcar", "triangular", "epanechnikov"])
 def test_nobody_in_range_is_an_empty_row(package, kernel):
     pooled, weights = package.kernel_regression(
@@ -240,7 +225,7 @@ def test_nobody_in_range_has_gradient_zero(kernel):
     chex.assert_trees_all_equal(slopes, tuple(map(jnp.zeros_like, arrays)))
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_real_nan_reaches_its_own_example_and_no_padding(package, kernel, rng):
     """The boxcar's comparison must not swallow it; the constant kernel never reads a key."""
@@ -271,7 +256,7 @@ def head_parameters(rng):
     }
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("length", [0, M])
 def test_heads_of_an_empty_row_give_the_output_bias(package, length, rng):
     """The value bias is averaged with the values: where nothing is averaged, it is not there."""
@@ -300,7 +285,7 @@ def test_only_the_output_bias_of_an_empty_row_has_a_gradient(pooling, rng):
     chex.assert_trees_all_equal(slopes, expected | {"out_bias": np.full(O, N, np.float32)})
 
 
-@PACKAGES
+@every_package
 def test_location_attention_without_a_real_slot_maps_the_query(package, rng):
     query, out_kernel, out_bias = draw(rng, N, D), draw(rng, D + V, O), draw(rng, O)
     state, value = np.full((N, E), np.nan, np.float32), np.full((M, V), np.inf, np.float32)
@@ -308,7 +293,7 @@ def test_location_attention_without_a_real_slot_maps_the_query(package, rng):
     result, weights = package.location_attention(
         query, state, value, kernel, bias, out_kernel, out_bias, np.zeros(M, bool), return_weights=True
     )
-    assert_near(result, query @ out_kernel[:D] + out_bias)
+    assert_close(result, query @ out_kernel[:D] + out_bias)
     chex.assert_trees_all_equal(np.asarray(weights), np.zeros((N, M), np.float32))
 
 

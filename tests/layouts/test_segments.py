@@ -11,6 +11,7 @@ import pytest
 from agreement import assert_agree, assert_gradients_agree
 from constants import replaced
 from flax import nnx
+from packages import every_package
 from programs import compiled
 from rounding import rounded
 from walks import PACKED, Call, size, small_tiles
@@ -21,9 +22,6 @@ from attnpool_flax.reductions import packed_kernels
 from attnpool_ref import data
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.checks.hazards import DRIFT
-
-PACKAGES = (attnpool_ref, attnpool_flax)
-every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 
 # --------------------------------------------------------------------------------------------------------------
 # The dense numbers

@@ -23,7 +23,8 @@ from walks import small_tiles
 import attnpool_flax
 from attnpool_flax import linen
 from attnpool_flax.call.compiled import FRAMES
-from attnpool_flax.reductions import collectives as merging
+from attnpool_flax.reductions import collectives
+from attnpool_flax.reductions.max import ExtremeState
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 
@@ -243,13 +244,13 @@ def explicit(array, axes, mesh):
 
 
 MISTAKES = {
-    "a psum without the pmax": ("attention_pooling", "_collective", lambda right: lambda operation, arrays, *rest: (
+    "a psum without the pmax": ("attention_pooling", (collectives, "_collective"), lambda right: lambda operation, arrays, *rest: (
         list(arrays) if operation is lax.pmax else right(operation, arrays, *rest)
     )),
-    "ties counted once per device": ("max_pooling", "_addends", lambda right: lambda state, top: (
+    "ties counted once per device": ("max_pooling", (ExtremeState, "rescaled"), lambda right: lambda state, top: (
         (jnp.minimum(right(state, top)[0], 1),)
     )),
-    "a gradient counted once per device": ("mean_pooling", "_collective", lambda right: lambda operation, arrays, *rest: (
+    "a gradient counted once per device": ("mean_pooling", (collectives, "_collective"), lambda right: lambda operation, arrays, *rest: (
         [_eight_times(own) for own in right(operation, arrays, *rest)]
     )),
 }  # fmt: skip
@@ -263,18 +264,18 @@ def _eight_times(array):
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_merging_is_seen(mistake, mesh, monkeypatch):
     name, place, wrong = MISTAKES[mistake]
-    monkeypatch.setattr(merging, place, wrong(getattr(merging, place)))
+    monkeypatch.setattr(*place, wrong(getattr(*place)))
     monkeypatch.setattr(FRAMES[name], "plans", {})
     monkeypatch.setattr(FRAMES[name], "programs", {})
     with pytest.raises(AssertionError):
         test_a_split_sequence_gives_what_the_whole_gives(name, "smallest", "einsum", mesh)
 
 
-ALONE = Path(__file__).with_name("sharded.py")
+ALONE = Path(__file__).parents[1] / "support" / "sharded.py"
 
 
 def one_of_two(address, index):
-    path = os.pathsep.join([str(ALONE.parent.parent), str(ALONE.parent)])
+    path = os.pathsep.join([str(ALONE.parents[2]), str(ALONE.parent)])
     environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
     command = [sys.executable, str(ALONE), address, "2", str(index)]

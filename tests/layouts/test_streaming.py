@@ -2,13 +2,14 @@
 
 import functools
 import pickle
-import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import programs
 import pytest
+from packages import every_package
+from refusals import Call, Refusal, every_refusal
 
 import attnpool_flax
 import attnpool_ref
@@ -16,7 +17,6 @@ from attnpool_flax.streaming import merging
 from attnpool_ref import table
 from attnpool_ref.conformance.checks import tolerances
 
-PACKAGES = (attnpool_ref, attnpool_flax)
 RNG = np.random.default_rng(15)
 X = RNG.standard_normal((3, 7, 4)).astype(np.float32)
 MASK = np.array([[1] * 7, [0, 1, 0, 1, 1, 0, 0], [0] * 7], bool)
@@ -66,7 +66,6 @@ MORE = {
 }
 NAMES = [row.name for row in table.STATES]
 
-every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 every_kind = pytest.mark.parametrize("name", NAMES)
 
 
@@ -240,83 +239,87 @@ def test_under_x64_states_are_as_wide_as_what_they_are_merged_from():
 # What is refused
 
 
-REFUSED = {
-    "attention_state: `query` is None, needs an array": (TypeError, lambda p: p.attention_state(X, MASK)),
-    "first_state: `start` has the value -1, needs at least 0": (ValueError, lambda p: p.first_state(X, start=-1)),
-    "last_state: `start` has shape (2,), needs an integer": (
-        ValueError,
-        lambda p: p.last_state(X, start=np.arange(2)),
-    ),
-    "merge_states: `b` is a ndarray, needs a state, such as `attention_state` gives": (
-        TypeError,
+REFUSED = [
+    Call("attention_state", X, MASK).raises(TypeError, "`query` is None, needs an array"),
+    Call("first_state", X, start=-1).raises(ValueError, "`start` has the value -1, needs at least 0"),
+    Call("last_state", X, start=np.arange(2)).raises(ValueError, "`start` has shape (2,), needs an integer"),
+    Refusal(
         lambda p: p.merge_states(p.mean_state(X), X),
+        TypeError,
+        "merge_states: `b` is a ndarray, needs a state, such as `attention_state` gives",
     ),
-    "merge_states: `a` is a MeanState but `b` is a MaxState, needs states of one kind": (
-        ValueError,
+    Refusal(
         lambda p: p.merge_states(p.mean_state(X), p.max_state(X)),
-    ),
-    "merge_states: `a` has shape (3, 4) but `b` has (3, 3), needs states of equal widths and batch axes": (
         ValueError,
+        "merge_states: `a` is a MeanState but `b` is a MaxState, needs states of one kind",
+    ),
+    Refusal(
         lambda p: p.merge_states(p.mean_state(X), p.mean_state(X[..., :3])),
-    ),
-    "merge_states: `a` has shape (1, 4) but `b` has (3, 4), needs states of equal widths and batch axes": (
         ValueError,
+        "merge_states: `a` has shape (3, 4) but `b` has (3, 3), needs states of equal widths and batch axes",
+    ),
+    Refusal(
         lambda p: p.merge_states(p.mean_state(X[:1]), p.mean_state(X)),
-    ),
-    "merge_states: `a` has `normalize` True but `b` has False, needs states of equal options": (
         ValueError,
+        "merge_states: `a` has shape (1, 4) but `b` has (3, 4), needs states of equal widths and batch axes",
+    ),
+    Refusal(
         lambda p: p.merge_states(state_of(p, "vlad_state"), state_of(p, "vlad_state", normalize=False)),
-    ),
-    "merge_states: `a` has `p` 3.0 but `b` has 2.0, needs states of equal options": (
         ValueError,
+        "merge_states: `a` has `normalize` True but `b` has False, needs states of equal options",
+    ),
+    Refusal(
         lambda p: p.merge_states(p.power_mean_state(X), p.power_mean_state(X, None, np.float32([3, 2, 3, 3]))),
-    ),
-    "merge_states: `a` has `scale` 1.0 but `b` has 2.0, needs states of equal options": (
         ValueError,
+        "merge_states: `a` has `p` 3.0 but `b` has 2.0, needs states of equal options",
+    ),
+    Refusal(
         lambda p: p.merge_states(p.softmax_state(X), p.softmax_state(X, scale=2)),
-    ),
-    "merge_states: `a` has `ddof` 0.0 but `b` has 1.0, needs states of equal options": (
         ValueError,
+        "merge_states: `a` has `scale` 1.0 but `b` has 2.0, needs states of equal options",
+    ),
+    Refusal(
         lambda p: p.merge_states(p.std_state(X), p.merge_states(*2 * [p.std_state(X, ddof=1, epsilon=1)])),
-    ),
-    "finalize_state: `state` is a ndarray, needs a state, such as `attention_state` gives": (
-        TypeError,
-        lambda p: p.finalize_state(X),
-    ),
-    "finalize_state: `out_kernel` is given but `state` is a MeanState, needs a MultiHeadAttentionState": (
         ValueError,
+        "merge_states: `a` has `ddof` 0.0 but `b` has 1.0, needs states of equal options",
+    ),
+    Call("finalize_state", X).raises(TypeError, "`state` is a ndarray, needs a state, such as `attention_state` gives"),
+    Refusal(
         lambda p: p.finalize_state(p.mean_state(X), out_kernel=VALUES["out_kernel"]),
-    ),
-    "finalize_state: `out_kernel` is given without `value_kernel`, needs `value_kernel` as well": (
         ValueError,
+        "finalize_state: `out_kernel` is given but `state` is a MeanState, needs a MultiHeadAttentionState",
+    ),
+    Refusal(
         lambda p: p.finalize_state(heads(p), out_kernel=VALUES["out_kernel"]),
-    ),
-    "finalize_state: `out_bias` is given without `out_kernel`, needs `out_kernel` as well": (
         ValueError,
+        "finalize_state: `out_kernel` is given without `value_kernel`, needs `value_kernel` as well",
+    ),
+    Refusal(
         lambda p: p.finalize_state(heads(p), out_bias=VALUES["out_bias"]),
-    ),
-    "finalize_state: `value_kernel` is a str, needs an array of numbers": (
-        TypeError,
-        lambda p: p.finalize_state(heads(p), **VALUES | {"value_kernel": "text"}),
-    ),
-    "finalize_state: `value_kernel` has shape (3, 3, 2) but `state` has (3, 2, 3, 4): `value_kernel` needs [d, H, c'] "
-    "with d = 4": (
         ValueError,
-        lambda p: p.finalize_state(heads(p), **VALUES | {"value_kernel": VALUES["value_kernel"][:3]}),
+        "finalize_state: `out_bias` is given without `out_kernel`, needs `out_kernel` as well",
     ),
-}
+    Refusal(
+        lambda p: p.finalize_state(heads(p), **VALUES | {"value_kernel": "text"}),
+        TypeError,
+        "finalize_state: `value_kernel` is a str, needs an array of numbers",
+    ),
+    Refusal(
+        lambda p: p.finalize_state(heads(p), **VALUES | {"value_kernel": VALUES["value_kernel"][:3]}),
+        ValueError,
+        "finalize_state: `value_kernel` has shape (3, 3, 2) but `state` has (3, 2, 3, 4): `value_kernel` needs [d, H, c'] "
+        "with d = 4",
+    ),
+]
 
 
 def heads(package):
     return state_of(package, "multi_head_attention_state")
 
 
-@every_package
-@pytest.mark.parametrize("message", REFUSED)
-def test_bad_input_is_refused_in_the_same_words(package, message):
-    error, call = REFUSED[message]
-    with pytest.raises(error, match=f"^{re.escape(message)}$"):
-        call(package)
+@every_refusal(REFUSED)
+def test_bad_input_is_refused_in_the_same_words(package, refusal):
+    refusal.check(package)
 
 
 def test_a_position_that_jax_does_not_hold_is_refused():

@@ -749,6 +749,13 @@ def constructor(module):
     return {key: value for key, value in parameters.items() if key not in ("self", "parent", "name")}
 
 
+def ways_of(parameter):
+    """A parameter of a spec with each of the axes that it may have."""
+    if parameter.instead is None:
+        return [parameter]
+    return [parameter.resolved({parameter.instead[0]: flag}) for flag in (False, True)]
+
+
 def blank(key, shape, dtype):
     """An initialiser that costs nothing, for what is replaced before the call."""
     return np.zeros(shape, dtype)

@@ -21,6 +21,7 @@ from modules.cases import (
     filled,
     same_bits,
     thorough_case,
+    ways_of,
 )
 
 import attnpool_flax
@@ -53,13 +54,6 @@ def test_an_initialiser_sees_the_fan_in_first_and_its_values_stand_where_they_be
         out = [i for i in range(len(axes)) if i not in parameter.contracted(axes)]
         columns = np.moveaxis(value, out, range(-len(out), 0)).reshape(fan, -1)
         np.testing.assert_array_equal(columns, np.arange(value.size).reshape(fan, -1))
-
-
-def ways_of(parameter):
-    """The parameter with each of the axes that it may have."""
-    if parameter.instead is None:
-        return [parameter]
-    return [parameter.resolved({parameter.instead[0]: there}) for there in (False, True)]
 
 
 @pytest.mark.parametrize("kind", [NNX, Linen], ids=["nnx", "linen"])

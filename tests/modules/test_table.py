@@ -16,6 +16,7 @@ from modules.cases import (
     constructor,
     every_case,
     function_of,
+    ways_of,
 )
 
 import attnpool_flax
@@ -24,9 +25,9 @@ from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
 
 
-def test_every_module_of_the_table_of_variants_has_its_owner_and_both_classes():
+def test_every_module_of_the_table_of_variants_has_its_spec_and_both_classes():
     rows = {row.module: row.name for row in (*table.VARIANTS, *table.HEADS) if row.module}
-    assert {name: owner.function for name, owner in SPECS.items()} == rows
+    assert {name: spec.function for name, spec in SPECS.items()} == rows
     for name in rows:
         assert issubclass(getattr(attnpool_flax, name), nnx.Module)
         assert issubclass(getattr(linen, name), nn.Module)
@@ -34,20 +35,23 @@ def test_every_module_of_the_table_of_variants_has_its_owner_and_both_classes():
         assert name in linen.__all__
 
 
+FUNCTION_ONLY = {("WeightedPool", "weights"): {("L", "d")}, ("MultiHeadAttentionPool", "query"): {("n", "H", "c")}}
+"""Shapes that a function takes and its module never has."""
+
+
 @pytest.mark.parametrize("name", SPECS)
-def test_a_parameter_has_the_shape_that_its_row_shows(name):
-    owner = SPECS[name]
-    row = table.get(owner.function)
-    arguments = row.arguments
-    learned = {} if "q" in owner.sizes else {"q": "d"}  # a module's own query is as wide as its tokens
-    for parameter in owner.parameters:
-        shown = [
-            tuple(learned.get(axis, axis) for axis in axes if axis != "...")
-            for axes in arguments[parameter.name].shapes
-        ]
+def test_a_parameter_has_every_shape_that_its_row_shows_and_no_other(name):
+    spec = SPECS[name]
+    arguments = table.get(spec.function).arguments
+    learned = {} if "q" in spec.sizes else {"q": "d"}  # a module's own query is as wide as its tokens
+    possible = {}
+    for parameter in (way for each in spec.parameters for way in ways_of(each)):
         whole = tuple(axis.rstrip("?") for axis in parameter.axes)
         least = tuple(axis for axis in parameter.axes if not axis.endswith("?"))
-        assert {whole, least} <= set(shown)
+        possible.setdefault(parameter.name, set()).update({whole, least})
+    for key, shapes in possible.items():
+        shown = {tuple(learned.get(axis, axis) for axis in axes if axis != "...") for axes in arguments[key].shapes}
+        assert shapes == shown - FUNCTION_ONLY.get((name, key), set()), key
 
 
 def test_a_relation_triplet_takes_the_parameters_of_a_relation_vector():
@@ -124,16 +128,16 @@ def test_both_classes_are_called_alike(name):
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_call_takes_what_the_function_takes_as_data_masks_and_weights(name):
-    owner = SPECS[name]
+    spec = SPECS[name]
     function = inspect.signature(function_of(name)).parameters
     call = set(inspect.signature(getattr(attnpool_flax, name).__call__).parameters) - {"self"}
-    arguments = table.get(owner.function).arguments
+    arguments = table.get(spec.function).arguments
     taken = {key for key, a in arguments.items() if a.kind in ("data", "mask", "lengths")} - {
-        p.name for p in owner.parameters
+        p.name for p in spec.parameters
     }
     taken |= {"return_weights"} & set(function)
     taken |= {"deterministic", "rngs"} if "dropout_multiplier" in function else set()
-    packed = table.BY_NAME.get(f"segment_{owner.function}")
+    packed = table.BY_NAME.get(f"segment_{spec.function}")
     if packed and name != "WeightedPool":  # which owns slots
         taken |= {key for key, a in packed.arguments.items() if a.kind == "segments"} | {"num_segments"}
     assert call == taken

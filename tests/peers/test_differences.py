@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from imported import SpladePooling, aggr, maxsim
-from test_bugs import PACKAGES
-from test_traps import agree
+from packages import every_package
+from printed_text import agree
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "peers.md").read_text()
 
@@ -107,7 +107,7 @@ DIFFERENCES = [
 ]
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=str)
 def test_the_peer_and_ours_are_as_the_page_says(difference, package):
     theirs, ours = difference.theirs(), difference.ours(package)

@@ -10,12 +10,9 @@ import onnx_cases
 import pytest
 from onnx_attention import IMPLEMENTATIONS, PEERS, SOFTCAP, Y, compose, distance, known, verdict
 from onnx_cases import BIASED, CAPPED, SCORES, WEIGHTS
-
-import attnpool_flax
-import attnpool_ref
+from packages import every_package
 
 CASES = onnx_cases.cases()
-PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 
 WITHOUT_ANY_KEY = {
     "torch.nn.functional.scaled_dot_product_attention": "zero",
@@ -55,7 +52,7 @@ def test_a_case_shows_what_its_operator_computes_in_float64(case):
         assert facts.own <= facts.rounding
 
 
-@PACKAGES
+@every_package
 @each(lambda case: not SOFTCAP.holds(case, None))
 def test_all_that_a_mask_and_a_bias_can_say_is_right(case, package):
     normal = onnx_cases.normalize(case)
@@ -73,7 +70,7 @@ def test_all_that_a_mask_and_a_bias_can_say_is_right(case, package):
         assert distance(weights, facts.exact) <= facts.near
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("kind", [bool, np.float32])
 def test_keys_beyond_the_end_of_a_mask_are_padding(kind, package):
     """Which no case shows: where their masks are short, lengths hide the same keys."""
@@ -84,7 +81,7 @@ def test_keys_beyond_the_end_of_a_mask_are_padding(kind, package):
     assert distance(result, exact) <= known(whole.name).near
 
 
-@PACKAGES
+@every_package
 @each(lambda case: SOFTCAP.holds(case, None))
 def test_with_a_soft_cap_attend_takes_the_capped_scores(case, package):
     normal = onnx_cases.normalize(case)
@@ -95,7 +92,7 @@ def test_with_a_soft_cap_attend_takes_the_capped_scores(case, package):
         assert distance(shown[case.wants], case.outputs["qk_matmul_output"]) <= facts.near + facts.own
 
 
-@PACKAGES
+@every_package
 @each(lambda case: case.wants in (SCORES, BIASED))
 def test_the_scores_are_right(case, package):
     shown = compose(package, onnx_cases.normalize(case), case.scale, case.softcap)[case.wants]

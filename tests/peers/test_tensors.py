@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
+from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
@@ -26,7 +27,7 @@ def test_the_oracle_takes_tensors_that_numpy_takes():
     assert np.array_equal(attnpool_ref.mean_pooling(x[None], lengths=torch.tensor([2])), got[None])
 
 
-@pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+@every_package
 @pytest.mark.parametrize("title", REFUSED)
 def test_both_packages_say_how_a_tensor_becomes_an_array(package, title):
     x, repair = REFUSED[title]

@@ -15,7 +15,7 @@ from imported import (
 )
 from pools import called
 from pools_of_transformers import sized, x_vector
-from test_traps import agree
+from printed_text import agree
 from torch.nn import functional
 
 ROWS = {trap.name: trap for trap in traps.TRAPS}

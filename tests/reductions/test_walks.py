@@ -17,7 +17,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from programs import compiled
 from walks import BATCH, WALKERS, Call, size, small_tiles, trips, walked
 
-from attnpool_flax.reductions import listening, tiling
+from attnpool_flax.reductions import logged_dispatches, tiling
 
 pytestmark = pytest.mark.thorough
 
@@ -199,7 +199,7 @@ def test_each_device_tiles_its_own_examples_under_shard_map(row, mesh):
             key: PartitionSpec("devices") if "..." in own else PartitionSpec() for key, own in call.case.axes.items()
         }
         mapped = jax.shard_map(call.forward, mesh=mesh, in_specs=(specs,), out_specs=PartitionSpec("devices"))
-        with listening() as heard:
+        with logged_dispatches() as heard:
             program = compiled(mapped, call.arrays)
         assert set(heard) == {"tiles"}
         assert COLLECTIVES.search(program.as_text()) is None

@@ -144,8 +144,8 @@ def states():
 
 def parameters():
     """The names of the parameters of each module."""
-    for name, owner in SPECS.items():
-        yield from (f"parameter: {name}.{parameter.name}" for parameter in owner.parameters)
+    for name, spec in SPECS.items():
+        yield from (f"parameter: {name}.{parameter.name}" for parameter in spec.parameters)
 
 
 def classes():

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from packages import every_package
 
 import attnpool_flax
 import attnpool_ref
@@ -21,10 +22,8 @@ NAMES = [row.name for row in table.BY_NAME.values()]
 OWN = ["merge_states", "finalize_state", "pad", "pack", "unpack"]
 """Functions of states, and from and to lists of sequences, which are no rows."""
 
-PACKAGES = (attnpool_ref, attnpool_flax)
 
 every_row = pytest.mark.parametrize("row", table.BY_NAME.values(), ids=lambda row: row.name)
-every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 
 
 def public_functions(package):
@@ -131,7 +130,7 @@ def test_the_poolings_that_merge_states_take_an_axis_name_before_how_to_compute(
 
 def heard_from(function, row, size):
     """The implementations that walk in the calls; of a size that no other test has, as a call that is known is not traced."""
-    with reductions.listening() as heard:
+    with reductions.logged_dispatches() as heard:
         for call in calls_of(function, row, size):
             jax.make_jaxpr(call)()
     return set(heard)

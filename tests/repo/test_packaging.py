@@ -70,7 +70,7 @@ def test_no_file_of_the_oracle_but_a_command_imports_jax_at_its_top():
     lines = [
         f"{path.relative_to(ROOT)}: {line}"
         for path in (ROOT / "attnpool_ref").rglob("*.py")
-        if path.parent.name != "commands"
+        if path.parent.name != "cli"
         for line in path.read_text().splitlines()
         if re.match(r"(import|from) (jax|flax|chex|attnpool_flax)\b", line)
     ]

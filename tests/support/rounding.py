@@ -1,6 +1,11 @@
 """How far results may be from numbers that are known: derived here, written in no test."""
 
+import chex
 import numpy as np
+
+import attnpool_ref
+
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
 def printed(decimals):
@@ -11,6 +16,33 @@ def printed(decimals):
 def rounded(expected, terms, dtype=None):
     """What rounding adds: as many roundings of the computing dtype as there are terms, of the largest number."""
     expected = [np.asarray(part) for part in (expected if isinstance(expected, (list, tuple)) else [expected])]
-    name = dtype or "float32"
-    epsilon = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}[name]
-    return terms * epsilon * max(float(np.max(np.abs(part), initial=0)) for part in expected)
+    return terms * EPSILON[dtype or "float32"] * max(float(np.max(np.abs(part), initial=0)) for part in expected)
+
+
+def assert_printed(actual, expected, decimals=6, terms=16, dtype="float32"):
+    """Asserts that an array has the printed numbers, to half a unit of the last place and the rounding of ``terms`` terms."""
+    expected = np.asarray(expected, float)
+    chex.assert_shape(actual, expected.shape)
+    allowed = printed(decimals) + rounded(expected, terms, dtype)
+    chex.assert_trees_all_close(np.float64(actual), expected, atol=allowed, rtol=0)
+
+
+def assert_exact(package, actual, expected, terms=16):
+    """Asserts exact numbers (nested lists of fractions, say) to the rounding of the package's dtype for Python numbers."""
+    assert_close(actual, np.array(expected).astype(float), terms, dtype=package_dtype(package))
+
+
+def assert_close(actual, expected, terms=64, size=0, dtype="float32"):
+    """Asserts that an array, or a tuple of arrays, has the expected shape and numbers, to the rounding of ``terms`` terms.
+
+    ``size`` is that of the terms, where they are larger than the result.
+    """
+    actual, expected = (tuple(map(np.float64, x if isinstance(x, tuple) else (x,))) for x in (actual, expected))
+    chex.assert_trees_all_equal_shapes(actual, expected)
+    allowed = rounded([*expected, size], terms, dtype)
+    chex.assert_trees_all_close(actual, expected, atol=allowed, rtol=0)
+
+
+def package_dtype(package):
+    """The dtype in which a package computes with Python numbers."""
+    return "float64" if package is attnpool_ref else "float32"

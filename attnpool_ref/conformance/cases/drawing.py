@@ -31,7 +31,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
     arrays = [a for a in arguments.values() if a.kind != "lengths"]
     keys = any({"m", "L", "N"} & set(own) or own == ("...",) for a in arrays for own in a.shapes)
     known = SIZES | ({} if keys else {"n": 7}) | (sizes or {})  # without keys the n are the tokens
-    same = contract.unions(row, {k: True if p else None for k, p in present.items()} | options)
+    same = contract.equal_axes(row, {k: True if p else None for k, p in present.items()} | options)
     known |= {key: options[key] for key in ("max_length",) if key in options}
     known |= row.sizes | {key: options[key] for key in contract.COUNTS if key in options}
     known |= {root: row.sizes[axis] for axis, root in same.items() if axis in row.sizes}

@@ -208,7 +208,7 @@ class _Call:
         """Returns whether other arrays give the size of an axis, and the rank identifies it."""
         if self.form == "segments" or self.row.arguments[key].shapes == (("...",),):
             return False
-        same = contract.unions(self.row, self.case.values | self.case.options)
+        same = contract.equal_axes(self.row, self.case.values | self.case.options)
         others = {
             same.get(symbol, symbol)
             for k, own in self.case.axes.items()
@@ -261,7 +261,7 @@ class _Call:
 
     def axes_that_must_not_be_empty(self):
         """Feature axes of the call, one name for those that are the same."""
-        same = contract.unions(self.row, self.case.values | self.case.options)
+        same = contract.equal_axes(self.row, self.case.values | self.case.options)
         legal = {rule.axis for rule in self.row.relations if isinstance(rule, MayBeEmpty)} | set(self.row.sizes)
         return [axis for axis in self.case.sizes if axis in contract.FEATURES and axis not in {*legal, *same}]
 

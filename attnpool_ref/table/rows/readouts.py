@@ -45,7 +45,7 @@ ROWS = (
         "-> [..., K, d]",
         weights="[..., L, K]",
         source="arandjelovic2016",
-        equation="V_k = sum over real l of a_lk (x_l - c_k), a_l = softmax(x_l W + b) over clusters and ghosts; then each V_k "
+        equation="V_j = sum over real l of a_lj (x_l - c_j), a_l = softmax(x_l W + b) over clusters and ghosts; then each V_j "
         "over its norm, and V over its",
         layouts=LAYOUTS,
         rules=("G may be 0",),

@@ -126,7 +126,7 @@ ROWS = (
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] assign_kernel[d, K+G] centers[K, d] assign_bias?[K+G] "
         "-> [..., K, d]",
         source="arandjelovic2016",
-        equation="sum = sum over real l of exp(log a_lk - top_k) (x_l - c_k), top_k = max log a_lk",
+        equation="sum = sum over real l of exp(log a_lj - top_j) (x_l - c_j), top_j = max log a_lj",
         options={"normalize": "flag"},
         state="vlad_pooling",
     ),

@@ -3,13 +3,10 @@
 Three real tokens and a pad; a layer of two units. The gate, two hops and other normalisers share it.
 """
 
-import chex
 import numpy as np
 import pytest
-from rounding import printed, rounded
-
-import attnpool_flax
-import attnpool_ref
+from packages import every_package
+from rounding import assert_printed
 
 X = np.array([(1, 2), (3, -1), (0.5, 4), (9, 9)])
 MASK = np.array([True, True, True, False])
@@ -39,15 +36,6 @@ PENALTIES = [
     (((1, 0, 0), (1, 0, 0)), 2),  # and both at the same
     (((0, 0, 0), (0, 0, 0)), 0),  # nothing is real
 ]
-
-every_package = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
-
-
-def assert_printed(actual, expected):
-    """Six decimals, and on top of them what float32 may round."""
-    expected = np.asarray(expected, float)
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=printed(6) + rounded(expected, 32), rtol=0)
 
 
 @every_package

@@ -3,36 +3,17 @@
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-import chex
 import numpy as np
 import pytest
-from rounding import printed, rounded
-
-import attnpool_flax
-import attnpool_ref
-
-PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+from packages import every_package
+from rounding import assert_exact, assert_printed
 
 QUERY, KEY = np.array([[1.0, 2]]), np.array([[1.0], [0], [-1]])
 QUERY_KERNEL, KEY_KERNEL = np.array([[0.1, 0.3], [0.2, 0.4]]), np.array([[1.0, -1]])
 VALUE = np.array([[1.0, 0], [0, 10], [0, 0]])
 
 
-def assert_printed(actual, expected, decimals=6, terms=16):
-    """Both to the printed decimals; what JAX computes in float32 may round on top."""
-    expected = np.asarray(expected, float)
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=printed(decimals) + rounded(expected, terms), rtol=0)
-
-
-def assert_exact(package, actual, expected, terms=16):
-    expected = np.array(expected).astype(float)
-    dtype = "float64" if package is attnpool_ref else "float32"
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=rounded(expected, terms, dtype), rtol=0)
-
-
-@PACKAGES
+@every_package
 def test_attention_of_equal_scores_averages_exactly(package):
     value = np.array([[1.0], [2], [6], [99]])
     for normalizer in ("softmax", "sparsemax", "entmax15"):
@@ -40,7 +21,7 @@ def test_attention_of_equal_scores_averages_exactly(package):
         assert_exact(package, pooled, [[3]])
 
 
-@PACKAGES
+@every_package
 def test_sparsemax_attends_to_two_of_three(package):
     pooled, weights = package.attend(
         np.array([[0.5, 0.25, -1.0]]), np.array([[8.0], [16], [99]]), normalizer="sparsemax", return_weights=True
@@ -49,7 +30,7 @@ def test_sparsemax_attends_to_two_of_three(package):
     assert_exact(package, pooled, [[11]])
 
 
-@PACKAGES
+@every_package
 def test_additive_attention_of_three_keys(package):
     pooled, weights = package.additive_attention(
         QUERY, KEY, VALUE, QUERY_KERNEL, KEY_KERNEL, np.array([1.0, 2]), return_weights=True
@@ -58,7 +39,7 @@ def test_additive_attention_of_three_keys(package):
     assert_printed(pooled, [[0.197546, 5.15226]], decimals=5)
 
 
-@PACKAGES
+@every_package
 def test_tanh_sum_attention_of_three_keys(package):
     pooled, weights = package.tanh_sum_attention(
         QUERY, KEY, VALUE, np.concatenate([QUERY_KERNEL, KEY_KERNEL]), return_weights=True
@@ -67,7 +48,7 @@ def test_tanh_sum_attention_of_three_keys(package):
     assert_printed(pooled, [[0.344501, 4.45812]], decimals=5)
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize(
     ("mask", "weights", "result"),
     [(None, [0.122271, 0.272118, 0.605611], 1.666508), ([1, 1, 0], [0.310026, 0.689974, 0], 1 + 1.689974)],
@@ -141,7 +122,7 @@ def heads_by_loops():
     return result, weights
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("name", ["multi_head_attention", "multi_head_attention_pooling"])
 def test_two_heads_by_loops_to_forty_decimals(package, name):
     with localcontext(prec=40):
@@ -165,7 +146,7 @@ SHAPES = {
 """Heights at bandwidth 2 by the squared distance, whose root is rational in the case."""
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("kernel", SHAPES)
 def test_kernel_regression_in_fractions(package, kernel):
     """Distances 0, 1, 5/4, 2 (the boxcar's edge) and 5, all of them exact; the last key is padding."""
@@ -186,7 +167,7 @@ def test_kernel_regression_in_fractions(package, kernel):
     assert_exact(package, actual, [[sum(w * v for w, v in zip(weights, value, strict=True))]])
 
 
-@PACKAGES
+@every_package
 def test_gaussian_regression_to_forty_decimals(package):
     query, key, value, bandwidth = 0.5, [0.0, 1.5, -2.0], [1.0, 4.0, 16.0], 0.75
     with localcontext(prec=40):
@@ -198,7 +179,7 @@ def test_gaussian_regression_to_forty_decimals(package):
     assert_exact(package, actual, [[expected]])
 
 
-@PACKAGES
+@every_package
 def test_narrow_gaussian_does_not_underflow(package):
     """exp(-800) and exp(-1250) are 0 in float32 and 0 / 0 is NaN; in log space the nearer key has it all."""
     pooled, weights = package.kernel_regression(

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_golden_pooling import assert_printed, every_package
+from packages import every_package
+from rounding import assert_printed
 
 import attnpool_flax
 

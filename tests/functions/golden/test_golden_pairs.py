@@ -7,38 +7,13 @@ result exactly, by loops over the definition.
 import math
 from fractions import Fraction
 
-import chex
 import numpy as np
 import pytest
-from rounding import printed, rounded
+from exact import dot
+from packages import every_package
+from rounding import assert_exact, assert_printed
 
-import attnpool_flax
-import attnpool_ref
-
-PACKAGES = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 LOG2 = math.log(2)
-
-
-def assert_printed(actual, expected, terms=8):
-    """Both to six decimals; what JAX computes in float32 may round on top."""
-    expected = np.asarray(expected, float)
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=printed(6) + rounded(expected, terms), rtol=0)
-
-
-def assert_exact(actual, expected, dtype, terms=16):
-    """To rounding; ``expected`` are nested lists of fractions."""
-    expected = np.array(expected).astype(float)
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=rounded(expected, terms, dtype), rtol=0)
-
-
-def dtype_of(package):
-    return "float64" if package is attnpool_ref else "float32"
-
-
-def dot(a, b):
-    return sum((p * q for p, q in zip(a, b, strict=True)), Fraction(0))
 
 
 def times(a, b):
@@ -54,7 +29,7 @@ def average(weights, vectors):
     return [dot(weights, column) for column in zip(*vectors, strict=True)]
 
 
-@PACKAGES
+@every_package
 def test_code_wise_attention_prefers_the_least_negative(package):
     # without a mask the zero pad would take .665 of the weight
     context, labels = np.array([[1.0, 0], [2, 0], [0, 0]]), np.array([[-1.0, 0], [-2, 0]])
@@ -65,14 +40,14 @@ def test_code_wise_attention_prefers_the_least_negative(package):
     assert_printed(pooled, [1.268941, 0])
 
 
-@PACKAGES
+@every_package
 def test_a_padded_label_does_not_lift_code_wise_scores(package):
     labels, mask = np.array([[-1.0, 0], [0, 0]]), np.array([True, False])
     _, weights = package.code_wise_attention(labels, np.array([[1.0, 0], [2, 0]]), mask, return_weights=True)
     assert_printed(weights, [0.731059, 0.268941])
 
 
-@PACKAGES
+@every_package
 def test_mask_attention_and_the_separation_after_it(package):
     query, context = np.array([[1.0, 0], [0, 2]]), np.array([[3.0, 0], [1, 1]])
     chosen, weights = package.mask_attention(query, context, return_weights=True)
@@ -83,13 +58,13 @@ def test_mask_attention_and_the_separation_after_it(package):
     assert_printed(dissimilar, [[0.029453, -0.295790], [0.789353, -0.145193]], terms=32)
 
 
-@PACKAGES
+@every_package
 def test_a_score_of_zero_is_ordinary_to_mask_attention(package):
     chosen = package.mask_attention(np.array([[1.0, 0]]), np.array([[0.0, 1]]))
-    assert_exact(chosen, [[1, 0]], dtype_of(package))
+    assert_exact(package, chosen, [[1, 0]])
 
 
-@PACKAGES
+@every_package
 def test_bidaf_attention_of_three_tokens_and_two(package):
     context, query = np.array([[1.0, 0], [0, 1], [1, 1]]), np.array([[1.0, 0], [0, 2]])
     joined, (to_query, to_context) = package.bidaf_attention(
@@ -117,7 +92,7 @@ def pooled_by_fractions(x, y, reduction):
     return average(base2_softmax(reduced), x)
 
 
-@PACKAGES
+@every_package
 @pytest.mark.parametrize("reduction", ["sum", "max"])
 def test_all_pairs_equal_fractions(package, reduction):
     real_x = [[t for t, m in zip(*pair, strict=True) if m] for pair in zip(X, X_MASK, strict=True)]
@@ -125,22 +100,22 @@ def test_all_pairs_equal_fractions(package, reduction):
     x_pooled, y_pooled = package.cross_attention_pooling_all_pairs(
         np.array(X, float), np.array(Y, float), np.array(X_MASK), np.array(Y_MASK), reduction=reduction, scale=LOG2
     )
-    assert_exact(x_pooled, [[pooled_by_fractions(x, y, reduction) for y in real_y] for x in real_x], dtype_of(package))
-    assert_exact(y_pooled, [[pooled_by_fractions(y, x, reduction) for y in real_y] for x in real_x], dtype_of(package))
+    assert_exact(package, x_pooled, [[pooled_by_fractions(x, y, reduction) for y in real_y] for x in real_x])
+    assert_exact(package, y_pooled, [[pooled_by_fractions(y, x, reduction) for y in real_y] for x in real_x])
 
 
-@PACKAGES
+@every_package
 def test_code_wise_attention_equals_fractions(package):
     labels, context = [[1, 0], [0, -1], [-1, 2]], [[2, 1], [0, -3], [1, 1], [-1, 0]]
     weights = base2_softmax([max(dot(token, label) for label in labels) for token in context])
     pooled, actual = package.code_wise_attention(
         np.array(labels, float), np.array(context, float), scale=LOG2, return_weights=True
     )
-    assert_exact(actual, weights, dtype_of(package))
-    assert_exact(pooled, average(weights, context), dtype_of(package))
+    assert_exact(package, actual, weights)
+    assert_exact(package, pooled, average(weights, context))
 
 
-@PACKAGES
+@every_package
 def test_the_scale_comes_before_the_maximum(package):
     """With a negative scale the best label is the one with the smallest product."""
     labels, context = [[1], [3]], [[1], [-2]]
@@ -148,21 +123,21 @@ def test_the_scale_comes_before_the_maximum(package):
     _, actual = package.code_wise_attention(
         np.array(labels, float), np.array(context, float), scale=-LOG2, return_weights=True
     )
-    assert_exact(actual, weights, dtype_of(package))
+    assert_exact(package, actual, weights)
 
 
-@PACKAGES
+@every_package
 def test_mask_attention_equals_fractions(package):
     query, context = [[1, 0], [0, -1], [-1, 2]], [[2, 1], [0, -3], [1, 1], [-1, 0]]
     weights = [base2_softmax([dot(token, choice) for choice in query]) for token in context]
     chosen, actual = package.mask_attention(
         np.array(query, float), np.array(context, float), scale=LOG2, return_weights=True
     )
-    assert_exact(actual, weights, dtype_of(package))
-    assert_exact(chosen, [average(row, query) for row in weights], dtype_of(package))
+    assert_exact(package, actual, weights)
+    assert_exact(package, chosen, [average(row, query) for row in weights])
 
 
-@PACKAGES
+@every_package
 def test_bidaf_attention_equals_fractions(package):
     context, query, kernel = [[1, 0], [0, 2], [-1, 1]], [[1, 1], [0, 2], [3, 0], [1, -1]], [1, -1, 2, 0, 1, -2]
     scores = [[dot([*h, *u, *times(h, u)], kernel) for u in query] for h in context]
@@ -176,6 +151,6 @@ def test_bidaf_attention_equals_fractions(package):
     actual, (actual_to_query, actual_to_context) = package.bidaf_attention(
         np.array(context, float), np.array(query, float), LOG2 * np.array(kernel), return_weights=True
     )
-    assert_exact(actual_to_query, to_query, dtype_of(package))
-    assert_exact(actual_to_context, to_context, dtype_of(package))
-    assert_exact(actual, joined, dtype_of(package))
+    assert_exact(package, actual_to_query, to_query)
+    assert_exact(package, actual_to_context, to_context)
+    assert_exact(package, actual, joined)

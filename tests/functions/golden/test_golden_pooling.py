@@ -6,27 +6,8 @@ from fractions import Fraction
 import chex
 import numpy as np
 import pytest
-from rounding import printed, rounded
-
-import attnpool_flax
-import attnpool_ref
-
-every_package = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
-
-
-def assert_printed(actual, expected, terms=16):
-    """Six decimals, and on top of them what float32 may round."""
-    expected = np.asarray(expected, float)
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=printed(6) + rounded(expected, terms), rtol=0)
-
-
-def assert_exact(package, actual, expected, terms=16):
-    """Exact numbers, to the rounding of the package's dtype for Python numbers."""
-    expected = np.array(expected).astype(float)
-    dtype = "float64" if package is attnpool_ref else "float32"
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=rounded(expected, terms, dtype), rtol=0)
+from packages import every_package
+from rounding import assert_exact, assert_printed, printed, rounded
 
 
 def exact_softmax(scores):

@@ -4,28 +4,16 @@ S(k, shape) is sin(k + 0, 1, 2, ...). The numbers of Set2Set are those of PyTorc
 the authors' ``modeling_nvembed.py``, run with these parameters; VLAD and MaxSim were worked out by their formulas.
 """
 
-import chex
 import numpy as np
-import pytest
-from rounding import printed, rounded
+from packages import every_package
+from rounding import assert_printed
 
-import attnpool_flax
-import attnpool_ref
-
-every_package = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 X = np.array([(1, 2), (3, -1), (0.5, 4), (9, 9)])
 MASK = np.array([True, True, True, False])
 
 
 def wave(first, *shape):
     return np.sin(first + np.arange(np.prod(shape))).reshape(shape)
-
-
-def assert_printed(actual, expected, terms=64):
-    """Six decimals, and on top of them what float32 may round."""
-    expected = np.asarray(expected, float)
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=printed(6) + rounded(expected, terms), rtol=0)
 
 
 LATENT = {

@@ -7,12 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rounding import printed, rounded
+from packages import every_package
+from rounding import assert_printed, rounded
 
 import attnpool_flax
-import attnpool_ref
-
-every_package = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 
 X = np.array([(1, 2), (3, -1), (0.5, 4), (9, 9)], np.float32)
 MASK = np.array([True, True, True, False])
@@ -20,13 +18,6 @@ KERNEL = np.array([(0.1, 0.2), (0.3, -0.4)], np.float32)
 CONTEXT = np.concatenate([KERNEL, np.array([(0.2, 0.1), (-0.1, 0.2), (0.05, 0), (0, -0.05)], np.float32)])
 BIAS, OUT = np.array([0.1, -0.1], np.float32), np.array([(1, -1), (2, 0.5)], np.float32)
 NORM = {"norm_scale": np.array([0.5, 2], np.float32), "norm_bias": np.array([0.1, -0.2], np.float32)}
-
-
-def assert_printed(actual, expected, terms=32):
-    """Six decimals, and on top of them what float32 may round."""
-    expected = np.asarray(expected, float)
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=printed(6) + rounded(expected, terms), rtol=0)
 
 
 @every_package

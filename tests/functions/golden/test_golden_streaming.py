@@ -6,13 +6,8 @@ from fractions import Fraction
 
 import chex
 import numpy as np
-import pytest
+from packages import every_package
 from rounding import rounded
-
-import attnpool_flax
-import attnpool_ref
-
-every_package = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
 
 
 def assert_pooled(package, states, expected):

@@ -5,25 +5,12 @@ Printed to six decimals in the specification of these poolings; where a library 
 
 import functools
 
-import chex
 import numpy as np
-import pytest
-from rounding import printed, rounded
-
-import attnpool_flax
-import attnpool_ref
-
-every_package = pytest.mark.parametrize("package", [attnpool_ref, attnpool_flax], ids=lambda package: package.__name__)
+from packages import every_package
+from rounding import assert_printed
 
 X, MASK = np.array([[1.0, 2], [3, -1], [0.5, 4], [9, 9]]), np.array([True, True, True, False])
 """Three real tokens and a pad."""
-
-
-def assert_printed(actual, expected, terms=16):
-    """Six decimals, and on top of them what float32 may round."""
-    expected = np.asarray(expected, float)
-    chex.assert_shape(actual, expected.shape)
-    chex.assert_trees_all_close(np.asarray(actual), expected, atol=printed(6) + rounded(expected, terms), rtol=0)
 
 
 @every_package

@@ -9,7 +9,7 @@ import traps
 from agreeing import assert_agree
 from layers_of_timm import AttentionPool2d, AttentionPoolLatent, LsePlus1d, SimPool1d
 from pools import HEADS, MASK, MLP, NORM, REAL, Case, called, linear, prefixed
-from test_traps import agree
+from printed_text import agree
 
 import attnpool_ref
 from attnpool_flax.modules import head_functions

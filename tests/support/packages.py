@@ -1,0 +1,10 @@
+"""Both packages as a parameter of tests: what one promises, the other promises too."""
+
+import pytest
+
+import attnpool_flax
+import attnpool_ref
+
+PACKAGES = (attnpool_ref, attnpool_flax)
+
+every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
