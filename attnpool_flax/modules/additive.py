@@ -76,7 +76,7 @@ class AdditiveAttentionPool(PoolingModule):
         Returns:
           [..., v], and with ``return_weights`` the weights [..., L]; with ``num_queries`` [..., n, v] and [..., n, L].
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             additive_attention_pooling,
             segment_additive_attention_pooling,
@@ -92,5 +92,6 @@ class AdditiveAttentionPool(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
+            **layout,
             **self._values(x=x),
         )

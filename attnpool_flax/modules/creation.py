@@ -31,6 +31,9 @@ Kind = TypeVar("Kind", bound=type)
 _PLAIN = (nnx.Param, nnx.BatchStat)
 """Variables whose value needs no more than to be read."""
 
+_ARRAYS = set()
+"""Types of the arrays that calls have met."""
+
 
 class Shapes(NamedTuple):
     """Names and shapes of a module, kept from its construction so that an eager call derives nothing.
@@ -110,8 +113,10 @@ class PoolingModule(nnx.Module):
                 passed[name] = None if absent is None else jnp.zeros(absent, dtype or self.param_dtype)
                 continue
             value = variable.get_raw_value() if type(variable) in _PLAIN else None
-            if not isinstance(value, jax.Array) or variable.has_metadata("on_get_value"):
-                value = variable[...]  # a caller's kind of variable, a reference: as Flax reads it, in 3 µs
+            if type(value) not in _ARRAYS or variable.has_metadata("on_get_value"):
+                value = variable[...]  # as Flax reads it, in 3 µs: a caller's kind of variable, or a reference
+                if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+                    _ARRAYS.add(type(value))
             passed[name] = value if dtype is None else cast(value, dtype)
         return passed
 

@@ -1,10 +1,7 @@
 """Choice of the function that a module calls: for sequences with masks, or for packed sequences with segment numbers."""
 
-import functools
-
-
 def in_layout(module, dense, packed, num_segments, lengths, **numbers):
-    """Returns the function of a module's call: ``packed`` if segment numbers are given, else ``dense``.
+    """Returns (function, its arguments) of a module's call: ``packed`` if segment numbers are given, else ``dense``.
 
     Args:
       module: the module.
@@ -22,7 +19,7 @@ def in_layout(module, dense, packed, num_segments, lengths, **numbers):
         if value is not None:
             break
     else:
-        return functools.partial(dense, axis_name=axis_name, **lengths)
+        return dense, {**lengths, "axis_name": axis_name}
     given = {key: value for key, value in (numbers | {"num_segments": num_segments}).items() if value is not None}
     for key in (*numbers, "num_segments"):
         if key not in given:
@@ -32,4 +29,4 @@ def in_layout(module, dense, packed, num_segments, lengths, **numbers):
             raise ValueError(
                 f"{module._pooling}: `{key}` and `{next(iter(numbers))}` are both given, needs at most one of them"
             )
-    return functools.partial(packed, **given)
+    return packed, given

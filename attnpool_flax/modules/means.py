@@ -57,7 +57,7 @@ class PowerMeanPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             power_mean_pooling,
             segment_power_mean_pooling,
@@ -69,6 +69,7 @@ class PowerMeanPool(PoolingModule):
             cast(x, self.dtype),
             mask=mask,
             epsilon=self.epsilon,
+            **layout,
             **self._values(x=x),
         )
 
@@ -117,7 +118,7 @@ class LogSumExpPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             logsumexp_pooling,
             segment_logsumexp_pooling,
@@ -129,6 +130,7 @@ class LogSumExpPool(PoolingModule):
             cast(x, self.dtype),
             mask=mask,
             mean=self.mean,
+            **layout,
             **self._values(x=x),
         )
 
@@ -176,7 +178,7 @@ class SoftmaxPool(PoolingModule):
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L, d].
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             softmax_pooling,
             segment_softmax_pooling,
@@ -188,5 +190,6 @@ class SoftmaxPool(PoolingModule):
             cast(x, self.dtype),
             mask=mask,
             return_weights=return_weights,
+            **layout,
             **self._values(x=x),
         )

@@ -92,7 +92,7 @@ class CrossAttentionPool(PoolingModule):
         """
         lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
         numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             cross_attention_pooling,
             segment_cross_attention_pooling,
@@ -110,6 +110,7 @@ class CrossAttentionPool(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
+            **layout,
             **self._values(x=x, y=y),
         )
 

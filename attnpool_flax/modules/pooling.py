@@ -140,7 +140,7 @@ class AttentionPool(PoolingModule):
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             attention_pooling,
             segment_attention_pooling,
@@ -159,6 +159,7 @@ class AttentionPool(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
+            **layout,
             **self._values(x=x),
         )
 
@@ -246,7 +247,7 @@ class MultiHeadAttentionPool(PoolingModule):
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] of
           ``num_queries=None``.
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             multi_head_attention_pooling,
             segment_multi_head_attention_pooling,
@@ -263,6 +264,7 @@ class MultiHeadAttentionPool(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
+            **layout,
             **self._values(x=x),
         )
         return of_queries(found, self.num_queries)

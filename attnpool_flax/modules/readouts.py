@@ -74,7 +74,7 @@ class LatentAttentionPool(PoolingModule):
         Returns:
           [..., d].
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             latent_attention_pooling,
             segment_latent_attention_pooling,
@@ -87,6 +87,7 @@ class LatentAttentionPool(PoolingModule):
             mask=mask,
             epsilon=self.epsilon,
             precision=self.precision,
+            **layout,
             **self._values(x=x),
         )
 
@@ -142,7 +143,7 @@ class Set2SetPool(PoolingModule):
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L].
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             set2set_pooling,
             segment_set2set_pooling,
@@ -157,6 +158,7 @@ class Set2SetPool(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
+            **layout,
             **self._values(x=x),
         )
 
@@ -216,7 +218,7 @@ class VLADPool(PoolingModule):
         Returns:
           [..., K, d], and with ``return_weights`` the weights [..., L, K].
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             vlad_pooling,
             segment_vlad_pooling,
@@ -230,5 +232,6 @@ class VLADPool(PoolingModule):
             normalize=self.normalize,
             return_weights=return_weights,
             precision=self.precision,
+            **layout,
             **self._values(x=x),
         )

@@ -75,7 +75,7 @@ class AttentiveStatisticsPool(PoolingModule):
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] with ``per_channel``.
         """
-        pool = in_layout(
+        pool, layout = in_layout(
             self,
             attentive_statistics_pooling,
             segment_attentive_statistics_pooling,
@@ -92,5 +92,6 @@ class AttentiveStatisticsPool(PoolingModule):
             epsilon=self.epsilon,
             precision=self.precision,
             return_weights=return_weights,
+            **layout,
             **self._values(x=x),
         )
