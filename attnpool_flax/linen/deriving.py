@@ -158,8 +158,8 @@ def _call(kind):
             raise TypeError(f"{body.__qualname__}() got an unexpected keyword argument 'rngs'; give it to `apply`")
         return body(self, *args, **kwargs)
 
-    kept = [parameter for parameter in shown.parameters.values() if parameter.name != "rngs"]
-    vars(__call__)["__signature__"] = shown.replace(parameters=kept)
+    without_rngs = [parameter for parameter in shown.parameters.values() if parameter.name != "rngs"]
+    vars(__call__)["__signature__"] = shown.replace(parameters=without_rngs)
     if body.__doc__:
         before, arguments, after = _parts(inspect.getdoc(body))
         arguments = {name: NOTES_OF_CALL.get(name, text) for name, text in arguments.items() if name != "rngs"}

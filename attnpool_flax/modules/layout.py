@@ -1,5 +1,6 @@
 """Choice of the function that a module calls: for sequences with masks, or for packed sequences with segment numbers."""
 
+
 def in_layout(module, dense, packed, num_segments, lengths, **numbers):
     """Returns (function, its arguments) of a module's call: ``packed`` if segment numbers are given, else ``dense``.
 

@@ -91,7 +91,7 @@ def test_an_eager_call_makes_few_python_calls_more_than_its_function(case):
         patch.setattr(where, case.row.name, listening)
         module(*data.values())
     ((args, kwargs),) = arguments
-    parameters = len(case.owns | case.statistics)
+    parameters = len(case.shapes | case.statistics)
     more = calls(lambda: module(*data.values())) - calls(lambda: function(*args, **kwargs))
     assert more <= 10 + 2 * parameters
 

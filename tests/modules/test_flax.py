@@ -67,7 +67,7 @@ def test_a_repr_shows_what_was_chosen(case, kind):
         assert re.search(rf"\b{key} ?= ?{re.escape(repr(value))}", text)
 
 
-def test_a_subclass_owns_what_its_parent_owns():
+def test_a_subclass_has_the_parameters_of_its_parent():
     class Mine(attnpool_flax.AttentionPool):
         pass
 

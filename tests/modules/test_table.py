@@ -67,9 +67,9 @@ def test_every_module_is_a_case(name):
 
 @every_case
 @both_kinds
-def test_a_module_owns_flat_parameters_named_as_the_arguments(case, kind):
+def test_a_module_has_flat_parameters_named_as_the_arguments(case, kind):
     initial = jax.eval_shape(lambda: kind.initial(case))
-    assert {key: value.shape for key, value in initial.items()} == case.owns
+    assert {key: value.shape for key, value in initial.items()} == case.shapes
     assert {value.dtype for value in initial.values()} <= {jnp.dtype(np.float32)}
 
 
@@ -101,7 +101,7 @@ def test_only_required_sizes_go_by_place_and_in_linen_only_the_one_that_is_first
 @pytest.mark.parametrize("name", SPECS)
 def test_a_constructor_takes_how_to_compute_where_its_function_does(name, key):
     if (name, key) == ("WeightedPool", "axis_name"):
-        pytest.skip("it owns a weight for every slot of the whole sequence")
+        pytest.skip("it has a weight for every slot of the whole sequence")
     function = inspect.signature(function_of(name)).parameters
     for package in (attnpool_flax, linen):
         assert (key in constructor(getattr(package, name))) == (key in function)
@@ -138,7 +138,7 @@ def test_a_call_takes_what_the_function_takes_as_data_masks_and_weights(name):
     taken |= {"return_weights"} & set(function)
     taken |= {"deterministic", "rngs"} if "dropout_multiplier" in function else set()
     packed = table.BY_NAME.get(f"segment_{spec.function}")
-    if packed and name != "WeightedPool":  # which owns slots
+    if packed and name != "WeightedPool":  # which shapes slots
         taken |= {key for key, a in packed.arguments.items() if a.kind == "segments"} | {"num_segments"}
     assert call == taken
 
