@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.core import Tracer
 
 from attnpool_flax.call.compiled import check_implementation
 from attnpool_flax.call.sharding import check_axis_name
@@ -115,7 +116,7 @@ class PoolingModule(nnx.Module):
             value = variable.get_raw_value() if type(variable) in _PLAIN else None
             if type(value) not in _ARRAYS or variable.has_metadata("on_get_value"):
                 value = variable[...]  # as Flax reads it, in 3 µs: a caller's kind of variable, or a reference
-                if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+                if isinstance(value, jax.Array) and not isinstance(value, Tracer):
                     _ARRAYS.add(type(value))
             passed[name] = value if dtype is None else cast(value, dtype)
         return passed
