@@ -1,5 +1,6 @@
 """Constructors: fields become arguments, no two sizes are swapped silently, and shapes are derived once."""
 
+import importlib
 import inspect
 import itertools
 import pickle
@@ -145,6 +146,10 @@ def test_a_pickle_of_an_earlier_release_finds_the_linen_class(name):
     assert pickle.loads(text) is kind
     former = text.replace(b"cattnpool_flax.linen\n", f"cattnpool_flax.linen.{family}\n".encode())
     assert former != text and pickle.loads(former) is kind
+
+
+def test_the_linen_pool_of_sentences_is_found_where_earlier_releases_had_it():
+    assert importlib.import_module("attnpool_flax.linen.sentences").SentencePool is linen.SentencePool
 
 
 @one_of_each

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from attnpool_flax.linen.sentences import SentencePool as LinenSentencePool
 from flax import nnx, serialization
 from modules.cases import constructor, same_bits
 
 import attnpool_flax
 from attnpool_flax import linen
+from attnpool_flax.linen import SentencePool as LinenSentencePool
 from attnpool_flax.modules.sentences import SentencePool
 from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import formats, table
