@@ -1,9 +1,13 @@
-"""Two sequences in one walk: each averaged under the softmax of its products with the sum or the mean of the other.
+"""Cross attention of two sequences in one loop: each averaged under its products with the sum or mean of the other.
 
-An example of both sides fits into the cache, where its tokens are read as often as they are needed. With Y the other's
-sum, s the scale and g the gradients of what is returned, the gradient of the scores is
-ds = w (x . g + g_w - (their average under w)), that of Y is s times the sum of ds x, and that of x is
-w g + s ds Y + the gradient of x's own sum: x is read once more and its gradient written once.
+One example of both sides fits into the cache, where its tokens are read as often as needed. Let Y be the sum of the other
+side, s the scale, w the weights, and dpooled and dw the cotangents. Then
+
+    dscores = w (x . dpooled + dw - (their average under w))
+    dY      = s sum_l dscores_l x_l
+    dx      = w dpooled + s dscores Y + (the gradient through the sum of x)
+
+and the backward pass reads x once more and writes dx once.
 """
 
 import functools
@@ -16,13 +20,14 @@ from jax import lax
 
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import tiling
+from attnpool_flax.reductions.blocks import inside_loop
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import computing, in_slices
 
 
 class Side(NamedTuple):
-    """Result for one of the two sequences; inside of a loop's step it has no batch axis.
+    """Result for one of the two sequences; without batch axis in a step of the loop.
 
     Attributes:
       pooled: [B, d].
@@ -47,133 +52,135 @@ def fits(x, y):
 
 def _forward(x, y, x_mask, y_mask, scale, mean, precision):
     example = functools.partial(_example, scale=scale, mean=mean, precision=precision)
-    return _each(example, x, y, x_mask, y_mask)
+    return _map_examples(example, x, y, x_mask, y_mask)
 
 
-def _each(function, *arrays):
-    """Maps a function over examples: one after another on CPUs, all at once elsewhere."""
+def _map_examples(function, *arrays):
+    """Maps a function over examples: by a loop on CPUs, by ``vmap`` elsewhere."""
 
-    def in_turn(*arrays):
-        def at(i, array):
-            array, i = tiling.of_trip(array, i)
-            return lax.dynamic_index_in_dim(array, i, 0, False)
+    def loop(*arrays):
+        def example(step, array):
+            array, step = inside_loop(array, step)
+            return lax.dynamic_index_in_dim(array, step, 0, False)
 
-        def trip(i):
-            return function(*jax.tree.map(functools.partial(at, i), arrays))
+        def example_step(step):
+            return function(*jax.tree.map(functools.partial(example, step), arrays))
 
-        return lax.map(trip, jnp.arange(arrays[0].shape[0]))
+        return lax.map(example_step, jnp.arange(arrays[0].shape[0]))
 
-    return lax.platform_dependent(*arrays, cpu=in_turn, default=lambda *arrays: jax.vmap(function)(*arrays))
+    return lax.platform_dependent(*arrays, cpu=loop, default=lambda *arrays: jax.vmap(function)(*arrays))
 
 
 def _example(x, y, x_mask, y_mask, *, scale, mean, precision):
-    x, y = _clean(x, x_mask), _clean(y, y_mask)
-    of_x, of_y = _summary(x, x_mask, mean, precision), _summary(y, y_mask, mean, precision)
+    x, y = _zero_padded(x, x_mask), _zero_padded(y, y_mask)
+    x_summary, y_summary = _summary(x, x_mask, mean, precision), _summary(y, y_mask, mean, precision)
     return (
-        Side(*_pooled(x, x_mask, scale * of_y, y_mask, precision), of_x),
-        Side(*_pooled(y, y_mask, scale * of_x, x_mask, precision), of_y),
+        Side(*_pooled(x, x_mask, scale * y_summary, y_mask, precision), x_summary),
+        Side(*_pooled(y, y_mask, scale * x_summary, x_mask, precision), y_summary),
     )
 
 
-def _clean(x, mask):
+def _zero_padded(x, mask):
     x = x.astype(computing(x.dtype))
     return x if mask is None else jnp.where(mask[:, None], x, 0)
 
 
 def _sum(weights, x, precision):
     """Sums [L, d] under weights [L]: [d]."""
-    return in_slices(lambda part: jnp.dot(weights[part], x[part], precision=precision), x.shape[0])
+    return in_slices(lambda rows: jnp.dot(weights[rows], x[rows], precision=precision), x.shape[0])
 
 
-def _part(mean, length):
-    """Returns a power of two that divides the terms of a mean to avoid overflow."""
+def _divisor(mean, length):
+    """Returns a power of two by which the terms of a mean are divided to avoid overflow."""
     return 2 ** length.bit_length() if mean else 1
 
 
-def _shares(mask, mean, like):
-    """Returns [L]: how much of each token is in the sum, or in the mean, over the part."""
+def _terms(mask, mean, like):
+    """Returns the weights [L] of tokens in the sum, or in the mean before its division."""
     length = like.shape[-2]
     real = jnp.ones(like.shape[:-1], computing(like.dtype)) if mask is None else mask.astype(computing(like.dtype))
-    return real / _part(mean, length)
+    return real / _divisor(mean, length)
 
 
 def _summary(x, mask, mean, precision):
-    shares = _shares(mask, mean, x)
-    total = _sum(shares, x, precision)
-    return total / _count(shares)[..., None] if mean else total
+    terms = _terms(mask, mean, x)
+    total = _sum(terms, x, precision)
+    return total / _count(terms)[..., None] if mean else total
 
 
-def _count(shares):
-    total = jnp.sum(shares, -1)
+def _count(terms):
+    total = jnp.sum(terms, -1)
     return jnp.where(total == 0, 1, total)
 
 
 def _pooled(x, mask, query, other, precision):
-    """Returns (pooled [d], weights [L]); the scores are 0 where nothing of the other side is real, whatever x holds."""
+    """Returns (pooled [d], weights [L]); all scores are 0 if the other side is fully masked, whatever x holds."""
     scores = jnp.dot(x, query, precision=precision)
     if other is not None:
         scores = jnp.where(jnp.any(other), scores, 0)
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
-    top = jnp.max(scores)
-    heights = exponential(scores, top)
-    total = jnp.sum(heights)
-    total = jnp.where(total == 0, 1, total)
-    weights = heights / total
+    exp_scores = exponential(scores, jnp.max(scores))
+    denominator = jnp.sum(exp_scores)
+    denominator = jnp.where(denominator == 0, 1, denominator)
+    weights = exp_scores / denominator
     if mask is not None:
-        weights = jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
-    return _sum(heights, x, precision) / total, weights
+        weights = jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
+    return _sum(exp_scores, x, precision) / denominator, weights
 
 
-def _keep(x, y, x_mask, y_mask, scale, mean, precision):
+def _cross_fwd(x, y, x_mask, y_mask, scale, mean, precision):
     sides = _forward(x, y, x_mask, y_mask, scale, mean, precision)
     return tuple((side.pooled, side.weights) for side in sides), (x, y, x_mask, y_mask, scale, sides)
 
 
-def _backward(mean, precision, kept, cotangents):
-    x, y, x_mask, y_mask, scale, sides = kept
-    slopes = functools.partial(_slopes, precision=precision)
-    (x_slope, x_moved), (y_slope, y_moved) = _each(slopes, x, y, x_mask, y_mask, sides, cotangents)
-    (of_x, _), (of_y, _) = cotangents
-    own, other = sides
-    found = (
-        _written(x, x_mask, own.weights, of_x, scale * x_slope, other.summary, scale * y_moved, mean),
-        _written(y, y_mask, other.weights, of_y, scale * y_slope, own.summary, scale * x_moved, mean),
+def _cross_bwd(mean, precision, residuals, cotangents):
+    x, y, x_mask, y_mask, scale, sides = residuals
+    bwd_example = functools.partial(_bwd_example, precision=precision)
+    (dx_scores, dy_summary), (dy_scores, dx_summary) = _map_examples(
+        bwd_example, x, y, x_mask, y_mask, sides, cotangents
     )
-    of_scale = jnp.sum(x_moved * other.summary) + jnp.sum(y_moved * own.summary)
-    return *found, None, None, of_scale
+    (dx_pooled, _), (dy_pooled, _) = cotangents
+    x_side, y_side = sides
+    dx = _dx(x, x_mask, x_side.weights, dx_pooled, scale * dx_scores, y_side.summary, scale * dx_summary, mean)
+    dy = _dx(y, y_mask, y_side.weights, dy_pooled, scale * dy_scores, x_side.summary, scale * dy_summary, mean)
+    dscale = jnp.sum(dy_summary * y_side.summary) + jnp.sum(dx_summary * x_side.summary)
+    return dx, dy, None, None, dscale
 
 
-def _slopes(x, y, x_mask, y_mask, sides, cotangents, *, precision):
-    """Returns for each side (gradient of its products [L], the sum of the tokens under it [d])."""
-    (own, other), (of_x, of_y) = sides, cotangents
-    return _slope(x, x_mask, own, of_x, y_mask, precision), _slope(y, y_mask, other, of_y, x_mask, precision)
+def _bwd_example(x, y, x_mask, y_mask, sides, cotangents, *, precision):
+    """Returns for each side (dscores [L], the sum of its tokens under them [d], which is dY over the scale)."""
+    (x_side, y_side), (dx_side, dy_side) = sides, cotangents
+    return (
+        _bwd_side(x, x_mask, x_side, dx_side, y_mask, precision),
+        _bwd_side(y, y_mask, y_side, dy_side, x_mask, precision),
+    )
 
 
-def _slope(x, mask, side, cotangents, other, precision):
-    x, (of_pooled, of_weights) = _clean(x, mask), cotangents
+def _bwd_side(x, mask, side, cotangents, other_mask, precision):
+    x, (dpooled, dweights) = _zero_padded(x, mask), cotangents
     if mask is not None:
-        of_weights = jnp.where(mask, of_weights, 0)
-    average = jnp.dot(side.pooled, of_pooled, precision=precision) + jnp.sum(side.weights * of_weights)
-    slope = side.weights * (jnp.dot(x, of_pooled, precision=precision) + of_weights - average)
+        dweights = jnp.where(mask, dweights, 0)
+    average = jnp.dot(side.pooled, dpooled, precision=precision) + jnp.sum(side.weights * dweights)
+    dscores = side.weights * (jnp.dot(x, dpooled, precision=precision) + dweights - average)
     if mask is not None:
-        slope = jnp.where(mask, slope, 0)
-    if other is not None:
-        slope = jnp.where(jnp.any(other), slope, 0)
-    return slope, _sum(slope, x, precision)
+        dscores = jnp.where(mask, dscores, 0)
+    if other_mask is not None:
+        dscores = jnp.where(jnp.any(other_mask), dscores, 0)
+    return dscores, _sum(dscores, x, precision)
 
 
-def _written(x, mask, weights, of_pooled, slope, query, of_summary, mean):
-    """Computes ``dx`` [B, L, d]: through the average, the scores, and the sum that the other side is scored by."""
-    shares = _shares(mask, mean, x)
+def _dx(x, mask, weights, dpooled, dscores, query, dsummary, mean):
+    """Computes ``dx`` [B, L, d]: through the average, the scores, and the sum or mean that the other side is scored by."""
+    terms = _terms(mask, mean, x)
     if mean:
-        shares = shares / _count(shares)[..., None]
-    terms = (weights, of_pooled), (slope, query), (shares, of_summary)
-    of_x = functools.reduce(operator.add, (a[..., None] * b[:, None] for a, b in terms))
-    return (of_x if mask is None else jnp.where(mask[..., None], of_x, 0)).astype(x.dtype)
+        terms = terms / _count(terms)[..., None]
+    products = (weights, dpooled), (dscores, query), (terms, dsummary)
+    dx = functools.reduce(operator.add, (a[..., None] * b[:, None] for a, b in products))
+    return (dx if mask is None else jnp.where(mask[..., None], dx, 0)).astype(x.dtype)
 
 
-@reverse_rule(_keep, _backward, nondiff_argnums=(5, 6))
+@reverse_rule(_cross_fwd, _cross_bwd, nondiff_argnums=(5, 6))
 def tiled(x, y, x_mask, y_mask, scale, mean, precision):
     """Returns ((pooled [B, d], weights [B, L]) of x, the same of y).
 
@@ -183,7 +190,7 @@ def tiled(x, y, x_mask, y_mask, scale, mean, precision):
       x_mask: bool [B, L], or None.
       y_mask: bool [B, T], or None.
       scale: of the scores, in the computing dtype.
-      mean: whether a token meets the mean of the other side, not its sum.
+      mean: whether scores are products with the mean of the other side, not its sum.
       precision: of the products.
     """
     sides = _forward(x, y, x_mask, y_mask, scale, mean, precision)

@@ -1,4 +1,4 @@
-"""Tokens that stand in one array with a mask."""
+"""Dense tokens: padded sequences [..., L, d] with a mask, and every reduction over them."""
 
 import copy
 import math
@@ -10,77 +10,297 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, known, power_above
-from attnpool_flax.reductions import cross, max, perceptron, softmax, sums
-from attnpool_flax.reductions.collectives import PositionState, SumState, all_reduce_states, axis_names
+from attnpool_flax.reductions import cross, end_tokens, max, perceptron, softmax, sums
+from attnpool_flax.reductions.accumulators import WeightedSum
+from attnpool_flax.reductions.channels import DenseChannels
+from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
 from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
+from attnpool_flax.reductions.tokens import Tokens
 
 
-class Dense:
-    """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and how they are walked.
+class Dense(Tokens):
+    """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and the requested implementation.
 
-    Every method takes and returns arrays with the batch axes; axes of 1 are shared by the examples. With an axis name the
-    tokens are one device's part of a sequence that is split over a mesh; weights are of this part, results of the whole.
+    Every method takes and returns arrays with the batch axes; axes of size 1 are shared by the examples. With an axis name
+    the tokens are one device's shard of a sequence over a mesh: weights are of the shard, results of the whole sequence.
     """
 
     def __init__(self, x, mask, implementation, precision=None, axis_name=None, *, recompute=False):
-        """Stores the tokens; with ``recompute`` whole products save no array of the size of x for the gradient."""
+        """Stores the tokens; with ``recompute`` whole products are rematerialized and save no array of the size of x."""
         self.mask, self.precision, self.dtype = mask, precision, sums.computing(x.dtype)
         self.x, self.requested, self.axis_name = x, implementation, axis_name
         self._recompute = recompute
         self.length = x.shape[-2]
         self.shards = 1 if axis_name is None else lax.axis_size(axis_names(axis_name))
 
-    def sum(self, weights=None, part=1):
-        """Sums this device's tokens under weights [..., L] or 1, divided by ``divisor``, a power of two: [..., d]."""
+    # ----------------------------------------------------------------------------------------------------------
+    # Softmax
+
+    def softmax(self, queries, multiplier=None, has_query=None, bias=None):
+        """Averages under the softmax of the products with queries [..., h, d].
+
+        Args:
+          queries: in the computing dtype, scaled.
+          multiplier: [..., h, L] of the weights that are averaged under, or None.
+          has_query: bool [...], or None: where it is False, all scores are 0, whatever the tokens hold.
+          bias: [..., h, L], added to the products, or None.
+
+        Returns:
+          (pooled [..., h, d], weights [..., h, L]).
+        """
+        scores, state, batch = self.local_softmax(queries, multiplier, has_query, bias)
+        (state,) = all_reduce_states([state], self.axis_name)
+        return self.softmax_averages(scores, state, batch)[:2]
+
+    def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
+        """Computes :meth:`softmax`, and the sums [..., h] of the applied weights."""
+        scores, state, batch = self.local_softmax(queries, multiplier, None, bias)
+        (state,) = all_reduce_states([state], self.axis_name)
+        pooled, weights, weight_sums = self.softmax_averages(scores, state, batch)
+        if weight_sums is None:
+            applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
+            weight_sums = self.sum_over_tokens(applied)
+        return pooled, weights, weight_sums
+
+    def local_softmax(self, queries, multiplier=None, has_query=None, bias=None):
+        """Returns (scores [B, L, h], accumulator of this device, batch axes); the arguments are those of :meth:`softmax`.
+
+        Over a mesh the numerator has one more feature, the sum of the applied weights.
+        """
+        batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
+        multiplier, bias = (
+            None if array is None else self._flatten(jnp.swapaxes(array, -1, -2), 2, batch)
+            for array in (multiplier, bias)
+        )
+        mask, has_query, queries = (
+            self._flatten(*pair) for pair in ((self.mask, 1, batch), (has_query, 0), (queries, 2))
+        )
+        arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
+        x, mask, _, queries, multiplier, _ = arrays
+        kernel: Any = softmax.tiled if self._tiles(x, queries) else self._whole(softmax.plain, 6)
+        scores, state = kernel(*arrays, self.precision)
+        if self.axis_name is not None:
+            state = softmax.with_weight_sums(state, scores, mask, multiplier)
+        return scores, state, batch
+
+    def softmax_averages(self, scores, state, batch):
+        """Returns (pooled, weights, weight sums) from scores and merged accumulator; weight sums only over a mesh."""
+        weights = self._unflatten(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
+        pooled = self._unflatten(state.finalize(), batch)
+        return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
+
+    def softmax_state(self, queries, bias=None):
+        """Computes the :class:`~softmax.OnlineSoftmax` of a chunk under scaled queries [..., h, d], with batch axes."""
+        _, state, batch = self.local_softmax(queries, bias=bias)
+        return softmax.OnlineSoftmax(*(self._unflatten(array, batch) for array in state))
+
+    def softmax_of_scores(self, scores):
+        """Computes :meth:`softmax` of given scores [..., h, L]."""
+        scores, state, batch = self._local_softmax_of_scores(scores)
+        (state,) = all_reduce_states([state], self.axis_name)
+        return self.softmax_averages(scores, state, batch)[:2]
+
+    def softmax_state_of_scores(self, scores):
+        """Computes :meth:`softmax_state` of given scores [..., h, L]."""
+        _, state, batch = self._local_softmax_of_scores(scores)
+        return softmax.OnlineSoftmax(*(self._unflatten(array, batch) for array in state))
+
+    def _local_softmax_of_scores(self, scores):
+        """Computes :meth:`local_softmax` of given scores."""
+        batch = self._batch((scores, 2))
+        scores, mask = unify_varying(
+            self._flatten(jnp.swapaxes(scores, -1, -2), 2, batch), self._flatten(self.mask, 1, batch)
+        )
+        scores, state = softmax.softmax_of_scores(
+            scores, mask, lambda exp_scores: self._weighted_sums(exp_scores, 1, batch)
+        )
+        return scores, softmax.with_weight_sums(state, scores, mask, None) if self.axis_name else state, batch
+
+    def exp_scores(self, scores):
+        """Returns (exp(score - max_score) of scores [..., h, L], 0 at padding; max_score [..., h] of this device)."""
+        if self.mask is not None:
+            scores = jnp.where(self.mask[..., None, :], scores, -jnp.inf)
+        max_score = lax.stop_gradient(jnp.max(scores, -1, initial=-jnp.inf))
+        return self.fill_padding(softmax.exponential(scores, max_score[..., None])), max_score
+
+    def all_reduce_softmax(self, max_score, numerator):
+        """Merges (max_score [..., h], numerator [..., h, d]) of all devices."""
+        if self.axis_name is None:
+            return max_score, numerator
+        batch = max_score.shape[:-1]
+        denominator = self._flatten(jnp.zeros_like(max_score), 1)
+        state = softmax.OnlineSoftmax(self._flatten(max_score, 1), denominator, self._flatten(numerator, 2))
+        (state,) = all_reduce_states([state], self.axis_name)
+        return self._unflatten(state.max_score, batch), self._unflatten(state.numerator, batch)
+
+    def cross_softmax(self, other, scale, mean):
+        """Averages each sequence under the softmax of its products with the sum or mean of the other, in one loop.
+
+        Args:
+          other: tokens [..., T, d].
+          scale: of the products.
+          mean: whether the products are with the mean.
+
+        Returns:
+          ((pooled [..., d], weights [..., L]), the same of the other), or None where such a loop does not pay.
+        """
+        if self.axis_name is not None:
+            return None
+        (x, y, *masks), unflatten = self.examples_with(other)
+        if not cross.fits(x, y) or not self._tiles(x, y):
+            return None
+        scale = jnp.asarray(scale, self.dtype)
+        return unflatten(cross.tiled(*unify_varying(x, y, *masks, scale), mean, self.precision))
+
+    def examples_with(self, other):
+        """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), map from B to the batch axes)."""
+        batch = self._batch((other.x, 2), *(() if other.mask is None else [(other.mask, 1)]))
+        masks = self._flatten(self.mask, 1, batch), self._flatten(other.mask, 1, batch)
+        arrays = self._flatten(self.x, 2), self._flatten(other.x, 2), *masks
+        return arrays, lambda tree: jax.tree.map(lambda array: self._unflatten(array, batch), tree)
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Sums and means
+
+    def sum(self, weights=None, divisor=1):
+        """Sums this device's tokens under weights [..., L] or 1, divided by a power of two: [..., d]."""
         batch = self._batch((weights, 1))
         if weights is not None:
-            weights = self._flat(weights[..., None], 2)
-        return self._spread(self._totals(weights, part, batch)[:, 0], batch)
+            weights = self._flatten(weights[..., None], 2)
+        return self._unflatten(self._weighted_sums(weights, divisor, batch)[:, 0], batch)
 
-    def _totals(self, weights, part, batch):
-        """Returns [B, h, d]: the same under several weights [B or 1, L, h], all examples after each other."""
-        x, mask, weights = unify_varying(self.x, self._flat(self.mask, 1, batch), weights)
-        walk: Any = sums.tiled_total
-        if not self._tiles(x, weights) or not known(self.length):  # of a symbol the part is an array
-            walk = self._whole(sums.plain_total, *([3] if known(self.length) else []), 4)
-        return walk(x, mask, weights, part, self.precision)
+    def _weighted_sums(self, weights, divisor, batch):
+        """Returns the sums [B, h, d] under several weights [B or 1, L, h], with the batch axes flattened."""
+        x, mask, weights = unify_varying(self.x, self._flatten(self.mask, 1, batch), weights)
+        kernel: Any = sums.tiled_sum
+        if not self._tiles(x, weights) or not known(self.length):  # the divisor of a symbolic length is an array
+            kernel = self._whole(sums.plain_sum, *([3] if known(self.length) else []), 4)
+        return kernel(x, mask, weights, divisor, self.precision)
 
     def mean(self):
-        """Returns [..., d]: the mean of the real tokens; the terms of its sum are small enough not to overflow."""
+        """Averages the real tokens: [..., d]; the terms of the sum are divided first, and do not overflow."""
         (state,) = all_reduce_states([self.sum_state(True)], self.axis_name)
         return self.finalize_mean(state)
 
     def finalize_mean(self, state):
-        """Returns the mean [..., d] from the state of ``summed(mean=True)`` over all devices."""
+        """Returns the mean [..., d] from the merged ``sum_state(mean=True)`` of all devices."""
         if state.weight is None:
             length = at_least_1(self.length * self.shards)
             return state.sum / ((length if known(length) else as_number(length, self.dtype)) / self.divisor)
         return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.divisor)[..., None]
 
+    def total(self):
+        """Sums the real tokens of all devices: [..., d]."""
+        return all_reduce_states([self.sum_state(False)], self.axis_name)[0].sum
+
+    def channels(self):
+        """Returns the tokens for reductions of each feature by itself."""
+        return DenseChannels(self.x, self.mask, self.axis_name)
+
     def sum_state(self, mean):
-        """Returns the state of this device's sum; for a mean its terms are small enough not to overflow."""
-        count = self._number()
+        """Computes the :class:`WeightedSum` of this device; for a mean its terms are divided by :attr:`divisor`."""
+        count = self._count()
         if self.axis_name is not None and count is not None:
-            count = count.astype(self.dtype)  # so that one collective takes it with the sum
-        return SumState(self.sum(None, self.divisor if mean else 1), count)
+            count = count.astype(self.dtype)  # shares the collective of the sum
+        return WeightedSum(self.sum(None, self.divisor if mean else 1), count)
 
     @property
     def divisor(self) -> Any:
-        """A power of two that no sequence is longer than."""
+        """A power of two above the number of tokens: a sum of tokens divided by it does not overflow."""
         return power_above(self.length * self.shards, self.dtype)
 
     def sum_and_count(self):
-        """Returns (sum [..., d] of the real tokens over :func:`sums.divisor_of` their number, their number [...])."""
-        count = self._number()
+        """Returns (sum [..., d] of the real tokens over :func:`sums.divisor_of` the count, count [...]) of a chunk."""
+        count = self._count()
         if count is None:
             count = jnp.full(self._batch(), as_number(self.length, jnp.int32), jnp.int32)
-        return self.sum(None, self.divisor) * (self.divisor / sums.divisor_of(count.astype(self.dtype)))[
-            ..., None
-        ], count
+        ratio = self.divisor / sums.divisor_of(count.astype(self.dtype))
+        return self.sum(None, self.divisor) * ratio[..., None], count
 
-    def _number(self):
-        """Counts the real tokens of this device: [...]; None if all are."""
+    def _count(self):
+        """Counts the real tokens of this device: [...]; None if all are real."""
         return None if self.mask is None else jnp.sum(self.mask, -1, dtype=jnp.int32)
+
+    def weighted_average(self, weights):
+        """Averages under weights [..., L]: [..., d], 0 where they sum to 0, in one collective.
+
+        The weights are not rescaled to the largest one, which would take another collective: products with x must not
+        overflow.
+        """
+        weights = weights / self.divisor
+        local = WeightedSum(self.sum(weights), jnp.sum(weights, -1))
+        ((pooled, weight),) = all_reduce_states([local], self.axis_name)
+        return jnp.where(weight[..., None] == 0, 0, pooled / jnp.where(weight == 0, 1, weight)[..., None])
+
+    def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
+        """Computes sums under other weights than those of a softmax, by whole products.
+
+        Args:
+          queries: [..., h, d], in the computing dtype, scaled.
+          normalize: from scores [..., h, L] and their mask to weights; over a mesh it must be elementwise.
+          offsets: [..., h], added to the scores, or None.
+          bias: [..., h, L], added to the scores, or None.
+          multiplier: [..., h, L] of the weights, or None.
+
+        Returns:
+          (pooled [..., h, d], weights [..., h, L], sums [..., h] of the applied weights).
+        """
+        log_dispatch("einsum")
+        x, mask = self.zero_padded(), None if self.mask is None else self.mask[..., None, :]
+        scores = jnp.einsum("...ld,...hd->...hl", x, queries, precision=self.precision)
+        if offsets is not None:
+            scores = scores + offsets[..., None]
+        if bias is not None:
+            scores = scores + self.fill_padding(bias)
+        weights = normalize(scores, mask)
+        applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
+        local = WeightedSum(sums.weighted(applied, x, self.precision), jnp.sum(applied, -1))
+        (state,) = all_reduce_states([local], self.axis_name)
+        return state.sum, weights, state.weight
+
+    def weighted_sums_of_scores(self, scores, normalize):
+        """Returns (sums [..., h, d], weights [..., h, L]) of given scores; ``normalize`` as in :meth:`weighted_sums`."""
+        weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
+        batch = self._batch((weights, 2))
+        local = self._weighted_sums(self._flatten(jnp.swapaxes(weights, -1, -2), 2), 1, batch)
+        (state,) = all_reduce_states([WeightedSum(self._unflatten(local, batch), None)], self.axis_name)
+        return state.sum, weights
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Max, min, first and last
+
+    def max(self):
+        """Computes the max over real tokens of each feature: [..., d]; 0 for a fully masked row."""
+        state, batch = self._extreme(False)
+        return self._unflatten(state.finalize().astype(self.dtype), batch)
+
+    def min(self):
+        """Computes the min over real tokens of each feature: [..., d]; 0 for a fully masked row."""
+        state, batch = self._extreme(True)
+        return self._unflatten(0 - state.finalize().astype(self.dtype), batch)
+
+    def max_state(self, least=False):
+        """Computes the :class:`~max.ExtremeState` of a chunk, in the computing dtype; of -x with ``least``."""
+        state, batch = self._extreme(least)
+        state = state._replace(extreme=state.extreme.astype(self.dtype))
+        return max.ExtremeState(*(self._unflatten(array, batch) for array in state))
+
+    def _extreme(self, least):
+        batch = self._batch()
+        x, mask = unify_varying(self.x, self._flatten(self.mask, 1, batch))
+        kernel: Any = max.tiled if self._tiles(x) else self._whole(max.plain, 2)
+        if self.axis_name is None:
+            return kernel(x, mask, least), batch
+        (state,) = all_reduce_states([kernel(lax.stop_gradient(x), mask, least)], self.axis_name)
+        extreme = max.with_gradient(max.signed(self._flatten(x, 2), least), mask, state, self.axis_name)
+        return state._replace(extreme=extreme), batch
+
+    def end_token(self, last):
+        """Returns the last real token of the whole sequence, or the first: [..., d]; 0 for a fully masked row."""
+        return end_tokens.end_token(self, last)
+
+    # ----------------------------------------------------------------------------------------------------------
+    # Tokens and padding
 
     def zero_padded(self):
         """Returns the tokens in the computing dtype, padding as 0."""
@@ -88,123 +308,22 @@ class Dense:
         return x if self.mask is None else jnp.where(self.mask[..., None], x, 0)
 
     def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype; padding holds anything."""
+        """Returns the tokens minus an origin [d], in the computing dtype; values at padding are arbitrary."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - jnp.reshape(origin, (1,) * (self.x.ndim - 1) + origin.shape)
         return other
 
-    def exp_scores(self, logs):
-        """Returns (exp(log - max), 0 at padding, of logs [..., h, L]; max [..., h] of this device, a constant)."""
-        if self.mask is not None:
-            logs = jnp.where(self.mask[..., None, :], logs, -jnp.inf)
-        top = lax.stop_gradient(jnp.max(logs, -1, initial=-jnp.inf))
-        return self.fill_padding(softmax.exponential(logs, top[..., None])), top
-
-    def all_reduce_softmax(self, top, sums):
-        """Returns (top [..., h], sums [..., h, d] of what has these tops) of this device as those of all."""
-        if self.axis_name is None:
-            return top, sums
-        state = softmax.SoftmaxState(self._flat(top, 1), self._flat(jnp.zeros_like(top), 1), self._flat(sums, 2))
-        (state,) = all_reduce_states([state], self.axis_name)
-        return self._spread(state.top, top.shape[:-1]), self._spread(state.sum, top.shape[:-1])
-
-    def softmax(self, queries, multiplier=None, scored=None, bias=None):
-        """Averages under the softmax of the products with queries [..., h, d].
-
-        Args:
-          queries: in the computing dtype, scaled.
-          multiplier: [..., h, L] of the weights that are averaged under, or None.
-          scored: bool [...], or None: where it is False, all scores are 0, whatever the tokens hold.
-          bias: [..., h, L], added to the products, or None.
-
-        Returns:
-          (pooled [..., h, d], weights [..., h, L]).
-        """
-        scores, state, batch = self.scored(queries, multiplier, scored, bias)
-        (state,) = all_reduce_states([state], self.axis_name)
-        return self.softmax_averages(scores, state, batch)[:2]
-
-    def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
-        """Computes :meth:`softmax`, and the sums [..., h] of the applied weights."""
-        scores, state, batch = self.scored(queries, multiplier, None, bias)
-        (state,) = all_reduce_states([state], self.axis_name)
-        pooled, weights, shares = self.softmax_averages(scores, state, batch)
-        if shares is None:
-            shares = self.sum_over_tokens(weights if multiplier is None else weights * self.fill_padding(multiplier))
-        return pooled, weights, shares
-
-    def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
-        """Computes sums under other weights than a softmax's, by whole products.
-
-        Args:
-          queries: [..., h, d], in the computing dtype, scaled.
-          normalize: from scores [..., h, L] and their mask to weights; over a mesh one that looks at each score by itself.
-          offsets: [..., h], added to their products with the tokens, or None.
-          bias: [..., h, L], added as well, or None.
-          multiplier: [..., h, L] of the weights, or None.
-
-        Returns:
-          (pooled [..., h, d], weights [..., h, L], what the weights that are summed under add up to [..., h]).
-        """
-        log_dispatch("einsum")
-        x, mask = self.zero_padded(), None if self.mask is None else self.mask[..., None, :]
-        scores = jnp.einsum("...ld,...hd->...hl", x, queries, precision=self.precision)
-        for more in (
-            None if offsets is None else offsets[..., None],
-            None if bias is None else self.fill_padding(bias),
-        ):
-            scores = scores if more is None else scores + more
-        weights = normalize(scores, mask)
-        taken = weights if multiplier is None else weights * self.fill_padding(multiplier)
-        local = SumState(sums.weighted(taken, x, self.precision), jnp.sum(taken, -1))
-        (state,) = all_reduce_states([local], self.axis_name)
-        return state.sum, weights, state.weight
-
-    def softmax_averages(self, scores, state, batch):
-        """Returns (pooled, weights, shares) over all devices from :meth:`scored`; shares only over a mesh axis."""
-        weights = self._spread(jnp.swapaxes(softmax.weights_of(scores, state), -1, -2), batch)
-        pooled = self._spread(softmax.finalize(state), batch)
-        return (pooled, weights, None) if self.axis_name is None else (pooled[..., :-1], weights, pooled[..., -1])
-
-    def softmax_state(self, queries, bias=None):
-        """Computes the :class:`~softmax.SoftmaxState` of products with scaled queries [..., h, d], with batch axes."""
-        _, state, batch = self.scored(queries, bias=bias)
-        return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
-
-    def scored(self, queries, multiplier=None, scored=None, bias=None):
-        """Returns (scores, this device's state, batch axes), examples flattened; over a mesh axis with the shares."""
-        batch = self._batch((queries, 2), (multiplier, 2), (bias, 2))
-        multiplier, bias = (
-            None if array is None else self._flat(jnp.swapaxes(array, -1, -2), 2, batch) for array in (multiplier, bias)
-        )
-        arrays = unify_varying(
-            self.x,
-            self._flat(self.mask, 1, batch),
-            self._flat(scored, 0),
-            self._flat(queries, 2),
-            multiplier,
-            bias,
-        )
-        walk: Any = softmax.tiled
-        if not self._tiles(arrays[0], arrays[3]):
-            walk = self._whole(softmax.plain, 6)
-        scores, state = walk(*arrays, self.precision)
-        if self.axis_name is not None:
-            state = softmax.with_shares(state, scores, arrays[1], arrays[4])
-        return scores, state, batch
-
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """Returns (scores [..., h, L] of each token by itself, as :func:`hidden.plain` says, tokens to go on with).
+        """Returns (scores [..., h, L] by a perceptron, as :func:`perceptron.plain`; tokens to continue with).
 
         The batch axes of the scores are those of x.
         """
         after, arrays = copy.copy(self), unify_varying(self.x, self._real_in_any(), kernel, bias, out_kernel)
-        walk: Any = perceptron.tiled
         if self._tiles(*arrays):
-            scores, after.x = walk(*arrays, activation, self.precision, not self._recompute)
+            scores, after.x = perceptron.tiled(*arrays, activation, self.precision, not self._recompute)
         else:
-            walk = self._whole(perceptron.plain, 5, 6)
-            scores = walk(*arrays, activation, self.precision)
+            plain: Any = self._whole(perceptron.plain, 5, 6)
+            scores = plain(*arrays, activation, self.precision)
         return jnp.swapaxes(scores, -1, -2), after
 
     def _real_in_any(self):
@@ -215,122 +334,11 @@ class Dense:
         shared = [axis for axis, (own, all_) in pairs if known(own) and own == 1 and all_ != 1]
         return jnp.any(self.mask, shared, keepdims=True) if shared else self.mask
 
-    def softmax_of_scores(self, scores):
-        """Computes :meth:`softmax` of given scores [..., h, L]."""
-        scores, state, batch = self._under(scores)
-        (state,) = all_reduce_states([state], self.axis_name)
-        return self.softmax_averages(scores, state, batch)[:2]
-
-    def weighted_sums_of_scores(self, scores, normalize):
-        """Returns (sums [..., h, d], weights [..., h, L]) under given scores; ``normalize`` as in :meth:`weighed`."""
-        weights = normalize(scores, None if self.mask is None else self.mask[..., None, :])
-        batch = self._batch((weights, 2))
-        total = self._totals(self._flat(jnp.swapaxes(weights, -1, -2), 2), 1, batch)
-        (state,) = all_reduce_states([SumState(self._spread(total, batch), None)], self.axis_name)
-        return state.sum, weights
-
-    def softmax_state_of_scores(self, scores):
-        """Computes :meth:`softmax_state` of given scores [..., h, L]."""
-        _, state, batch = self._under(scores)
-        return softmax.SoftmaxState(*(self._spread(part, batch) for part in state))
-
-    def _under(self, scores):
-        """Computes the result of :meth:`scored` from given scores."""
-        batch = self._batch((scores, 2))
-        scores, mask = unify_varying(
-            self._flat(jnp.swapaxes(scores, -1, -2), 2, batch), self._flat(self.mask, 1, batch)
-        )
-        scores, state = softmax.under(scores, mask, lambda heights: self._totals(heights, 1, batch))
-        return scores, softmax.with_shares(state, scores, mask, None) if self.axis_name else state, batch
-
-    def cross_softmax(self, other, scale, mean):
-        """Averages under the softmax of the products with the other's sum or mean, of both sides in one walk.
-
-        Args:
-          other: tokens [..., T, d].
-          scale: of the products.
-          mean: whether the products are with the mean.
-
-        Returns:
-          ((pooled [..., d], weights [..., L]), the same of the other), or None where one walk is not worth it.
-        """
-        if self.axis_name is not None:
-            return None
-        (x, y, *masks), back = self.examples_with(other)
-        if not cross.fits(x, y) or not self._tiles(x, y):
-            return None
-        return back(cross.tiled(*unify_varying(x, y, *masks, jnp.asarray(scale, self.dtype)), mean, self.precision))
-
-    def examples_with(self, other):
-        """Returns ((x [B or 1, L, d], y [B or 1, T, d], both masks [B, ...] or None), map from B to the batch axes)."""
-        batch = self._batch((other.x, 2), *(() if other.mask is None else [(other.mask, 1)]))
-        masks = self._flat(self.mask, 1, batch), self._flat(other.mask, 1, batch)
-        arrays = self._flat(self.x, 2), self._flat(other.x, 2), *masks
-        return arrays, lambda tree: jax.tree.map(lambda array: self._spread(array, batch), tree)
-
-    def max(self):
-        """Returns [..., d]: the largest real value of each feature, 0 where nothing is real."""
-        state, batch = self._extreme(False)
-        return self._spread(max.finalize(state).astype(self.dtype), batch)
-
-    def min(self):
-        """Returns [..., d]: the smallest real value of each feature, 0 where nothing is real."""
-        state, batch = self._extreme(True)
-        return self._spread(0 - max.finalize(state).astype(self.dtype), batch)
-
-    def max_state(self, least=False):
-        """Computes the :class:`~extreme.ExtremeState` with batch axes, in the computing dtype; of -x with ``least``."""
-        state, batch = self._extreme(least)
-        state = state._replace(extreme=state.extreme.astype(self.dtype))
-        return max.ExtremeState(*(self._spread(part, batch) for part in state))
-
-    def _extreme(self, least):
-        batch = self._batch()
-        x, mask = unify_varying(self.x, self._flat(self.mask, 1, batch))
-        walk: Any = max.tiled if self._tiles(x) else self._whole(max.plain, 2)
-        if self.axis_name is None:
-            return walk(x, mask, least), batch
-        (state,) = all_reduce_states([walk(lax.stop_gradient(x), mask, least)], self.axis_name)
-        return state._replace(
-            extreme=max.reached(max.signed(self._flat(x, 2), least), mask, state, self.axis_name)
-        ), batch
-
     def has_real_token(self):
-        """Returns bool [...]: whether an example has a real token; None if all have."""
+        """Returns bool [...]: examples with a real token; None if all have one."""
         if self.mask is not None:
             return jnp.any(self.mask, -1)
         return None if self.length else jnp.zeros(self.x.shape[:-2], bool)
-
-    def _whole(self, walk, *static):
-        """Runs a reduction by whole products; ``static`` are the positions of arguments that are not arrays."""
-        return remat(walk, static) if self._recompute else walk
-
-    def weighted_average(self, weights):
-        """Returns [..., d]: the average under weights [..., L], 0 where they sum to 0, in one collective.
-
-        The weights are not rescaled to the largest one, which no device knows: products with x must not overflow.
-        """
-        shares = weights / self.divisor
-        local = SumState(self.sum(shares), jnp.sum(shares, -1))
-        ((total, weight),) = all_reduce_states([local], self.axis_name)
-        return jnp.where(weight[..., None] == 0, 0, total / jnp.where(weight == 0, 1, weight)[..., None])
-
-    def token_at(self, position):
-        """Takes this device's token [..., d] at a position [...]; 0 if fully masked. A shared x is not copied."""
-        x = jnp.broadcast_to(self.x, position.shape + self.x.shape[-2:])
-        token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
-        some = self.has_real_token()
-        return token if some is None else jnp.where(some[..., None], token, 0)
-
-    def end_token(self, position, last):
-        """Returns [..., d]: the first real token of all, or the last; this device's is at ``position`` [...]."""
-        token = self.token_at(position)
-        if self.axis_name is None:
-            return token
-        some, shard = self.has_real_token(), lax.axis_index(axis_names(self.axis_name))
-        rank = jnp.broadcast_to(shard if last else self.shards - 1 - shard, position.shape)
-        rank = rank if some is None else jnp.where(some, rank, -1)
-        return all_reduce_states([PositionState(rank, token)], self.axis_name)[0].token
 
     def fill_padding(self, weights):
         """Zeroes the weights [..., L] or [..., h, L] of padding."""
@@ -351,8 +359,15 @@ class Dense:
         """Expands values of examples [...] to broadcast against values of tokens: [..., 1]."""
         return values[..., None]
 
+    # ----------------------------------------------------------------------------------------------------------
+    # Dispatch and batch axes
+
     def _tiles(self, *arrays):
         return resolve(self.requested, *arrays) == "tiles"
+
+    def _whole(self, kernel, *static):
+        """Returns a kernel by whole products, rematerialized if requested; ``static``: positions of its options."""
+        return remat(kernel, static) if self._recompute else kernel
 
     def _batch(self, *others):
         """Broadcasts the batch axes of tokens, mask and others: pairs (array or None, number of its own axes)."""
@@ -361,7 +376,7 @@ class Dense:
         return tuple(_common(sizes) for sizes in zip(*shapes, strict=True))
 
     @staticmethod
-    def _flat(array, own, batch=None):
+    def _flatten(array, own, batch=None):
         """Reshapes [..., own axes] to [B, own axes]; B is 1 for a shared array, unless it is broadcast to ``batch``."""
         if array is None:
             return None
@@ -371,7 +386,7 @@ class Dense:
         return jnp.reshape(array, (math.prod(array.shape[: array.ndim - own]), *axes))
 
     @staticmethod
-    def _spread(array, batch):
+    def _unflatten(array, batch):
         return jnp.reshape(array, (*batch, *array.shape[1:]))
 
 

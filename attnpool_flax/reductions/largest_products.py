@@ -1,4 +1,4 @@
-"""The largest products between two sequences, for the tokens of both: each product is computed once."""
+"""Max products between two sequences, for the tokens of both, in blocks: each product is computed once."""
 
 import functools
 import math
@@ -10,14 +10,15 @@ from jax import lax
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest_product, norm, tied
 from attnpool_flax.numerics.sizes import known, resized
-from attnpool_flax.reductions import query_blocks, tiling
+from attnpool_flax.reductions import query_blocks
+from attnpool_flax.reductions.blocks import Blocks
 from attnpool_flax.reductions.rules import reverse_rule
 
 
 def of_all(x, y, x_mask, y_mask, precision):
-    """Returns the largest product of each token with a real one of the other side; -inf where there is none.
+    """Computes the max product of each token with a real token of the other side; -inf where there is none.
 
-    Equal are those that rounding alone can tell apart: they share a gradient evenly.
+    Products that differ only by rounding count as tied, and share the gradient evenly.
 
     Args:
       x: [..., n, e] clean tokens.
@@ -30,10 +31,10 @@ def of_all(x, y, x_mask, y_mask, precision):
       ([..., n], [..., m]).
     """
     scores = _products(x, y, precision)
-    x_reach, y_reach = _reaches(x, y)
+    x_bound, y_bound = _bounds(x, y)
     return (
-        largest_product(scores, _aside(y_mask, -2), x_reach, x.shape[-1], -1),
-        largest_product(scores, _aside(x_mask, -1), y_reach, x.shape[-1], -2),
+        largest_product(scores, _expand(y_mask, -2), x_bound, x.shape[-1], -1),
+        largest_product(scores, _expand(x_mask, -1), y_bound, x.shape[-1], -2),
     )
 
 
@@ -53,8 +54,8 @@ def in_blocks(x, y, x_mask, y_mask, precision):
     filled = -(-length // rows) * rows
     x_mask = jnp.ones(x.shape[:-1], bool) if x_mask is None else x_mask
     x, x_mask = resized(x, -2, filled), resized(x_mask, -1, filled)
-    found: Any = _of_blocks(x, y, x_mask, y_mask, rows, precision)
-    x_best, y_best = found
+    best: Any = _of_blocks(x, y, x_mask, y_mask, rows, precision)
+    x_best, y_best = best
     return resized(x_best, -1, length), y_best
 
 
@@ -62,91 +63,89 @@ def _products(x, y, precision):
     return jnp.einsum("...nd,...md->...nm", x, y, precision=precision)
 
 
-def _reaches(x, y):
+def _bounds(x, y):
     """Bounds the products of each token: its norm times the largest norm of the other side."""
     x_size, y_size = norm(x)[..., 0], norm(y)[..., 0]
     most = functools.partial(jnp.max, axis=-1, keepdims=True, initial=0)
     return x_size * most(y_size), y_size * most(x_size)
 
 
-def _aside(mask, axis):
+def _expand(mask, axis):
     return None if mask is None else jnp.expand_dims(mask, axis)
 
 
 def _best(x, y, x_mask, y_mask, rows, precision):
-    def trip(y_best, start):
-        scores = _products(_cut(x, start, rows, -2), y, precision)
-        y_best = jnp.maximum(y_best, jnp.max(_only(scores, _cut(x_mask, start, rows), -1), -2))
-        return y_best, jnp.max(_only(scores, y_mask, -2), -1)
+    blocks = Blocks(x.shape[-2], rows)
 
-    y_best, x_best = lax.scan(trip, _full(-jnp.inf, x, y).astype(x.dtype), _places(x, rows)[0])
-    return _joined(x_best, x.shape[-2], -1), y_best
+    def block_step(y_best, step):
+        scores = _products(_slice(x, blocks, step, -2), y, precision)
+        y_best = jnp.maximum(y_best, jnp.max(_masked(scores, _slice(x_mask, blocks, step), -1), -2))
+        return y_best, jnp.max(_masked(scores, y_mask, -2), -1)
 
-
-def _places(x, rows):
-    """Returns the starts of blocks, the last one moved back to be whole, and of the part that no earlier block covers."""
-    new = jnp.arange(0, x.shape[-2], rows)
-    return jnp.minimum(new, x.shape[-2] - rows), new
+    y_best, x_best = lax.scan(block_step, _full(-jnp.inf, x, y).astype(x.dtype), jnp.arange(blocks.steps))
+    return _concatenate(blocks, x_best, -1), y_best
 
 
-def _cut(array: Any, start, rows, axis=-1) -> Any:
-    return None if array is None else lax.dynamic_slice_in_dim(array, start, rows, axis)
+def _slice(array: Any, blocks, step, axis=-1) -> Any:
+    return None if array is None else blocks.slice(array, step, axis)
 
 
-def _only(scores, mask, axis):
+def _masked(scores, mask, axis):
     return scores if mask is None else jnp.where(jnp.expand_dims(mask, axis), scores, -jnp.inf)
 
 
 def _full(value, x, y):
-    """Returns [..., m]: a value for each token of y, which varies over a mesh as the tokens do."""
+    """Returns [..., m]: a value for each token of y, with the varying manual axes of the tokens."""
     return jnp.where(jnp.isnan(y[..., 0]) & jnp.isnan(x[..., :1, 0]), value, value)
 
 
-def _joined(of_blocks, length, axis):
-    """Blocks along a new first axis, of which the last overlaps the one before, as one array along ``axis``."""
-    blocks_first = jnp.moveaxis(of_blocks, axis, 1)
-    return jnp.moveaxis(tiling.without_overlap(blocks_first, length), 0, axis)
+def _concatenate(blocks, arrays, axis):
+    """Concatenates the blocks, which a loop stacked along a new first axis, along ``axis``."""
+    return jnp.moveaxis(blocks.concatenate(jnp.moveaxis(arrays, axis, 1)), 0, axis)
 
 
-def _keep(x, y, x_mask, y_mask, rows, precision):
-    found = tuple(map(saveable, _best(x, y, x_mask, y_mask, rows, precision)))
-    return found, (x, y, x_mask, y_mask, *found)
+def _best_fwd(x, y, x_mask, y_mask, rows, precision):
+    best = tuple(map(saveable, _best(x, y, x_mask, y_mask, rows, precision)))
+    return best, (x, y, x_mask, y_mask, *best)
 
 
-def _backward(rows, precision, kept, cotangents):
-    """Computes the products twice more: to count the ties that share the gradient of a column, and to distribute it."""
-    x, y, x_mask, y_mask, x_best, y_best = kept
-    x_reach, y_reach = _reaches(x, y)
-    terms, places = x.shape[-1], _places(x, rows)
+def _best_bwd(rows, precision, residuals, cotangents):
+    """Recomputes the products twice: to count the ties that share the gradient of a column, and to distribute it."""
+    x, y, x_mask, y_mask, x_best, y_best = residuals
+    x_bound, y_bound = _bounds(x, y)
+    terms, blocks = x.shape[-1], Blocks(x.shape[-2], rows)
+    steps = jnp.arange(blocks.steps)
 
-    def ties(start, new):
-        """Returns (block of x, which products are the largest of their row, and of their column)."""
-        block = _cut(x, start, rows, -2)
+    def ties(step):
+        """Returns (block of x, mask of the products that are the max of their row, and of their column)."""
+        block = _slice(x, blocks, step, -2)
         scores = _products(block, y, precision)
-        first = jnp.reshape(start + jnp.arange(rows) >= new, (1,) * (x.ndim - 2) + (rows, 1))
-        row = _only(scores, y_mask, -2), _cut(x_best, start, rows), _cut(x_reach, start, rows)
-        column = _only(scores, _cut(x_mask, start, rows), -1), y_best, y_reach
-        return block, first & tied(*row, terms, -1), first & tied(*column, terms, -2)
+        once = jnp.reshape(blocks.outside_overlap(step), (1,) * (x.ndim - 2) + (rows, 1))
+        row = _masked(scores, y_mask, -2), _slice(x_best, blocks, step), _slice(x_bound, blocks, step)
+        column = _masked(scores, _slice(x_mask, blocks, step), -1), y_best, y_bound
+        return block, once & tied(*row, terms, -1), once & tied(*column, terms, -2)
 
-    def count(total, place):
-        return total + jnp.sum(ties(*place)[2], -2, dtype=jnp.int32), None
+    def count_step(total, step):
+        return total + jnp.sum(ties(step)[2], -2, dtype=jnp.int32), None
 
-    sharing, _ = lax.scan(count, _full(0, x, y), places)
-    of_rows, of_columns = cotangents
-    of_columns = of_columns / jnp.maximum(sharing, 1).astype(y.dtype)
+    count, _ = lax.scan(count_step, _full(0, x, y), steps)
+    drows, dcolumns = cotangents
+    dcolumns = dcolumns / jnp.maximum(count, 1).astype(y.dtype)
 
-    def share(of_y, place):
-        block, in_row, in_column = ties(*place)
-        of_row = _cut(of_rows, place[0], rows) / jnp.maximum(jnp.sum(in_row, -1, dtype=jnp.int32), 1).astype(x.dtype)
-        slopes = jnp.where(in_row, of_row[..., None], 0) + jnp.where(in_column, of_columns[..., None, :], 0)
-        of_y = of_y + jnp.einsum("...nm,...nd->...md", slopes, block, precision=precision)
-        return of_y, jnp.einsum("...nm,...md->...nd", slopes, y, precision=precision)
+    def gradient_step(dy, step):
+        block, in_row, in_column = ties(step)
+        row_count = jnp.maximum(jnp.sum(in_row, -1, dtype=jnp.int32), 1).astype(x.dtype)
+        drow = _slice(drows, blocks, step) / row_count
+        dscores = jnp.where(in_row, drow[..., None], 0) + jnp.where(in_column, dcolumns[..., None, :], 0)
+        dy = dy + jnp.einsum("...nm,...nd->...md", dscores, block, precision=precision)
+        return dy, jnp.einsum("...nm,...md->...nd", dscores, y, precision=precision)
 
-    of_y, of_x = lax.scan(share, jnp.broadcast_to(_full(0.0, x, y)[..., None], y.shape).astype(y.dtype), places)
-    return _joined(of_x, x.shape[-2], -2), of_y, None, None
+    dy = jnp.broadcast_to(_full(0.0, x, y)[..., None], y.shape).astype(y.dtype)
+    dy, dx = lax.scan(gradient_step, dy, steps)
+    return _concatenate(blocks, dx, -2), dy, None, None
 
 
-@reverse_rule(_keep, _backward, nondiff_argnums=(4, 5))
+@reverse_rule(_best_fwd, _best_bwd, nondiff_argnums=(4, 5))
 def _of_blocks(x, y, x_mask, y_mask, rows, precision):
     """Computes :func:`of_all` from some rows of products at a time."""
     return _best(x, y, x_mask, y_mask, rows, precision)

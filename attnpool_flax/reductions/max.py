@@ -1,4 +1,4 @@
-"""The extreme reduction: the largest value of each feature, and how many tokens reach it."""
+"""Max over tokens of each feature, with the number of tokens that reach it: ties share the gradient evenly."""
 
 import functools
 from typing import Any, NamedTuple
@@ -9,31 +9,49 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest
-from attnpool_flax.reductions import tiling
 from attnpool_flax.reductions.rules import reverse_rule
+from attnpool_flax.reductions.tiling import flatten_batch, tiles_on_cpu, tiling_of
 
 
 class ExtremeState(NamedTuple):
-    """State of a maximum over tokens.
+    """Accumulator of a maximum over tokens.
 
     Attributes:
       extreme: [B, d], the largest values; -inf for a fully masked row.
-      count: [B, d]: the number of real tokens that reach it and share its gradient. int32, over a mesh float32.
-      some: [B], whether any token was real.
+      count: [B, d]: the number of real tokens that reach it and share its gradient. int32; float32 where a mesh sums it.
+      some: [B], whether any token is real.
     """
 
     extreme: Any
     count: Any
     some: Any
 
+    def common(self):
+        """Returns the array whose maximum over all parts is wanted."""
+        return lax.stop_gradient(self.extreme)
 
-def finalize(state):
-    """Returns the largest values [B, d]; 0 for a fully masked row."""
-    return jnp.where(state.some[:, None], state.extreme, 0)
+    def rescaled(self, extreme):
+        """Returns (count,) of the tokens that reach the common maximum; NaN if this part has NaN, which ``pmax`` may lose."""
+        count = jnp.where(self.extreme == extreme, self.count, 0).astype(jnp.float32)
+        return (jnp.where(jnp.isnan(self.extreme), jnp.nan, count),)
+
+    def added(self, extreme, sums):
+        """Returns the accumulator of all parts from their maximum and the sum of :meth:`rescaled`."""
+        (count,) = sums
+        return ExtremeState(jnp.where(jnp.isnan(count), jnp.nan, extreme), count, jnp.any(count != 0, -1))
+
+    @property
+    def batch_rank(self):
+        """The number of batch axes."""
+        return 1
+
+    def finalize(self):
+        """Returns the largest values [B, d]; 0 for a fully masked row."""
+        return jnp.where(self.some[:, None], self.extreme, 0)
 
 
 def signed(x, least):
-    """Returns tokens, or their negatives for a minimum; negated where they are read, without a copy."""
+    """Returns x, or -x for a minimum; negated where it is read, without a copy."""
     return -x if least else x
 
 
@@ -42,89 +60,88 @@ def plain(x, mask, least):
 
     With ``least`` it is that of -x.
     """
-    x = signed(tiling.flat(x), least)
+    x = signed(flatten_batch(x), least)
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     x = jnp.where(real[..., None], x, -jnp.inf)
-    top = saveable(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
-    tied = real[..., None] & (x == top)
+    extreme = saveable(jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf))
+    tied = real[..., None] & (x == extreme)
     return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
 
-def reached(x, mask, state, axis_name):
-    """Returns the maxima [B, d] of all devices; their gradient goes to this device's tokens that reach them."""
+def with_gradient(x, mask, state, axis_name):
+    """Returns the maxima [B, d] of all devices; their gradient goes to the tokens of this device that reach them."""
     real = jnp.ones(x.shape[:2], bool) if mask is None else mask
     tied = real[..., None] & (lax.stop_gradient(x) == state.extreme[:, None])
-    return _reached(x, tied, state.extreme, state.count, axis_name)
+    return _with_gradient(x, tied, state.extreme, state.count, axis_name)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(4,))
-def _reached(x, tied, extreme, count, axis_name):
+def _with_gradient(x, tied, extreme, count, axis_name):
     del x, tied, count, axis_name
     return extreme
 
 
-@_reached.defjvp
-def _reached_jvp(axis_name, primals, tangents):
+@_with_gradient.defjvp
+def _with_gradient_jvp(axis_name, primals, tangents):
     _, tied, extreme, count = primals
-    slopes = lax.psum(jnp.sum(jnp.where(tied, tangents[0], 0), 1), axis_name)
-    return extreme, (slopes / jnp.maximum(count, 1)).astype(extreme.dtype)
+    dextreme = lax.psum(jnp.sum(jnp.where(tied, tangents[0], 0), 1), axis_name)
+    return extreme, (dextreme / jnp.maximum(count, 1)).astype(extreme.dtype)
 
 
-def _state(x, mask, least):
-    x = tiling.flat(x)
-    by_tiles, whole = (functools.partial(function, least=least) for function in (_state_tiles, _state_plain))
-    return tiling.walk(by_tiles, whole, tiling.plan_for(x, mask), x, mask)
+def _max(x, mask, least):
+    x = flatten_batch(x)
+    tiled_, plain_ = (functools.partial(function, least=least) for function in (_max_tiles, _max_plain))
+    return tiles_on_cpu(tiled_, plain_, tiling_of(x, mask), x, mask)
 
 
-def _state_plain(x, mask, *, least):
+def _max_plain(x, mask, *, least):
     real = jnp.ones((x.shape[0], x.shape[1]), bool) if mask is None else mask
-    return _of(signed(x, least), real)
+    return _accumulate(signed(x, least), real)
 
 
-def _of(x, real):
-    """Computes the state of tokens [rows, size, d] of which some are real."""
-    kept = jnp.where(real[..., None], x, -jnp.inf)
-    top = jnp.max(lax.stop_gradient(kept), 1, keepdims=True, initial=-jnp.inf)
-    tied = real[..., None] & (kept == top)
-    return ExtremeState(largest(kept, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
+def _accumulate(x, real):
+    """Computes the accumulator of tokens [rows, size, d] of which some are real."""
+    x = jnp.where(real[..., None], x, -jnp.inf)
+    extreme = jnp.max(lax.stop_gradient(x), 1, keepdims=True, initial=-jnp.inf)
+    tied = real[..., None] & (x == extreme)
+    return ExtremeState(largest(x, tied, 1), jnp.sum(tied, 1, dtype=jnp.int32), jnp.any(real, 1))
 
 
-def _state_tiles(x, mask, *, plan, least):
-    def of_tile(trip, plan):
-        keep = jnp.broadcast_to(tiling.new(plan, trip), (plan.rows, plan.taken))
-        keep = keep if mask is None else keep & tiling.cut(mask, plan, trip)
-        return (), _of(signed(tiling.cut(x, plan, trip), least), keep)
+def _max_tiles(x, mask, *, tiling, least):
+    def tile(step, tiling):
+        keep = tiling.keep(mask, step)
+        return (), _accumulate(signed(tiling.slice(x, step), least), keep)
 
-    def part(trip):
-        return tiling.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
+    def tile_step(step):
+        return tiling.shortest_prefix(functools.partial(tile, step), mask, step)[1]
 
-    state = lax.map(part, jnp.arange(plan.trips))
-    tops, counts, some = (tiling.joined_rows(value, plan) for value in state)
-    top = jnp.max(tops, 1)
-    count = jnp.sum(jnp.where(tops == top[:, None], counts, 0), 1, dtype=jnp.int32)
-    return ExtremeState(top, count, jnp.any(some, 1))
+    states = lax.map(tile_step, jnp.arange(tiling.steps))
+    extremes, counts, some = map(tiling.stack, states)
+    extreme = jnp.max(extremes, 1)  # keeps NaN, unlike a mesh: the counts can stay integers
+    count = jnp.sum(jnp.where(extremes == extreme[:, None], counts, 0), 1, dtype=jnp.int32)
+    return ExtremeState(extreme, count, jnp.any(some, 1))
 
 
-def _keep(x, mask, least):
-    state = _state(x, mask, least)
+def _max_fwd(x, mask, least):
+    state = _max(x, mask, least)
     return state, (x, mask, state)
 
 
-def _backward(least, kept, cotangents):
-    x, mask, state = kept
-    shape, x = x.shape, tiling.flat(x)
-    of_top = cotangents.extreme  # the others are integers
-    share = of_top / jnp.maximum(state.count, 1).astype(of_top.dtype)
-    reaches = signed(x, least) == state.extreme[:, None]
+def _max_bwd(least, residuals, cotangents):
+    x, mask, state = residuals
+    shape, x = x.shape, flatten_batch(x)
+    dextreme = cotangents.extreme  # the others are integers
+    share = dextreme / jnp.maximum(state.count, 1).astype(dextreme.dtype)
+    tied = signed(x, least) == state.extreme[:, None]
     if mask is not None:
-        reaches = reaches & mask[..., None]
-    of_x = jnp.where(reaches, signed(share, least)[:, None], 0)
+        tied = tied & mask[..., None]
+    dx = jnp.where(tied, signed(share, least)[:, None], 0)
     if x.shape[0] == 1:
-        of_x = jnp.sum(of_x, 0, keepdims=True)
-    return jnp.reshape(of_x.astype(x.dtype), shape), None
+        dx = jnp.sum(dx, 0, keepdims=True)
+    return jnp.reshape(dx.astype(x.dtype), shape), None
 
 
-@reverse_rule(_keep, _backward, nondiff_argnums=(2,))
+@reverse_rule(_max_fwd, _max_bwd, nondiff_argnums=(2,))
 def tiled(x, mask, least):
-    """Computes :func:`plain`, a tile in the cache at a time; the gradient reads x once more, as it is written."""
-    return _state(x, mask, least)
+    """Computes :func:`plain`, one tile in the cache at a time; the gradient reads x once more, while it is written."""
+    return _max(x, mask, least)

@@ -1,29 +1,30 @@
-"""Tokens of many sequences that stand in one array, with the number of the segment of each."""
+"""Packed tokens: many sequences one after another, with the segment number of each token, and every reduction over them."""
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.reductions import packed_kernels as walks
-from attnpool_flax.reductions import perceptron
+from attnpool_flax.reductions import packed_kernels, packed_softmax, perceptron
+from attnpool_flax.reductions.channels import PackedChannels
 from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
 from attnpool_flax.reductions.segment_sums import at, segments_of
-from attnpool_flax.reductions.softmax import SoftmaxState, finalize
+from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 from attnpool_flax.reductions.sums import computing
+from attnpool_flax.reductions.tokens import Tokens
 
 
-class Packed:
-    """Tokens [N, d] in the caller's dtype, the segment numbers of each, their mask [N] or None, and how they are walked.
+class Packed(Tokens):
+    """Tokens [N, d] in the caller's dtype, the segment numbers of each, their mask [N] or None, and the implementation.
 
-    Its methods are those of :class:`~attnpool_flax.reductions.dense.Dense`, with the segments as the examples: what one
-    has is [S, ...], what a token has [N], or [h, N] of several queries.
+    Its methods are those of :class:`~attnpool_flax.reductions.dense.Dense`, with segments as the examples: values of
+    segments are [S, ...], values of tokens [N], or [h, N] of several queries.
     """
 
     axis_name = None
-    """No mesh axis: packed tokens are not split."""
+    """No mesh axis: packed tokens are not sharded."""
 
     def __init__(self, x, segment_ids, num_segments, mask, ordered, implementation, precision=None):
         self.x, self.requested, self.precision = x, implementation, precision
@@ -32,135 +33,135 @@ class Packed:
         self.segments = segments_of(segment_ids, mask, num_segments, ordered)
 
     def sum(self, weights=None):
-        """Returns [S, d]: the sums of the tokens under weights [N] or 1."""
+        """Sums tokens under weights [N] or 1: [S, d]."""
         if weights is None:
-            return self._sums(jnp.ones(self.x.shape[0], self.dtype), False)
-        return self._sums(weights, True)
+            return self._weighted_sum(jnp.ones(self.x.shape[0], self.dtype), False)
+        return self._weighted_sum(weights, True)
+
+    def total(self):
+        """Sums the real tokens of each segment: [S, d]."""
+        return self.sum()
+
+    def channels(self):
+        """Returns the tokens for reductions of each feature by itself."""
+        return PackedChannels(self.x, self.segments, self.number)
 
     def mean(self):
-        """Returns [S, d]: the means of the real tokens; the terms of their sums are small enough not to overflow."""
+        """Averages the real tokens: [S, d]; the terms of the sums are divided first, and do not overflow."""
         count = jnp.maximum(self.sum_over_tokens(self.segments.real.astype(jnp.int32)), 1).astype(self.dtype)
-        part = 2 * power_of_two(count)
-        return self._sums(self.expand_to_tokens(1 / part), False) / (count / part)[:, None]
+        divisor = 2 * power_of_two(count)
+        return self._weighted_sum(self.expand_to_tokens(1 / divisor), False) / (count / divisor)[:, None]
 
     def zero_padded(self):
         """Returns the tokens in the computing dtype, padding as 0."""
         return jnp.where(self.segments.real[:, None], self.x.astype(self.dtype), 0)
 
     def minus(self, origin):
-        """Returns the tokens minus an origin [d], in the computing dtype; padding holds anything."""
+        """Returns the tokens minus an origin [d], in the computing dtype; values at padding are arbitrary."""
         other = copy.copy(self)
         other.x = self.x.astype(self.dtype) - origin[None]
         return other
 
-    def exp_scores(self, logs):
-        """Returns (exp(log - top), 0 at padding, of logs [h, N]; top [S, h], the largest real one, a constant)."""
-        logs = jnp.where(self.segments.real, logs, -jnp.inf).T
-        top = lax.stop_gradient(self.segments.max(logs))
-        return self.fill_padding(walks.exponential(logs, self.segments.expand_to_tokens(top)).T), top[: self.number]
+    def exp_scores(self, scores):
+        """Returns (exp(score - max_score) of scores [h, N], 0 at padding; max_score [S, h], a constant)."""
+        scores = jnp.where(self.segments.real, scores, -jnp.inf).T
+        max_score = lax.stop_gradient(self.segments.max(scores))
+        exp_scores = exponential(scores, self.segments.expand_to_tokens(max_score))
+        return self.fill_padding(exp_scores.T), max_score[: self.number]
 
-    def all_reduce_softmax(self, top, sums):
+    def all_reduce_softmax(self, max_score, numerator):
         """Returns its arguments unchanged: packed tokens are never sharded."""
-        return top, sums
+        return max_score, numerator
 
-    def softmax(self, queries, multiplier=None, scored=None, bias=None):
+    def softmax(self, queries, multiplier=None, has_query=None, bias=None):
         """Averages under the softmax of the products with queries [h, d], or [S, h, d].
 
         Args:
           queries: in the computing dtype, scaled.
           multiplier: [h, N] of the weights that are averaged under, or None.
-          scored: bool [S], or None: where it is False, all scores are 0, whatever the tokens hold.
+          has_query: bool [S], or None: where it is False, all scores are 0, whatever the tokens hold.
           bias: [h, N], added to the products, or None.
 
         Returns:
           (pooled [S, h, d], weights [h, N]).
         """
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
-        scored = None if scored is None else self._known(scored)
+        has_query = None if has_query is None else self._known(has_query)
         multiplier, bias = (None if array is None else array.T for array in (multiplier, bias))
-        x, scored, queries, multiplier, bias = unify_varying(self.x, scored, queries, multiplier, bias)
-        walk: Any = walks.tiled_softmax if self._tiles() else walks.plain_softmax
-        scores, state = walk(x, self.segments, scored, queries, multiplier, bias, self.precision)
+        x, has_query, queries, multiplier, bias = unify_varying(self.x, has_query, queries, multiplier, bias)
+        kernel: Any = packed_softmax.tiled if self._tiles() else packed_softmax.plain
+        scores, state = kernel(x, self.segments, has_query, queries, multiplier, bias, self.precision)
         return self._softmax_averages(scores, state)
 
     def _softmax_averages(self, scores, state):
         """Returns (pooled [S, h, d], weights [h, N]) of scores [N, h] and their state."""
-        total = self.segments.expand_to_tokens(jnp.where(state.total == 0, 1, state.total))
-        weights = walks.exponential(scores, self.segments.expand_to_tokens(state.top)) / total
-        weights = jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
-        return finalize(state)[: self.number], weights.T
+        denominator = self.segments.expand_to_tokens(jnp.where(state.denominator == 0, 1, state.denominator))
+        weights = exponential(scores, self.segments.expand_to_tokens(state.max_score)) / denominator
+        weights = jnp.where(scores == -jnp.inf, 0, weights)  # NaN of a real token must not reach padding
+        return state.finalize()[: self.number], weights.T
 
     def perceptron(self, kernel, bias, out_kernel, activation):
-        """Returns (scores [h, N] of each token by itself, as :func:`hidden.plain` says, tokens to go on with)."""
+        """Returns (scores [h, N] of each token by itself, as :func:`perceptron.plain`; tokens to continue with)."""
         after, arrays = copy.copy(self), unify_varying(self.x, self.segments.real, kernel, bias, out_kernel)
-        walk: Any = perceptron.tiled
+        tiled, plain = cast(Any, perceptron.tiled), cast(Any, perceptron.plain)
         if self._tiles():
-            scores, after.x = walk(*arrays, activation, self.precision, True)
+            scores, after.x = tiled(*arrays, activation, self.precision, True)
         else:
-            walk = perceptron.plain
-            scores = walk(*arrays, activation, self.precision)
+            scores = plain(*arrays, activation, self.precision)
         return scores.T, after
 
     def softmax_of_scores(self, scores):
         """Computes :meth:`softmax` of given scores [h, N]."""
-        scores, top, heights, _ = walks.heights_of(scores.T, self.segments, None, None)
-        return self._softmax_averages(
-            scores, SoftmaxState(top, self.segments.sum(heights), self._totals(heights, True))
-        )
+        scores, max_score, exp_scores, _ = packed_softmax.exp_scores_of(scores.T, self.segments, None, None)
+        numerator = self._weighted_sums(exp_scores, True)
+        return self._softmax_averages(scores, OnlineSoftmax(max_score, self.segments.sum(exp_scores), numerator))
 
     def softmax_with_weight_sums(self, queries, multiplier=None, bias=None):
         """Computes :meth:`softmax`, and the sums [S, h] of the applied weights."""
         pooled, weights = self.softmax(queries, multiplier, bias=bias)
-        return (
-            pooled,
-            weights,
-            self.sum_over_tokens(weights if multiplier is None else weights * self.fill_padding(multiplier)),
-        )
+        applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
+        return pooled, weights, self.sum_over_tokens(applied)
 
     def weighted_sums(self, queries, normalize, offsets=None, bias=None, multiplier=None):
         """Computes weighted sums as dense tokens do: queries [h, d] or [S, h, d], offsets [h] or [S, h], others [h, N].
 
-        ``normalize`` looks at each score by itself.
+        ``normalize`` is elementwise.
         """
         log_dispatch("einsum")
         queries = queries[None] if queries.ndim == 2 else self._known(queries)
-        scores = walks.plain_scores(self.x, self.segments, queries, self.precision).T
+        scores = packed_softmax.plain_scores(self.x, self.segments, queries, self.precision).T
         if offsets is not None:
-            each = self.segments.expand_to_tokens(self._known(offsets)).T if offsets.ndim == 2 else offsets[:, None]
-            scores = scores + jnp.broadcast_to(each, scores.shape)
+            of_tokens = (
+                self.segments.expand_to_tokens(self._known(offsets)).T if offsets.ndim == 2 else offsets[:, None]
+            )
+            scores = scores + jnp.broadcast_to(of_tokens, scores.shape)
         if bias is not None:
             scores = scores + self.fill_padding(bias)
         weights = normalize(scores, self.segments.real[None])
-        taken = weights if multiplier is None else weights * self.fill_padding(multiplier)
-        pooled = walks.plain_sums(self.x, self.segments, taken.T)[: self.number]
-        return pooled, weights, self.sum_over_tokens(taken)
+        applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
+        pooled = packed_kernels.plain_sums(self.x, self.segments, applied.T)[: self.number]
+        return pooled, weights, self.sum_over_tokens(applied)
 
     def cross_softmax(self, other, scale, mean):
         """Returns None: no loop takes two packed sequences at once."""
         del other, scale, mean
 
     def max(self):
-        """Returns [S, d]: the largest real value of each feature, 0 where nothing is real."""
+        """Computes the max over real tokens of each feature: [S, d]; 0 for a fully masked segment."""
         return self._extreme(False)
 
     def min(self):
-        """Returns [S, d]: the smallest real value of each feature, 0 where nothing is real."""
+        """Computes the min over real tokens of each feature: [S, d]; 0 for a fully masked segment."""
         return 0 - self._extreme(True)
 
     def _extreme(self, least):
-        walk: Any = walks.tiled_largest if self._tiles() else walks.plain_largest
-        top = walk(self.x, self.segments, least).astype(self.dtype)[: self.number]
-        return jnp.where(self.has_real_token()[:, None], top, 0)
+        kernel: Any = packed_kernels.tiled_max if self._tiles() else packed_kernels.plain_max
+        extreme = kernel(self.x, self.segments, least).astype(self.dtype)[: self.number]
+        return jnp.where(self.has_real_token()[:, None], extreme, 0)
 
-    def first(self):
-        """Returns [S, d]: the first real token of each segment, 0 where nothing is real."""
-        return self._token(-1)
-
-    def last(self):
-        """Returns [S, d]: the last real token of each segment, 0 where nothing is real."""
-        return self._token(1)
-
-    def _token(self, sign):
+    def end_token(self, last):
+        """Returns the last real token of each segment, or the first: [S, d]; 0 for a fully masked one."""
+        sign = 1 if last else -1
         length = self.x.shape[0]
         if not length:
             return jnp.zeros((self.number, self.x.shape[1]), self.x.dtype)
@@ -194,19 +195,19 @@ class Packed:
         return values if self.number else jnp.zeros((1, *values.shape[1:]), values.dtype)
 
     def weighted_sums_of_scores(self, scores, normalize):
-        """Returns (sums [S, h, d], weights [h, N]) under given scores; ``normalize`` as in :meth:`weighed`."""
+        """Returns (sums [S, h, d], weights [h, N]) under given scores; ``normalize`` as in :meth:`weighted_sums`."""
         weights = normalize(scores, self.segments.real[None])
-        return self._totals(weights.T, True)[: self.number], weights
+        return self._weighted_sums(weights.T, True)[: self.number], weights
 
-    def _sums(self, weights, learned):
-        return self._totals(weights[:, None], learned)[: self.number, 0]
+    def _weighted_sum(self, weights, learned):
+        return self._weighted_sums(weights[:, None], learned)[: self.number, 0]
 
-    def _totals(self, weights, learned):
-        """Returns [count, h, d]: the sums of the tokens under weights [N, h]."""
+    def _weighted_sums(self, weights, learned):
+        """Sums tokens under weights [N, h]: [count, h, d]."""
         x, weights = unify_varying(self.x, weights)
         if self._tiles():
-            return walks.tiled_sums(x, self.segments, weights, learned)
-        return walks.plain_sums(x, self.segments, weights)
+            return packed_kernels.tiled_sums(x, self.segments, weights, learned)
+        return packed_kernels.plain_sums(x, self.segments, weights)
 
     def _tiles(self):
         return resolve(self.requested, self.x) == "tiles"

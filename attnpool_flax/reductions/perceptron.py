@@ -1,8 +1,8 @@
-"""Scores of each token by itself, by a perceptron with one hidden layer.
+"""Scores of tokens by a perceptron with one hidden layer, one tile of tokens at a time.
 
-The walk is over tokens one after another, whatever sequence they belong to: dense ones are flattened, packed ones are flat.
-Each is read once, and once more for the gradient; of what is as large as x nothing is made but its gradient. The layer
-before its activation, [N, H], is kept for the gradient, or computed anew.
+A tile has consecutive tokens, whatever sequence they belong to: dense tokens are flattened, packed ones are flat. Each token
+is read once, and once more for the gradient; no other array of the size of x exists but its gradient. The hidden layer
+before its activation, [N, H], is a residual, or recomputed.
 """
 
 import functools
@@ -14,21 +14,22 @@ from jax import lax
 
 from attnpool_flax.numerics.activations import OF_SCORES
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions import tiling
+from attnpool_flax.reductions import tiling as tiles
+from attnpool_flax.reductions.blocks import Blocks
 from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
-from attnpool_flax.reductions.packed_kernels import Strip
 from attnpool_flax.reductions.rules import reverse_rule
+from attnpool_flax.reductions.tiling import tiles_on_cpu
 
 TOKENS = 256
 """Tokens of a tile: enough for a fast product, and few enough that most padding lies in tiles of its own."""
 
 
-def strip_for(x):
-    """Returns the tiling of tokens [..., L, d] one after another, or None if they are too few for a loop."""
+def tiling_of(x):
+    """Returns the tiling of flattened tokens [..., L, d], :class:`Blocks`; None if they are too few for a loop."""
     length, width = math.prod(x.shape[:-1]), x.shape[-1]
-    if not known(length, width) or length * width * x.dtype.itemsize <= tiling.WHOLE:
+    if not known(length, width) or length * width * x.dtype.itemsize <= tiles.WHOLE:
         return None
-    return Strip(length, min(length, TOKENS, tiling.TOKENS))
+    return Blocks(length, min(length, TOKENS, tiles.TOKENS))
 
 
 def plain(x, real, kernel, bias, out_kernel, activation, precision):
@@ -37,29 +38,29 @@ def plain(x, real, kernel, bias, out_kernel, activation, precision):
     Args:
       x: [..., L, d] tokens, in any floating dtype.
       real: bool [..., L], or None.
-      kernel: [d, h] in the computing dtype; with a gate [d, 2h], the gate's behind.
+      kernel: [d, h] in the computing dtype; with a gate [d, 2h], the gate's columns last.
       bias: [h] or [2h], or None.
       out_kernel: [h, n].
       activation: a key of OF_SCORES.
       precision: of the products.
 
     Returns:
-      [..., L, n], whatever padding gives.
+      [..., L, n], arbitrary at padding.
     """
     x = x.astype(kernel.dtype)
     if real is not None:
         x = jnp.where(real[..., None], x, 0)
-    units = activated(layer(x, kernel, bias, precision), out_kernel, activation)
+    units = activate(hidden_layer(x, kernel, bias, precision), out_kernel, activation)
     return jnp.dot(units, out_kernel, precision=precision)
 
 
-def layer(x, kernel, bias, precision):
+def hidden_layer(x, kernel, bias, precision):
     """Returns the hidden layer [..., H] before its activation."""
     products = jnp.dot(x, kernel, precision=precision)
     return products if bias is None else products + jnp.broadcast_to(bias, products.shape)
 
 
-def activated(layer, out_kernel, activation):
+def activate(layer, out_kernel, activation):
     """Applies the activation: units [..., h]; in a layer of twice the width the second half is the gate."""
     units = out_kernel.shape[0]
     if layer.shape[-1] == units:
@@ -67,116 +68,115 @@ def activated(layer, out_kernel, activation):
     return OF_SCORES[activation](layer[..., :units]) * jax.nn.sigmoid(layer[..., units:])
 
 
-def _scores(x, real, kernel, bias, out_kernel, activation, precision, keep):
-    """Returns (scores, the layer [trips, size, H] of the tiles or None)."""
-    plan, settled = strip_for(x), {"activation": activation, "precision": precision}
-    if plan is None:
-        return plain(x, real, kernel, bias, out_kernel, **settled), None
+def _scores(x, real, kernel, bias, out_kernel, activation, precision, save):
+    """Returns (scores, the hidden layer [steps, size, H] of the tiles, or None)."""
+    tiling, options = tiling_of(x), {"activation": activation, "precision": precision}
+    if tiling is None:
+        return plain(x, real, kernel, bias, out_kernel, **options), None
 
-    def whole(*arrays):
-        layers = plan.trips, plan.size, kernel.shape[1]
-        return plain(*arrays, **settled), cast_varying(
-            jnp.zeros(layers, kernel.dtype), varying_axes(x)
-        ) if keep else None
+    def plain_(*arrays):
+        scores, shape = plain(*arrays, **options), (tiling.steps, tiling.size, kernel.shape[1])
+        return scores, cast_varying(jnp.zeros(shape, kernel.dtype), varying_axes(x)) if save else None
 
-    by_tiles = functools.partial(_scores_by_tiles, **settled, keep=keep)
-    return tiling.walk(by_tiles, whole, plan, x, real, kernel, bias, out_kernel)
+    tiled_ = functools.partial(_scores_tiles, **options, save=save)
+    return tiles_on_cpu(tiled_, plain_, tiling, x, real, kernel, bias, out_kernel)
 
 
-def _scores_by_tiles(x, real, kernel, bias, out_kernel, *, plan, activation, precision, keep):
-    flat, real = _flat(x, real)
+def _scores_tiles(x, real, kernel, bias, out_kernel, *, tiling, activation, precision, save):
+    flat, real = _flatten(x, real)
 
-    def of_tile(trip):
-        before = layer(_tile(flat, real, plan, trip, kernel.dtype), kernel, bias, precision)
-        scores = jnp.dot(activated(before, out_kernel, activation), out_kernel, precision=precision)
-        return scores, before if keep else None
+    def tile(step):
+        layer = hidden_layer(_masked_tile(flat, real, tiling, step, kernel.dtype), kernel, bias, precision)
+        scores = jnp.dot(activate(layer, out_kernel, activation), out_kernel, precision=precision)
+        return scores, layer if save else None
 
-    scores, kept = lax.map(lambda trip: _unless_empty(of_tile, real, plan, trip), jnp.arange(plan.trips))
-    return jnp.reshape(plan.joined(scores), (*x.shape[:-1], out_kernel.shape[1])), kept
+    scores, layers = lax.map(lambda step: _unless_empty(tile, real, tiling, step), jnp.arange(tiling.steps))
+    return jnp.reshape(tiling.concatenate(scores), (*x.shape[:-1], out_kernel.shape[1])), layers
 
 
-def _flat(x, real):
+def _flatten(x, real):
     return jnp.reshape(x, (-1, x.shape[-1])), None if real is None else jnp.ravel(real)
 
 
-def _tile(x, real, plan, trip, dtype):
-    tokens = plan.cut(x, trip)
-    return (tokens if real is None else jnp.where(plan.cut(real, trip)[:, None], tokens, 0)).astype(dtype)
+def _masked_tile(x, real, tiling, step, dtype):
+    tokens = tiling.slice(x, step)
+    return (tokens if real is None else jnp.where(tiling.slice(real, step)[:, None], tokens, 0)).astype(dtype)
 
 
-def _unless_empty(of_tile, real, plan, trip):
-    """Computes ``of_tile(trip)``, or zeros where no token of the tile is real."""
+def _unless_empty(tile, real, tiling, step):
+    """Computes ``tile(step)``, or zeros if no token of the tile is real."""
     if real is None:
-        return of_tile(trip)
-    found = jax.eval_shape(of_tile, trip)
+        return tile(step)
+    shapes = jax.eval_shape(tile, step)
 
-    def zeros(trip):
-        del trip
-        return jax.tree.map(lambda array: cast_varying(jnp.zeros(array.shape, array.dtype), varying_axes(real)), found)
+    def zeros(step):
+        del step
+        return jax.tree.map(lambda array: cast_varying(jnp.zeros(array.shape, array.dtype), varying_axes(real)), shapes)
 
-    return lax.cond(jnp.any(plan.cut(real, trip)), of_tile, zeros, trip)
-
-
-def _keep(x, real, kernel, bias, out_kernel, activation, precision, keep):
-    scores, kept = _scores(x, real, kernel, bias, out_kernel, activation, precision, keep)
-    return (scores, x), (x, real, kernel, bias, out_kernel, kept)
+    return lax.cond(jnp.any(tiling.slice(real, step)), tile, zeros, step)
 
 
-def _slopes(activation, precision, keep, residuals, cotangents):
-    x, real, kernel, bias, out_kernel, kept = residuals
-    settled = {"activation": activation, "precision": precision}
-    arrays = x, real, kernel, bias, out_kernel, kept, *cotangents
-    by_tiles, whole = (functools.partial(f, **settled) for f in (_slopes_by_tiles, _slopes_plain))
-    of_x, of_kernel, of_bias, of_out = tiling.walk(by_tiles, whole, strip_for(x), *arrays)
-    return of_x, None, of_kernel, of_bias, of_out
+def _perceptron_fwd(x, real, kernel, bias, out_kernel, activation, precision, save):
+    scores, layers = _scores(x, real, kernel, bias, out_kernel, activation, precision, save)
+    return (scores, x), (x, real, kernel, bias, out_kernel, layers)
 
 
-def _slopes_plain(x, real, kernel, bias, out_kernel, kept, of_scores, of_rest, *, activation, precision):
-    del kept
+def _perceptron_bwd(activation, precision, save, residuals, cotangents):
+    del save
+    x, real, kernel, bias, out_kernel, layers = residuals
+    options = {"activation": activation, "precision": precision}
+    arrays = x, real, kernel, bias, out_kernel, layers, *cotangents
+    tiled_, plain_ = (functools.partial(f, **options) for f in (_bwd_tiles, _bwd_plain))
+    dx, dkernel, dbias, dout_kernel = tiles_on_cpu(tiled_, plain_, tiling_of(x), *arrays)
+    return dx, None, dkernel, dbias, dout_kernel
+
+
+def _bwd_plain(x, real, kernel, bias, out_kernel, layers, dscores, dx_out, *, activation, precision):
+    del layers
 
     def scores(x, kernel, bias, out_kernel):
         return plain(x, real, kernel, bias, out_kernel, activation, precision)
 
-    of_x, *others = jax.vjp(scores, x, kernel, bias, out_kernel)[1](of_scores)
-    return of_x + of_rest, *others
+    dx, *others = jax.vjp(scores, x, kernel, bias, out_kernel)[1](dscores)
+    return dx + dx_out, *others
 
 
-def _slopes_by_tiles(x, real, kernel, bias, out_kernel, kept, of_scores, of_rest, *, plan, activation, precision):
+def _bwd_tiles(x, real, kernel, bias, out_kernel, layers, dscores, dx_out, *, tiling, activation, precision):
     shape = x.shape
-    x, real = _flat(x, real)
-    of_scores = jnp.reshape(of_scores, (-1, of_scores.shape[-1]))
+    x, real = _flatten(x, real)
+    dscores = jnp.reshape(dscores, (-1, dscores.shape[-1]))
 
-    def of_tile(trip):
-        tokens, slope = _tile(x, real, plan, trip, kernel.dtype), plan.cut(of_scores, trip)
-        counted = plan.new(trip) if real is None else plan.new(trip) & plan.cut(real, trip)
-        slope = jnp.where(counted[:, None], slope, 0)
-        before = layer(tokens, kernel, bias, precision) if kept is None else kept[trip]
-        units, back = jax.vjp(lambda before: activated(before, out_kernel, activation), before)
-        (of_layer,) = back(jnp.dot(slope, out_kernel.T, precision=precision))
-        of_tokens = jnp.dot(of_layer, kernel.T, precision=precision).astype(x.dtype)
-        of_kernel = jnp.dot(tokens.T, of_layer, precision=precision)
-        of_bias = None if bias is None else jnp.sum(of_layer, 0)
-        return of_tokens, (of_kernel, of_bias, jnp.dot(units.T, slope, precision=precision))
+    def tile(step):
+        tokens, dtile = _masked_tile(x, real, tiling, step, kernel.dtype), tiling.slice(dscores, step)
+        once = tiling.outside_overlap(step)
+        once = once if real is None else once & tiling.slice(real, step)
+        dtile = jnp.where(once[:, None], dtile, 0)
+        layer = hidden_layer(tokens, kernel, bias, precision) if layers is None else layers[step]
+        units, vjp = jax.vjp(lambda layer: activate(layer, out_kernel, activation), layer)
+        (dlayer,) = vjp(jnp.dot(dtile, out_kernel.T, precision=precision))
+        dtokens = jnp.dot(dlayer, kernel.T, precision=precision).astype(x.dtype)
+        dkernel = jnp.dot(tokens.T, dlayer, precision=precision)
+        dbias = None if bias is None else jnp.sum(dlayer, 0)
+        return dtokens, (dkernel, dbias, jnp.dot(units.T, dtile, precision=precision))
 
-    def part(carry, trip):
-        of_x, sums = carry
-        of_tokens, more = _unless_empty(of_tile, real, plan, trip)
-        of_tokens = of_tokens + plan.cut(of_x, trip)
-        of_x = lax.dynamic_update_slice_in_dim(of_x, of_tokens, plan.first(trip), 0)
-        return (of_x, jax.tree.map(jnp.add, sums, more)), None
+    def tile_step(carry, step):
+        dx, sums = carry
+        dtokens, more = _unless_empty(tile, real, tiling, step)
+        dx = tiling.update(dx, dtokens + tiling.slice(dx, step), step)
+        return (dx, jax.tree.map(jnp.add, sums, more)), None
 
-    start = jnp.reshape(of_rest, x.shape), jax.tree.map(jnp.zeros_like, (kernel, bias, out_kernel))
+    start = jnp.reshape(dx_out, x.shape), jax.tree.map(jnp.zeros_like, (kernel, bias, out_kernel))
     start = jax.tree.map(lambda array: cast_varying(array, varying_axes(x) - varying_axes(array)), start)
-    (of_x, (of_kernel, of_bias, of_out)), _ = lax.scan(part, start, jnp.arange(plan.trips))
-    return jnp.reshape(of_x, shape), of_kernel, of_bias, of_out
+    (dx, (dkernel, dbias, dout_kernel)), _ = lax.scan(tile_step, start, jnp.arange(tiling.steps))
+    return jnp.reshape(dx, shape), dkernel, dbias, dout_kernel
 
 
-@reverse_rule(_keep, _slopes, nondiff_argnums=(5, 6, 7))
-def tiled(x, real, kernel, bias, out_kernel, activation, precision, keep):
-    """Returns (scores as :func:`plain`, x), a tile in the cache at a time; scores of a tile without real tokens are 0.
+@reverse_rule(_perceptron_fwd, _perceptron_bwd, nondiff_argnums=(5, 6, 7))
+def tiled(x, real, kernel, bias, out_kernel, activation, precision, save):
+    """Returns (scores as :func:`plain`, x), one tile in the cache at a time; scores of a tile without real tokens are 0.
 
-    What goes on with the x that is returned adds its gradient to one array, in place. ``keep`` says whether the layer is
-    kept for the gradient.
+    The cotangent of the returned x is the start value of ``dx``: both gradients of x are added in place. With ``save`` the
+    hidden layer is a residual; without, the backward pass recomputes it.
     """
-    del keep
+    del save
     return _scores(x, real, kernel, bias, out_kernel, activation, precision, False)[0], x

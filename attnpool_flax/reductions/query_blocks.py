@@ -1,4 +1,4 @@
-"""Blocks: walks over queries so that only a part of what spans queries and keys exists at once."""
+"""Blocks of queries: attention in which arrays of queries times keys exist for one block of queries at a time."""
 
 import functools
 import math
@@ -10,50 +10,50 @@ from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
-from attnpool_flax.reductions import cast_varying, log_dispatch, tiling, varying_axes
+from attnpool_flax.reductions.blocks import Blocks, inside_loop
+from attnpool_flax.reductions.dispatch import cast_varying, log_dispatch, varying_axes
 
 LARGEST = 2**20
-"""Elements of a block: what is smaller is computed whole, without a loop."""
+"""Largest number of elements of a block; smaller arrays are computed whole, without a loop."""
 
 FEW = 64
-"""Queries of a block where a size is a symbol, and the number that would fit is unknown."""
+"""Queries of a block where a size is a symbol."""
 
 
 def over_queries(function, parts, masks=(), *, keys, implementation=None):
     """Applies a function to queries in blocks.
 
-    The backward pass computes each block anew but for what is small; no gradient is written by hand, so that forward
-    mode and shard_map work.
+    The backward pass recomputes each block except saveable arrays; JAX differentiates it, so forward mode and shard_map
+    work.
 
     Args:
       function: from the block's ``parts`` and ``masks`` to arrays [..., rows, v].
-      parts: arrays [..., n, d], or None; the first one is there.
+      parts: arrays [..., n, d], or None; the first one is not None.
       masks: boolean arrays [..., n or 1, m], or None, without gradient.
-      keys: how many numbers the function holds for one query of every example.
-      implementation: "einsum" takes all queries at once, "tiles" and None take blocks where they are too many.
+      keys: how many numbers the function holds for one query, of all examples.
+      implementation: "einsum" takes all queries at once, "tiles" and None take blocks if there are many.
     """
-    count = parts[0].shape[-2]
-    rows = rows_of(keys)
-    blocked = implementation != "einsum" and not (known(count) and rows >= count)
+    count, rows = parts[0].shape[-2], rows_of(keys)
+    blocked = implementation != "einsum" and exceeds_a_block(count, keys)
     log_dispatch(implementation or ("tiles" if blocked else "einsum"))
     if not blocked:
         return function(*parts, *masks)
     if not known(count):
         return _over_unknown(function, parts, masks, count, rows)
     whole = count // rows * rows
-    again = remat(function)
+    rematerialized = remat(function)
 
-    def trip(_, block):
+    def block_step(_, block):
         start, *own = block
-        return None, again(*own, *(_rows_of_mask(mask, start, rows) for mask in masks))
+        return None, rematerialized(*own, *(_rows_of_mask(mask, start, rows) for mask in masks))
 
     starts = jnp.arange(0, whole, rows)
-    _, results = lax.scan(trip, None, (starts, *(_in_blocks(part, whole, rows) for part in parts)))
-    results = jax.tree.map(lambda result: _joined(result, whole), results)
+    _, results = lax.scan(block_step, None, (starts, *(_in_blocks(part, whole, rows) for part in parts)))
+    results = jax.tree.map(lambda result: _from_blocks(result, whole), results)
     if whole == count:
         return results
-    rest = [part if part is None else part[..., whole:, :] for part in parts]
-    last = function(*rest, *(_rows_of_mask(mask, whole, count - whole) for mask in masks))
+    remaining = [part if part is None else part[..., whole:, :] for part in parts]
+    last = function(*remaining, *(_rows_of_mask(mask, whole, count - whole) for mask in masks))
     return jax.tree.map(lambda a, b: jnp.concatenate([a, b], -2), results, last)
 
 
@@ -68,14 +68,41 @@ def _over_unknown(function, parts, masks, count, most):
         blocks = jnp.reshape(filled, (*array.shape[:-2], number, rows, array.shape[-1]))
         return jnp.moveaxis(blocks, -3, 0)
 
-    def trip(_, own):
-        return None, again(*(a if b is None else b for a, b in zip(shared, own, strict=True)))
+    def block_step(_, own):
+        return None, rematerialized(*(a if b is None else b for a, b in zip(shared, own, strict=True)))
 
-    arrays, again = (*parts, *masks), remat(function)
+    arrays, rematerialized = (*parts, *masks), remat(function)
     own = [in_blocks(array) for array in arrays]
     shared = [array if blocks is None else None for array, blocks in zip(arrays, own, strict=True)]
-    _, results = lax.scan(trip, None, own)
-    return jax.tree.map(lambda result: resized(_joined(result, number * rows), -2, count), results)
+    _, results = lax.scan(block_step, None, own)
+    return jax.tree.map(lambda result: resized(_from_blocks(result, number * rows), -2, count), results)
+
+
+def exceeds_a_block(count, keys):
+    """Returns whether so many queries, for each of which so many numbers are held, are more than one block."""
+    return not (known(count) and rows_of(keys) >= count)
+
+
+def for_queries(values, call, queries, keys, heads=1):
+    """Rule of functions that loop over queries: what the call requests, or blocks ("tiles") where there are several.
+
+    Args:
+      values: every argument by name; arrays, or what only has a shape and a dtype.
+      call: the resolved signature.
+      queries: the argument [..., n, d] whose tokens are taken in blocks.
+      keys: the argument [..., m, d] of whose tokens each query meets all.
+      heads: the number of heads.
+
+    Returns:
+      "einsum" or "tiles".
+    """
+    if values["implementation"]:
+        return values["implementation"]
+    masks = [values[key] for key, own in call.arguments.items() if own.kind in ("mask", "lengths")]
+    arrays = [values[queries], values[keys], *(mask for mask in masks if mask is not None)]
+    shared = all(array.ndim <= 2 for array in arrays)
+    held = (1 if shared else math.prod(call.batch)) * heads * values[keys].shape[-2]
+    return "tiles" if exceeds_a_block(values[queries].shape[-2], held) else "einsum"
 
 
 def rows_of(keys):
@@ -97,7 +124,7 @@ def _in_blocks(part, whole, rows):
     return jnp.moveaxis(blocks, -3, 0)
 
 
-def _joined(blocks, whole):
+def _from_blocks(blocks, whole):
     """Reshapes [k, ..., rows, v] to [..., k rows, v]."""
     blocks = jnp.moveaxis(blocks, 0, -3)
     return jnp.reshape(blocks, (*blocks.shape[:-3], whole, blocks.shape[-1]))
@@ -119,37 +146,55 @@ def over_first(function, parts, cost):
     """
     lengths = [part.shape[0] for part in parts if part is not None]
     count = next((length for length in lengths if not (known(length) and length == 1)), 1)
-    alone = known(count) and count == 1
-    shared = [not alone and part is not None and known(part.shape[0]) and part.shape[0] == 1 for part in parts]
+    single = known(count) and count == 1
+    shared = [not single and part is not None and known(part.shape[0]) and part.shape[0] == 1 for part in parts]
     whole = [part[0] if is_shared else None for is_shared, part in zip(shared, parts, strict=True)]
 
     def element(own):
         return function(*(a if is_shared else b for is_shared, a, b in zip(shared, whole, own, strict=True)))
 
     own = [None if is_shared else part for is_shared, part in zip(shared, parts, strict=True)]
-    together = max(1, LARGEST // max(1, cost)) if known(cost) else 1
-    if not known(count) or together == 1:
+    at_once = max(1, LARGEST // max(1, cost)) if known(cost) else 1
+    if not known(count) or at_once == 1:
         return lax.map(remat(element), own)
-    if count <= together:
+    if count <= at_once:
         return jax.vmap(element, axis_size=count)(own)
-    return lax.map(remat(element), own, batch_size=together)
+    return lax.map(remat(element), own, batch_size=at_once)
 
 
 def even_rows(most, count):
-    """Elements of a block: the most, or somewhat fewer if then all blocks of so many elements are whole."""
+    """Returns the size of a block: at most ``most``, and down to half of it if that divides ``count``."""
     return next((rows for rows in range(most, most // 2, -1) if count % rows == 0), most)
+
+
+def over_sequences(tiled, function, axis, own, shared):
+    """Computes ``function(own, shared)`` of all sequences, in blocks if tiled; results have them along an axis.
+
+    Args:
+      tiled: whether to use blocks.
+      function: from the arrays of some sequences, and the shared arrays, to a tuple of arrays.
+      axis: the axis of the sequences in the results.
+      own: arrays [n, ...] of the sequences: tokens [n, L, d], mask, scores [n, m, L] if given.
+      shared: arrays that all sequences share: queries [m, d] first.
+    """
+    count, length, width = own[0].shape
+    partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
+    cost = (length + partners) * width
+    if tiled and known(count, cost) and rows_of(cost) < count:
+        return written_in_blocks(function, even_rows(rows_of(cost), count), axis, own, shared)
+    return placed(function, axis, own, shared)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def written_in_blocks(function, rows, axis, own, shared):
     """Computes ``function(own, shared)``, on CPUs in blocks of elements that are written into the results in place.
 
-    What a loop stacks comes with the blocks first: with the elements along another axis it would be copied.
+    A loop that stacks its results has the blocks along the first axis: elements along another axis would be copied.
 
     Args:
-      function: from arrays with some elements along the first axis, and shared ones, to arrays that have them there, too.
+      function: from arrays with some elements along the first axis, and shared ones, to arrays with them along the first axis.
       rows: elements of a block, no more than there are.
-      axis: where the results have the elements.
+      axis: the axis of the elements in the results.
       own: arrays of one length along the first axis, or None, varying over the same mesh axes as the shared ones.
       shared: arrays, or None.
     """
@@ -164,24 +209,23 @@ def placed(function, axis, own, shared):
 
 def _written(function, rows, axis, own, shared):
     first, *_ = jax.tree.leaves(own)
-    count = first.shape[0]
+    blocks = Blocks(first.shape[0], rows)
 
-    def trip(i, results):
-        start = jnp.minimum(i * rows, count - rows)  # the last block begins early, so that it is whole
-        block = jax.tree.map(functools.partial(_rows_from, start, rows), own)
-        put = functools.partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=axis)
-        return jax.tree.map(put, results, placed(function, axis, block, shared))
+    def block_step(step, results):
+        block = jax.tree.map(lambda array: blocks.slice(array, step), own)
+        computed = placed(function, axis, block, shared)
+        return jax.tree.map(lambda result, new: blocks.update(result, new, step, axis), results, computed)
 
     def place(result):
-        # of several equal ones XLA would make copies
+        # filled with distinct values: of several equal arrays XLA would make copies
         return cast_varying(jnp.full(result.shape, axis, result.dtype), varying_axes(first))
 
     results = jax.eval_shape(functools.partial(placed, function, axis), own, shared)
-    return lax.fori_loop(0, -(-count // rows), trip, jax.tree.map(place, results))
+    return lax.fori_loop(0, blocks.steps, block_step, jax.tree.map(place, results))
 
 
 def _rows_from(start, rows, array):
-    array, start = tiling.of_trip(array, start)
+    array, start = inside_loop(array, start)
     return lax.dynamic_slice_in_dim(array, start, rows)
 
 
@@ -190,36 +234,36 @@ def _written_jvp(function, rows, axis, primals, tangents):
     """Adds up the tangent block by block: the transpose of an addition slices the results' gradient by index."""
     result = written_in_blocks(function, rows, axis, *primals)
     own, shared = primals
-    of_own, of_shared = jax.tree.map(lambda slope: None if isinstance(slope, SymbolicZero) else slope, tangents)
+    d_own, dshared = jax.tree.map(lambda tangent: None if isinstance(tangent, SymbolicZero) else tangent, tangents)
     count = jax.tree.leaves(own)[0].shape[0]
     whole = count // rows * rows
 
-    def add(total, start, block, of_block):
+    def add(total, start, block, dblock):
         leaves, shape = jax.tree.flatten((block, shared))
-        slopes = shape.flatten_up_to((of_block, of_shared))
-        moved = [i for i, slope in enumerate(slopes) if slope is not None]
+        dleaves = shape.flatten_up_to((dblock, dshared))
+        moving = [i for i, leaf in enumerate(dleaves) if leaf is not None]
 
-        def moving(*some):
-            given = dict(zip(moved, some, strict=True))
+        def of_moving(*some):
+            given = dict(zip(moving, some, strict=True))
             every = [given.get(i, leaf) for i, leaf in enumerate(leaves)]
             return placed(function, axis, *jax.tree.unflatten(shape, every))
 
-        _, slope = jax.jvp(moving, [leaves[i] for i in moved], [slopes[i] for i in moved])
-        return jax.tree.map(lambda total, slope: _added(total, slope, start, axis), total, slope)
+        _, tangent = jax.jvp(of_moving, [leaves[i] for i in moving], [dleaves[i] for i in moving])
+        return jax.tree.map(lambda total, tangent: _scatter_add(total, tangent, start, axis), total, tangent)
 
-    def trip(total, place):
-        start, of_block = place
+    def block_step(total, place):
+        start, dblock = place
         block = jax.tree.map(functools.partial(_rows_from, start, rows), own)
-        return add(total, start, block, of_block), None
+        return add(total, start, block, dblock), None
 
-    of_blocks = jax.tree.map(lambda slope: jnp.reshape(slope[:whole], (-1, rows, *slope.shape[1:])), of_own)
+    dblocks = jax.tree.map(lambda array: jnp.reshape(array[:whole], (-1, rows, *array.shape[1:])), d_own)
     zero = jax.tree.map(jnp.zeros_like, result)
-    total, _ = lax.scan(remat(trip), zero, (jnp.arange(0, whole, rows), of_blocks))
+    total, _ = lax.scan(remat(block_step), zero, (jnp.arange(0, whole, rows), dblocks))
     if whole < count:
-        total = add(total, whole, *jax.tree.map(lambda array: array[whole:], (own, of_own)))
+        total = add(total, whole, *jax.tree.map(lambda array: array[whole:], (own, d_own)))
     return result, total
 
 
-def _added(total, block, start, axis):
+def _scatter_add(total, block, start, axis):
     places = lax.ScatterDimensionNumbers(tuple(range(total.ndim)), (), (axis,))
     return lax.scatter_add(total, jnp.full(1, start, jnp.int32), block, places, mode="promise_in_bounds")

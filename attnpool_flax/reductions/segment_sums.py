@@ -1,7 +1,7 @@
 """Segments of packed tokens, and sums over segments without drift in float32.
 
 Long sums in float32 drift. The tokens of a segment are therefore summed in slots of about PART tokens each, and the slots
-in slots again, until one sum of at most PART terms remains. There are at most N / PART slots plus one for each segment.
+in further slots, until one sum of at most PART terms remains. There are at most N / PART slots plus one per segment.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ class Segments:
     """Segments of packed tokens.
 
     Attributes:
-      ids: [N], int32, 0 to count - 1, whatever the numbers of padding were.
+      ids: [N], int32, clipped to 0 to count - 1 at padding.
       real: [N], bool: in range, and not masked.
-      chain: index arrays, the first [N], each telling to which of the next the terms of a sum go.
+      chain: index arrays, the first [N]: the slot of each token, the slot of each slot, ..., the segment of each slot.
       count: the number of segments, at least 1.
       sizes: the number of sums at each link of the chain; the last is ``count``.
-      ordered: whether the numbers never decrease.
+      ordered: whether the ids never decrease.
     """
 
     ids: Any
@@ -46,10 +46,10 @@ class Segments:
 
     def sum(self, values):
         """Returns [count, ...]: the sum of values [N, ...], which are 0 at padding."""
-        return self.joined(self._summed(values, 0))
+        return self.sum_slots(self._summed(values, 0))
 
-    def joined(self, sums):
-        """Sums along the chain: from its first sums [sizes[0], ...] to [count, ...]."""
+    def sum_slots(self, sums):
+        """Sums along the chain: from the sums of the first slots [sizes[0], ...] to [count, ...]."""
         for level in range(1, len(self.chain)):
             sums = self._summed(sums, level)
         return sums
@@ -60,7 +60,7 @@ class Segments:
 
 
 def at(values, ids):
-    """Rows of values, by numbers that are in range."""
+    """Takes rows of values by indices that are in range."""
     return values.at[ids].get(mode="promise_in_bounds")
 
 
@@ -74,29 +74,29 @@ def segments_of(segment_ids, mask, count, ordered):
     index, length = ids, ids.shape[0]
     chain, sizes, longest, in_order = [], [], length, ordered
     while longest > PART if known(longest) else len(sizes) < LEVELS:
-        slots, owners, number = _dealt(index, sizes[-1] if sizes else length, count, in_order)
+        slots, segments, number = _slots(index, sizes[-1] if sizes else length, count, in_order)
         chain.append(slots)
         sizes.append(number)
-        index, longest, in_order = owners, longest // PART + 1, True
+        index, longest, in_order = segments, longest // PART + 1, True
     return Segments(ids, real, (*chain, index), count, (*sizes, count), ordered)
 
 
-def _dealt(index, length, count, ordered):
+def _slots(index, length, count, ordered):
     """Returns (the slot of each term, the segment of each slot, the largest number of slots)."""
     terms = jax.ops.segment_sum(jnp.ones_like(index), index, count, indices_are_sorted=ordered)
-    shares = (terms + PART - 1) // PART
+    slots = (terms + PART - 1) // PART
     place = lax.iota(jnp.int32, length)
-    if ordered:  # one run after another, so that the slots are ordered as well
-        share = (place - at(jnp.cumsum(terms) - terms, index)) // PART
-    else:  # at random: no pattern of numbers that people write makes one slot longer than the others
-        share = (_mixed(place) % at(shares, index).astype(jnp.uint32)).astype(jnp.int32)
+    if ordered:  # consecutive tokens share a slot, and the slots are ordered as well
+        slot = (place - at(jnp.cumsum(terms) - terms, index)) // PART
+    else:  # at random: no regular pattern of ids makes one slot longer than the others
+        slot = (_hashed(place) % at(slots, index).astype(jnp.uint32)).astype(jnp.int32)
     number = count + length // PART
-    owners = jnp.repeat(lax.iota(jnp.int32, count), shares, total_repeat_length=number)
-    return at(jnp.cumsum(shares) - shares, index) + share, owners, number
+    segments = jnp.repeat(lax.iota(jnp.int32, count), slots, total_repeat_length=number)
+    return at(jnp.cumsum(slots) - slots, index) + slot, segments, number
 
 
-def _mixed(place):
-    """Numbers as random as a hash makes them (Wellons 2018, lowbias32)."""
+def _hashed(place):
+    """Hashes positions to pseudo-random numbers (Wellons 2018, lowbias32)."""
     bits = place.astype(jnp.uint32)
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         bits = (bits ^ (bits >> jnp.uint32(shift))) * jnp.uint32(factor)

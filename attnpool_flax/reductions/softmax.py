@@ -1,232 +1,288 @@
-"""Online softmax: max, denominator and numerator in one pass over the tokens (Milakov and Gimelshein 2018)."""
+"""Online softmax: max, denominator and numerator in one pass over the tokens (Milakov and Gimelshein 2018).
+
+For scores s_l = x_l . q of tokens x_l the accumulator is
+
+    max_score   = max_l s_l
+    denominator = sum_l exp(s_l - max_score)
+    numerator   = sum_l exp(s_l - max_score) x_l
+
+and the pooled vector numerator / denominator. Accumulators of tiles, devices and chunks are merged by rescaling both sums to
+the common maximum, as in FlashAttention (Dao et al. 2022). The backward pass recomputes no scores: they are residuals, one
+number for each token and query. With the cotangents of the scores, the denominator and the numerator
+
+    dscores  = exp(s - max_score) (x . dnumerator + ddenominator) + dscores_out
+    dqueries = sum_l dscores_l x_l
+    dx_l     = exp(s_l - max_score) dnumerator + dscores_l q
+
+The maximum is a constant in the gradient, because it cancels. B are the examples, L tokens, h queries, d features.
+"""
 
 import functools
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
-from attnpool_flax.reductions import tiling
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
+from attnpool_flax.reductions.tiling import flatten_batch, tiles_on_cpu, tiling_of
 
 
-class SoftmaxState(NamedTuple):
-    """State of an online softmax: max score, denominator and numerator, before the division.
+class OnlineSoftmax(NamedTuple):
+    """Accumulator of a softmax average, before the division. Each sum may be a pair (value, compensation).
 
     Attributes:
-      top: [B, h], the largest score, treated as a constant in the gradient because it cancels.
-      total: [B, h], the denominator: the sum of exp(score - top).
-      sum: [B, h, d], the numerator: the sum of exp(score - top) times the token.
+      max_score: [B, h], the largest score; -inf for a fully masked row.
+      denominator: [B, h], the sum of exp(score - max_score); None if the weights are not normalized.
+      numerator: [B, h, d], the sum of exp(score - max_score) times the token.
     """
 
-    top: Any
-    total: Any
-    sum: Any
+    max_score: Any
+    denominator: Any
+    numerator: Any
+
+    def common(self):
+        """Returns the array whose maximum over all parts the sums are rescaled to."""
+        return lax.stop_gradient(self.max_score)
+
+    def rescaled(self, max_score):
+        """Returns (denominator, numerator), rescaled to a common maximum."""
+        scale = exponential(self.common(), max_score)
+        return _times(self.denominator, scale), _times(self.numerator, scale[..., None])
+
+    def added(self, max_score, sums):
+        """Returns the accumulator of all parts from their maximum and the sums of :meth:`rescaled`."""
+        return OnlineSoftmax(max_score, *sums)
+
+    @property
+    def batch_rank(self):
+        """The number of batch axes."""
+        return 1
+
+    def finalize(self):
+        """Divides numerator by denominator: pooled vectors [B, h, d]; 0 for a fully masked row."""
+        return self.numerator / jnp.where(self.denominator == 0, 1, self.denominator)[..., None]
 
 
-def finalize(state):
-    """Divides numerator by denominator: pooled vectors [B, h, d]; 0 for a fully masked row."""
-    return state.sum / jnp.where(state.total == 0, 1, state.total)[..., None]
+def _times(sums, scale):
+    return jax.tree.map(lambda array: array * scale, sums)
 
 
-def with_shares(state, scores, mask, multiplier):
-    """Appends a feature that is 1 for every token: its sum is the sum of the applied weights."""
-    total = state.total
-    if multiplier is not None:
-        total = jnp.sum(exponential(scores, state.top[:, None]) * _dropped(multiplier, mask), 1)
-    return SoftmaxState(state.top, state.total, jnp.concatenate([state.sum, total[..., None]], -1))
-
-
-def under(scores, mask, totals):
-    """Returns (scores [B, L, h] with -inf at padding, state); ``totals`` sums the tokens under weights [B, L, h]."""
-    if mask is not None:
-        scores = jnp.where(mask[..., None], scores, -jnp.inf)
-    top = saveable(lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf)))
-    unnormalized = exponential(scores, top[:, None])
-    return scores, SoftmaxState(top, summed(unnormalized), totals(unnormalized))
+def exponential(scores, max_score):
+    """Computes exp(score - max_score); 0 for a score of -inf, whatever the maximum."""
+    return jnp.exp(scores - jnp.where(max_score == -jnp.inf, 0, max_score))
 
 
 def weights_of(scores, state):
     """Returns the weights [B, L, h] of scores [B, L, h], which are -inf at padding."""
-    weights = exponential(scores, state.top[:, None]) / jnp.where(state.total == 0, 1, state.total)[:, None]
-    return jnp.where(scores == -jnp.inf, 0, weights)  # a real NaN stays out of the padding
+    denominator = jnp.where(state.denominator == 0, 1, state.denominator)[:, None]
+    weights = exponential(scores, state.max_score[:, None]) / denominator
+    return jnp.where(scores == -jnp.inf, 0, weights)  # NaN of a real token must not reach padding
 
 
-def _scored(scores, scored):
-    return scores if scored is None else jnp.where(scored[:, None, None], scores, 0)
+def softmax_of_scores(scores, mask, weighted_sums):
+    """Returns (scores [B, L, h] with -inf at padding, accumulator) of given scores.
+
+    ``weighted_sums`` maps unnormalized weights [B, L, h] to the sums of the tokens under them.
+    """
+    if mask is not None:
+        scores = jnp.where(mask[..., None], scores, -jnp.inf)
+    max_score = saveable(lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf)))
+    exp_scores = exponential(scores, max_score[:, None])
+    return scores, OnlineSoftmax(max_score, summed(exp_scores), weighted_sums(exp_scores))
 
 
-def exponential(scores, top):
-    """Computes exp(score - top); 0 for -inf, whatever the top."""
-    return jnp.exp(scores - jnp.where(top == -jnp.inf, 0, top))
+def with_weight_sums(state, scores, mask, multiplier):
+    """Appends a feature that is 1 for every token to the numerator: it becomes the sum of the applied weights."""
+    weight_sum = state.denominator
+    if multiplier is not None:
+        exp_scores = exponential(scores, state.max_score[:, None])
+        weight_sum = jnp.sum(exp_scores * _zero_padding(multiplier, mask), 1)
+    return state._replace(numerator=jnp.concatenate([state.numerator, weight_sum[..., None]], -1))
 
 
-def plain(x, mask, scored, queries, multiplier, bias, precision):
-    """Returns scores and state by whole products; differentiable in every mode.
+# --------------------------------------------------------------------------------------------------------------
+# Whole products
+
+
+def plain(x, mask, has_query, queries, multiplier, bias, precision):
+    """Computes scores and accumulator by whole products; differentiable in every mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
       mask: bool [B, L], or None.
-      scored: bool [B or 1], or None: examples whose scores are not all 0, whatever the tokens hold.
+      has_query: bool [B or 1], or None: all scores of an example without a query are 0, whatever the tokens hold.
       queries: [B or 1, h, d] in the computing dtype.
-      multiplier: [B, L, h] of the weights that the sum takes, or None.
+      multiplier: [B, L, h] of the unnormalized weights in the numerator (dropout), or None.
       bias: [B, L, h], added to the scores, or None.
       precision: of the products.
 
     Returns:
-      (scores [B, L, h], :class:`SoftmaxState`).
+      (scores [B, L, h], :class:`OnlineSoftmax`).
     """
-    x = tiling.flat(x).astype(queries.dtype)
+    x = flatten_batch(x).astype(queries.dtype)
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
-    scores = saveable(_scored(products(x, queries, precision), scored))
+    scores = saveable(_zero_without_query(products(x, queries, precision), has_query))
     if bias is not None:
-        scores = scores + _dropped(bias, mask)
+        scores = scores + _zero_padding(bias, mask)
     if mask is not None:
         scores = jnp.where(mask[..., None], scores, -jnp.inf)
-    top = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
-    unnormalized = exponential(scores, top[:, None])
-    taken = unnormalized if multiplier is None else unnormalized * _dropped(multiplier, mask)
-    sums = weighted(jnp.swapaxes(taken, 1, 2), x, precision)
-    return scores, SoftmaxState(top, jnp.sum(unnormalized, 1), sums)
+    max_score = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
+    exp_scores = exponential(scores, max_score[:, None])
+    applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
+    numerator = weighted(jnp.swapaxes(applied, 1, 2), x, precision)
+    return scores, OnlineSoftmax(max_score, jnp.sum(exp_scores, 1), numerator)
 
 
-def _dropped(multiplier, mask):
-    return multiplier if mask is None else jnp.where(mask[..., None], multiplier, 0)
+def _zero_without_query(scores, has_query):
+    return scores if has_query is None else jnp.where(has_query[:, None, None], scores, 0)
 
 
-def _forward(x, mask, scored, queries, multiplier, bias, precision):
-    x = tiling.flat(x)
-    by_tiles, whole = (functools.partial(function, precision=precision) for function in (_forward_tiles, plain))
-    return tiling.walk(by_tiles, whole, tiling.plan_for(x, mask, queries), x, mask, scored, queries, multiplier, bias)
+def _zero_padding(values, mask):
+    return values if mask is None else jnp.where(mask[..., None], values, 0)
 
 
-def _forward_tiles(x, mask, scored, queries, multiplier, bias, *, plan, precision):
-    def of_tile(trip, plan):
-        tokens, keep = tiling.tile(x, mask, plan, trip, queries.dtype)
-        scores = products_of_tile(tokens, tiling.of_rows(queries, plan, trip), precision)
-        if scored is not None:
-            scores = _scored(scores, tiling.of_rows(scored, plan, trip))
+# --------------------------------------------------------------------------------------------------------------
+# Tiles: the forward pass reads x once
+
+
+def _online_softmax(x, mask, has_query, queries, multiplier, bias, precision):
+    x = flatten_batch(x)
+    tiled_, plain_ = (functools.partial(function, precision=precision) for function in (_online_softmax_tiles, plain))
+    tiling = tiling_of(x, mask, queries)
+    return tiles_on_cpu(tiled_, plain_, tiling, x, mask, has_query, queries, multiplier, bias)
+
+
+def _online_softmax_tiles(x, mask, has_query, queries, multiplier, bias, *, tiling, precision):
+    def tile(step, tiling):
+        tokens, keep = tiling.masked_tile(x, mask, step, queries.dtype)
+        scores = products_of_tile(tokens, tiling.slice_examples(queries, step), precision)
+        if has_query is not None:
+            scores = _zero_without_query(scores, tiling.slice_examples(has_query, step))
         if bias is not None:
-            scores = scores + tiling.cut(bias, plan, trip)
+            scores = scores + tiling.slice(bias, step)
         scores = jnp.where(keep[..., None], scores, -jnp.inf)
-        top = lax.stop_gradient(jnp.max(scores, 1))
-        unnormalized = exponential(scores, top[:, None])
-        taken = unnormalized
+        max_score = lax.stop_gradient(jnp.max(scores, 1))
+        exp_scores = exponential(scores, max_score[:, None])
+        applied = exp_scores
         if multiplier is not None:
-            taken = unnormalized * jnp.where(keep[..., None], tiling.cut(multiplier, plan, trip), 0)
-        return (scores,), (top, jnp.sum(unnormalized, 1), sums_of_tile(taken, tokens, precision))
+            applied = exp_scores * jnp.where(keep[..., None], tiling.slice(multiplier, step), 0)
+        numerator = sums_of_tile(applied, tokens, precision)
+        return (scores,), OnlineSoftmax(max_score, jnp.sum(exp_scores, 1), numerator)
 
-    def part(trip):
-        return tiling.shortest(functools.partial(of_tile, trip), mask, plan, trip, (-jnp.inf,))
+    def tile_step(step):
+        return tiling.shortest_prefix(functools.partial(tile, step), mask, step, (-jnp.inf,))
 
-    (scores,), state = lax.map(part, jnp.arange(plan.trips))
-    top, total, sums = (tiling.joined_rows(value, plan) for value in state)
-    state = _merged(top, total, sums)
-    return tiling.joined(scores, plan), state
-
-
-def _merged(tops, totals, sums):
-    """Merges the states of parts [B, parts, ...]."""
-    top = jnp.max(tops, 1)
-    scale = exponential(tops, top[:, None])
-    return SoftmaxState(top, summed(totals * scale), summed(sums * scale[..., None]))
+    (scores,), states = lax.map(tile_step, jnp.arange(tiling.steps))
+    return tiling.concatenate(scores), _merge_tiles(OnlineSoftmax(*map(tiling.stack, states)))
 
 
-def _keep(x, mask, scored, queries, multiplier, bias, precision):
-    scores, state = _forward(x, mask, scored, queries, multiplier, bias, precision)
-    return (scores, state), (x, mask, scored, queries, multiplier, bias, scores, state.top)
+def _merge_tiles(states):
+    """Merges the accumulators of the tiles of each example, [B, tiles, ...]."""
+    max_score = jnp.max(states.common(), 1)
+    return states.added(max_score, map(summed, states.rescaled(max_score[:, None])))
 
 
-def _backward(precision, kept, cotangents):
-    x, mask, scored, queries, multiplier, bias, scores, top = kept
-    shape, x = x.shape, tiling.flat(x)
-    in_scores, (_, in_total, in_sum) = cotangents  # the top is a constant
-    arrays = (x, mask, queries, multiplier, exponential(scores, top[:, None]), in_scores, in_total, in_sum)
-    by_tiles, whole = (functools.partial(function, precision=precision) for function in (_slopes_tiles, _slopes_plain))
-    found = tiling.walk(by_tiles, whole, tiling.plan_for(x, mask, queries), *arrays)
-    of_scores, of_queries, of_multiplier = found
-    of_bias = None if bias is None else of_scores
-    of_scores = _scored(of_scores, scored)
-    unnormalized = arrays[4]
-    taken = unnormalized if multiplier is None else unnormalized * _dropped(multiplier, mask)
-    of_x = _token_slopes(taken, of_scores, in_sum, queries, x, precision).astype(x.dtype)
-    return jnp.reshape(of_x, shape), None, None, of_queries, of_multiplier, of_bias
+def _softmax_fwd(x, mask, has_query, queries, multiplier, bias, precision):
+    scores, state = _online_softmax(x, mask, has_query, queries, multiplier, bias, precision)
+    return (scores, state), (x, mask, has_query, queries, multiplier, bias, scores, state.max_score)
 
 
-def _slopes_tiles(x, mask, queries, multiplier, unnormalized, in_scores, in_total, in_sum, *, plan, precision):
-    """Returns gradients of the scores, the queries and the multiplier; x is read once."""
+# --------------------------------------------------------------------------------------------------------------
+# Tiles: the backward pass reads x once more, and writes dx once
+
+
+def _softmax_bwd(precision, residuals, cotangents):
+    x, mask, has_query, queries, multiplier, bias, scores, max_score = residuals
+    shape, x = x.shape, flatten_batch(x)
+    dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
+    exp_scores = exponential(scores, max_score[:, None])
+    arrays = x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
+    tiled_, plain_ = (functools.partial(function, precision=precision) for function in (_bwd_tiles, _bwd_plain))
+    dscores, dqueries, dmultiplier = tiles_on_cpu(tiled_, plain_, tiling_of(x, mask, queries), *arrays)
+    dbias = None if bias is None else dscores
+    dscores = _zero_without_query(dscores, has_query)
+    applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
+    dx = _dx(applied, dscores, dnumerator, queries, x, precision).astype(x.dtype)
+    return jnp.reshape(dx, shape), None, None, dqueries, dmultiplier, dbias
+
+
+def _bwd_tiles(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, tiling, precision):
+    """Returns (dscores, dqueries, dmultiplier); x is read once."""
     shared = queries.shape[0] == 1
 
-    def of_tile(trip, plan):
-        tokens, keep = tiling.tile(x, mask, plan, trip, queries.dtype)
-        reached = products_of_tile(tokens, tiling.of_rows(in_sum, plan, trip), precision)
-        exponential = tiling.cut(unnormalized, plan, trip)
-        taken = reached
+    def tile(step, tiling):
+        tokens, keep = tiling.masked_tile(x, mask, step, queries.dtype)
+        dapplied = products_of_tile(tokens, tiling.slice_examples(dnumerator, step), precision)
+        exp_tile = tiling.slice(exp_scores, step)
+        dexp = dapplied
         if multiplier is not None:
-            taken = reached * jnp.where(keep[..., None], tiling.cut(multiplier, plan, trip), 0)
-        slope = exponential * (taken + tiling.of_rows(in_total, plan, trip)[:, None]) + tiling.cut(
-            in_scores, plan, trip
-        )
-        slope = jnp.where(keep[..., None], slope, 0)
-        kept = slope, *(() if multiplier is None else (jnp.where(keep[..., None], exponential * reached, 0),))
+            dexp = dapplied * jnp.where(keep[..., None], tiling.slice(multiplier, step), 0)
+        dscores = exp_tile * (dexp + tiling.slice_examples(ddenominator, step)[:, None])
+        dscores = jnp.where(keep[..., None], dscores + tiling.slice(dscores_out, step), 0)
+        arrays = (dscores,)
+        if multiplier is not None:
+            arrays = dscores, jnp.where(keep[..., None], exp_tile * dapplied, 0)
         if not shared:
-            return kept, sums_of_tile(slope, tokens, precision)
-        counted = slope if plan.rows == 1 else jnp.where(tiling.new_rows(plan, trip)[:, None, None], slope, 0)
+            return arrays, sums_of_tile(dscores, tokens, precision)
+        once = dscores
+        if tiling.rows != 1:
+            once = jnp.where(tiling.examples_outside_overlap(step)[:, None, None], dscores, 0)
         rows, size, width = tokens.shape
-        flat = jnp.reshape(counted, (1, rows * size, -1)), jnp.reshape(tokens, (1, rows * size, width))
-        return kept, sums_of_tile(*flat, precision)
+        once, tokens = jnp.reshape(once, (1, rows * size, -1)), jnp.reshape(tokens, (1, rows * size, width))
+        return arrays, sums_of_tile(once, tokens, precision)
 
-    def part(carry, trip):
+    def tile_step(carry, step):
         fills = (0,) * (1 if multiplier is None else 2)
-        kept, of_queries = tiling.shortest(functools.partial(of_tile, trip), mask, plan, trip, fills)
-        return (carry + of_queries, kept) if shared else (carry, (kept, of_queries))
+        arrays, dqueries = tiling.shortest_prefix(functools.partial(tile, step), mask, step, fills)
+        return (carry + dqueries, arrays) if shared else (carry, (arrays, dqueries))
 
     if shared:
-        of_queries, kept = lax.scan(part, _zero_like(queries, x), jnp.arange(plan.trips))
+        dqueries, arrays = lax.scan(tile_step, _zeros_like(queries, x), jnp.arange(tiling.steps))
     else:
-        _, (kept, of_queries) = lax.scan(part, (), jnp.arange(plan.trips))
-        of_queries = summed(tiling.joined_rows(of_queries, plan))
-    of_scores, *of_multiplier = (tiling.joined(value, plan) for value in kept)
-    return of_scores, of_queries, of_multiplier[0] if of_multiplier else None
+        _, (arrays, dqueries) = lax.scan(tile_step, (), jnp.arange(tiling.steps))
+        dqueries = summed(tiling.stack(dqueries))
+    dscores, *dmultiplier = map(tiling.concatenate, arrays)
+    return dscores, dqueries, dmultiplier[0] if dmultiplier else None
 
 
-def _zero_like(queries, x):
-    """Returns 0 of the queries' shape, with the varying manual axes of the tokens."""
+def _zeros_like(queries, x):
+    """Returns 0 in the shape of the queries, with the varying manual axes of the tokens."""
     return jnp.zeros_like(queries) + jnp.zeros_like(x[:1, :1, :1], queries.dtype)
 
 
-def _slopes_plain(x, mask, queries, multiplier, unnormalized, in_scores, in_total, in_sum, *, precision):
+def _bwd_plain(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, precision):
     x = x.astype(queries.dtype)
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
-    reached = products(x, in_sum, precision)
-    taken = reached if multiplier is None else reached * _dropped(multiplier, mask)
-    slope = unnormalized * (taken + in_total[:, None]) + in_scores
+    dapplied = products(x, dnumerator, precision)
+    dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)
+    dscores = exp_scores * (dexp + ddenominator[:, None]) + dscores_out
     if mask is not None:
-        slope = jnp.where(mask[..., None], slope, 0)
-    of_queries = weighted(jnp.swapaxes(slope, 1, 2), x, precision)
+        dscores = jnp.where(mask[..., None], dscores, 0)
+    dqueries = weighted(jnp.swapaxes(dscores, 1, 2), x, precision)
     if queries.shape[0] == 1:
-        of_queries = jnp.sum(of_queries, 0, keepdims=True)
-    return slope, of_queries, None if multiplier is None else unnormalized * reached
+        dqueries = jnp.sum(dqueries, 0, keepdims=True)
+    return dscores, dqueries, None if multiplier is None else exp_scores * dapplied
 
 
-def _token_slopes(taken, of_scores, in_sum, queries, x, precision):
+def _dx(applied, dscores, dnumerator, queries, x, precision):
     """Computes ``dx``, written once: the gradient through the numerator plus the gradient through the scores."""
-    if x.shape[0] == 1 and taken.shape[0] != 1:  # shared by the examples
-        queries = jnp.broadcast_to(queries, in_sum.shape)
-        both = jnp.concatenate([taken, of_scores], -1), jnp.concatenate([in_sum, queries], 1)
+    if x.shape[0] == 1 and applied.shape[0] != 1:  # shared by the examples
+        queries = jnp.broadcast_to(queries, dnumerator.shape)
+        both = jnp.concatenate([applied, dscores], -1), jnp.concatenate([dnumerator, queries], 1)
         return jnp.einsum("blh,bhd->ld", *both, precision=precision)[None]
-    if taken.shape[2] == 1:
-        return taken * in_sum + of_scores * queries
-    queries = jnp.broadcast_to(queries, in_sum.shape)
-    both = jnp.concatenate([taken, of_scores], -1), jnp.concatenate([in_sum, queries], 1)
+    if applied.shape[2] == 1:
+        return applied * dnumerator + dscores * queries
+    queries = jnp.broadcast_to(queries, dnumerator.shape)
+    both = jnp.concatenate([applied, dscores], -1), jnp.concatenate([dnumerator, queries], 1)
     return jnp.einsum("blh,bhd->bld", *both, precision=precision)
 
 
-@reverse_rule(_keep, _backward, nondiff_argnums=(6,))
-def tiled(x, mask, scored, queries, multiplier, bias, precision):
-    """Computes :func:`plain`, a tile in the cache at a time; the gradient reads x once more and writes ``dx`` once."""
-    return _forward(x, mask, scored, queries, multiplier, bias, precision)
+@reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
+def tiled(x, mask, has_query, queries, multiplier, bias, precision):
+    """Computes :func:`plain`, one tile in the cache at a time; the gradient reads x once more and writes ``dx`` once."""
+    return _online_softmax(x, mask, has_query, queries, multiplier, bias, precision)

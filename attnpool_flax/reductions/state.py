@@ -1,86 +1,45 @@
 """Accumulator states of chunked pooling: pytrees with compensated sums. Twin of :mod:`attnpool_ref.streaming.states`.
 
-Only kind and dtype are static. The leaves have the batch axes of the chunk, and are float32 or wider, or integers.
+The class and the dtype of the result are static. The leaves have the batch axes of the chunk, and are float32 or wider, or
+integers. A field ``rest`` is the compensation of the sum before it: the rounding error of two-sum, without gradient.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import lax
 
-from attnpool_flax.reductions.softmax import exponential
+from attnpool_flax.reductions.accumulators import merge_pair
+from attnpool_flax.reductions.softmax import OnlineSoftmax
+from attnpool_flax.reductions.state_base import State, kind, kinds, pytree
 from attnpool_flax.reductions.sums import compensated_add, divisor_of
 
-
-def pytree(*leaves, static=()):
-    """Makes a dataclass a pytree of these leaves.
-
-    The name of its dtype is static (as a dtype, float64 would equal None), and so are the other fields that are named.
-    ``register_dataclass`` will not do: to JAX the structures of two such classes with as many leaves are equal, and a
-    program that was compiled for one may be taken for the other.
-    """
-    static = (*static, "decided")
-    keys = [jax.tree_util.GetAttrKey(leaf) for leaf in leaves]
-
-    def flatten(state):
-        return [getattr(state, leaf) for leaf in leaves], tuple(getattr(state, name) for name in static)
-
-    def flatten_with_keys(state):
-        values, settings = flatten(state)
-        return list(zip(keys, values, strict=True)), settings
-
-    def registered(state):
-        def unflatten(settings, values):
-            return state(**dict(zip(leaves, values, strict=True)), **dict(zip(static, settings, strict=True)))
-
-        jax.tree_util.register_pytree_with_keys(state, flatten_with_keys, unflatten, flatten)
-        return state
-
-    return registered
-
-
-class State:
-    """Base of all kinds of states: the dtype of the result, and the names of options."""
-
-    decided: str
-
-    options = ()
-    """Names of the options with which it was made and which it holds: states that differ in one do not merge."""
-
-    @property
-    def dtype(self):
-        """The result's dtype; None where integers alone decide none."""
-        return jnp.dtype(self.decided) if self.decided else None
-
-
-_KINDS = []
-
-
-def kind(state):
-    """Makes a class one of the kinds of states."""
-    _KINDS.append(state)
-    return state
-
-
-def kinds():
-    """Returns the kinds of states, a tuple."""
-    return tuple(_KINDS)
+__all__ = [
+    "AdditiveAttentionState",
+    "AttentionState",
+    "ChannelState",
+    "FirstState",
+    "LastState",
+    "MaxState",
+    "MeanState",
+    "MultiHeadAttentionState",
+    "WeightedState",
+    "kinds",
+]
 
 
 @kind
 @pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
 class MeanState(State):
-    """Of :func:`~attnpool_flax.streaming.mean_state`.
+    """State of :func:`~attnpool_flax.streaming.mean_state`.
 
     Attributes:
-      sum: [..., d], the sum of the real tokens over a power of two above their number, so that it does not overflow.
-      rest: [..., d], what rounding took from it.
+      sum: [..., d], the sum of the real tokens over a power of two above their number, to avoid overflow.
+      rest: [..., d], its compensation.
       count: [...], int32, their number.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     sum: Any
@@ -96,13 +55,13 @@ class MeanState(State):
     def merged(self, other):
         """Merges the states of both chunks."""
         count = self.count + other.count
-        part = divisor_of(_real(count, self))
-        shares = [(divisor_of(_real(state.count, self)) / part)[..., None] for state in (self, other)]
-        return type(self)(*compensated_add(*_scaled((self, other), shares)), count)
+        divisor = divisor_of(_as_float(count, self))
+        ratios = [(divisor_of(_as_float(state.count, self)) / divisor)[..., None] for state in (self, other)]
+        return type(self)(*compensated_add(*_scaled((self, other), ratios)), count)
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""
-        count = _real(jnp.maximum(self.count, 1), self)
+        count = _as_float(jnp.maximum(self.count, 1), self)
         return (self.sum + self.rest) / (count / divisor_of(count))[..., None]
 
 
@@ -110,13 +69,13 @@ class MeanState(State):
 @pytree("extreme", "count", "real")
 @dataclass(frozen=True, eq=False)
 class MaxState(State):
-    """Of :func:`~attnpool_flax.streaming.max_state`.
+    """State of :func:`~attnpool_flax.streaming.max_state`.
 
     Attributes:
-      extreme: [..., d], the largest values; -inf without any.
-      count: [..., d], int32, how many real tokens reach it: they share its gradient.
+      extreme: [..., d], the largest values; -inf for a fully masked row.
+      count: [..., d], int32, the number of real tokens that reach it: they share its gradient.
       real: [...], whether any token was real.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     extreme: Any
@@ -160,12 +119,12 @@ def _larger_jvp(primals, tangents):
 @pytree("position", "token")
 @dataclass(frozen=True, eq=False)
 class FirstState(State):
-    """Of :func:`~attnpool_flax.streaming.first_state`.
+    """State of :func:`~attnpool_flax.streaming.first_state`.
 
     Attributes:
-      position: [...], JAX's default integers: the first real position; the largest integer without any.
-      token: [..., d], what stands there.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      position: [...], JAX's default integers: the first real position; the largest integer for a fully masked row.
+      token: [..., d], the token at that position.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     position: Any
@@ -179,8 +138,8 @@ class FirstState(State):
 
     def merged(self, other):
         """Merges the states of both chunks."""
-        mine = (self.position <= other.position)[..., None]
-        return FirstState(jnp.minimum(self.position, other.position), jnp.where(mine, self.token, other.token))
+        wanted = (self.position <= other.position)[..., None]
+        return FirstState(jnp.minimum(self.position, other.position), jnp.where(wanted, self.token, other.token))
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""
@@ -191,12 +150,12 @@ class FirstState(State):
 @pytree("position", "token")
 @dataclass(frozen=True, eq=False)
 class LastState(State):
-    """Of :func:`~attnpool_flax.streaming.last_state`.
+    """State of :func:`~attnpool_flax.streaming.last_state`.
 
     Attributes:
-      position: [...], JAX's default integers: the last real position; the smallest integer without any.
-      token: [..., d], what stands there.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      position: [...], JAX's default integers: the last real position; the smallest integer for a fully masked row.
+      token: [..., d], the token at that position.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     position: Any
@@ -210,8 +169,8 @@ class LastState(State):
 
     def merged(self, other):
         """Merges the states of both chunks."""
-        mine = (self.position >= other.position)[..., None]
-        return LastState(jnp.maximum(self.position, other.position), jnp.where(mine, self.token, other.token))
+        wanted = (self.position >= other.position)[..., None]
+        return LastState(jnp.maximum(self.position, other.position), jnp.where(wanted, self.token, other.token))
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""
@@ -222,18 +181,18 @@ class LastState(State):
 @pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class WeightedState(State):
-    """Of :func:`~attnpool_flax.streaming.weighted_state`: sums in a unit that is a power of two.
+    """State of :func:`~attnpool_flax.streaming.weighted_state`: sums in a unit that is a power of two.
 
-    The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
+    The unit is ``size`` times a power of two above ``mass``: no sum in it exceeds the largest token, whatever the weights.
 
     Attributes:
       size: [...], the power of two under the largest weight; 0 where all are 0. A constant, as it cancels.
       mass: [...], the sum of the absolute weights over ``size``; a constant as well.
-      total: [...], the sum of the weights in that unit. It may be 0 although there are tokens.
-      total_rest: [...], what rounding took from it.
+      total: [...], the sum of the weights in that unit; 0 if weights cancel.
+      total_rest: [...], its compensation.
       sum: [..., d], the sum of the weighted tokens in that unit.
-      rest: [..., d], what rounding took from it.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      rest: [..., d], its compensation.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     size: Any
@@ -255,9 +214,9 @@ class WeightedState(State):
         size = jnp.maximum(self.size, other.size)
         ratios = [state.size / jnp.where(size == 0, 1, size) for state in both]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
-        shares = [ratio * (divisor_of(s.mass) / divisor_of(mass)) for ratio, s in zip(ratios, both, strict=True)]
-        sums = compensated_add(*_scaled(both, [self.expand_to_features(share) for share in shares]))
-        return type(self)(size, mass, *compensated_add(*_totals(both, shares)), *sums)
+        scales = [ratio * (divisor_of(s.mass) / divisor_of(mass)) for ratio, s in zip(ratios, both, strict=True)]
+        sums = compensated_add(*_scaled(both, [self.expand_to_features(scale) for scale in scales]))
+        return type(self)(size, mass, *compensated_add(*_totals(both, scales)), *sums)
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row, or weights that cancel."""
@@ -273,7 +232,7 @@ class WeightedState(State):
 @pytree("size", "mass", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class ChannelState(WeightedState):
-    """Of :func:`~attnpool_flax.streaming.weighted_state` with weights for each channel: as :class:`WeightedState`, [..., d] all.
+    """State of :func:`~attnpool_flax.streaming.weighted_state` with weights for each channel: as :class:`WeightedState`.
 
     Attributes:
       size: [..., d].
@@ -282,11 +241,11 @@ class ChannelState(WeightedState):
       total_rest: [..., d].
       sum: [..., d].
       rest: [..., d].
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     def expand_to_features(self, values):
-        """Expands values of the weights to broadcast against the tokens."""
+        """Returns the values: weights of each channel already have the shape of tokens."""
         return values
 
 
@@ -294,15 +253,15 @@ class ChannelState(WeightedState):
 @pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class AttentionState(State):
-    """Of :func:`~attnpool_flax.streaming.attention_state`: an exponential average before its division.
+    """State of :func:`~attnpool_flax.streaming.attention_state`: an online softmax with compensated sums.
 
     Attributes:
-      top: [...], the largest score; -inf without any. A constant, as it cancels.
-      total: [...], the sum of exp(score - top).
-      total_rest: [...], what rounding took from it.
-      sum: [..., d], the sum of exp(score - top) times the token.
-      rest: [..., d], what rounding took from it.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      top: [...], the largest score; -inf for a fully masked row. A constant in the gradient, because it cancels.
+      total: [...], the denominator: the sum of exp(score - top).
+      total_rest: [...], its compensation.
+      sum: [..., d], the numerator: the sum of exp(score - top) times the token.
+      rest: [..., d], its compensation.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     top: Any
@@ -318,19 +277,24 @@ class AttentionState(State):
         return self.sum.shape
 
     def merged(self, other):
-        """Merges both chunks, rescaled to the larger maximum."""
-        return type(self)(*_softmax_merged(self, other))
+        """Merges the states of both chunks."""
+        merged = merge_pair(self.accumulator(), other.accumulator())
+        return type(self)(merged.max_score, *merged.denominator, *merged.numerator)
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""
-        return _softmax_finalized(self)
+        return OnlineSoftmax(self.top, self.total + self.total_rest, self.sum + self.rest).finalize()
+
+    def accumulator(self):
+        """Returns the online softmax of the chunk, its sums as pairs (value, compensation)."""
+        return OnlineSoftmax(self.top, (self.total, self.total_rest), (self.sum, self.rest))
 
 
 @kind
 @pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class MultiHeadAttentionState(AttentionState):
-    """Of :func:`~attnpool_flax.streaming.multi_head_attention_state`: as :class:`AttentionState`, for each query and head.
+    """State of :func:`~attnpool_flax.streaming.multi_head_attention_state`: as :class:`AttentionState`, for each query and head.
 
     Attributes:
       top: [..., n, H].
@@ -338,7 +302,7 @@ class MultiHeadAttentionState(AttentionState):
       total_rest: [..., n, H].
       sum: [..., n, H, d].
       rest: [..., n, H, d].
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
 
@@ -346,7 +310,7 @@ class MultiHeadAttentionState(AttentionState):
 @pytree("top", "total", "total_rest", "sum", "rest")
 @dataclass(frozen=True, eq=False)
 class AdditiveAttentionState(AttentionState):
-    """Of :func:`~attnpool_flax.streaming.additive_attention_state`: as :class:`AttentionState`, of n hops for each of them.
+    """State of :func:`~attnpool_flax.streaming.additive_attention_state`: as :class:`AttentionState`, for each of n hops.
 
     Attributes:
       top: [...] or [..., n].
@@ -354,20 +318,8 @@ class AdditiveAttentionState(AttentionState):
       total_rest: [...] or [..., n].
       sum: [..., v] or [..., n, v].
       rest: [..., v] or [..., n, v].
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
-
-
-def _softmax_merged(a, b):
-    top = lax.stop_gradient(jnp.maximum(a.top, b.top))
-    scales = [exponential(lax.stop_gradient(state.top), top) for state in (a, b)]
-    sums = compensated_add(*_scaled((a, b), [scale[..., None] for scale in scales]))
-    return top, *compensated_add(*_totals((a, b), scales)), *sums
-
-
-def _softmax_finalized(state):
-    total = state.total + state.total_rest
-    return (state.sum + state.rest) / jnp.where(total == 0, 1, total)[..., None]
 
 
 def _scaled(states, scales):
@@ -378,61 +330,5 @@ def _totals(states, scales):
     return [(state.total * scale, state.total_rest * scale) for state, scale in zip(states, scales, strict=True)]
 
 
-def _real(count, state):
+def _as_float(count, state):
     return count.astype(state.sum.dtype)
-
-
-def with_host_options(state, values):
-    """Stores in a state the options that are host numbers; values on a device are never read.
-
-    Args:
-      state: the state.
-      values: the arguments of the call, numbers of Python, arrays of NumPy or of JAX.
-    """
-    if not hasattr(state, "known"):
-        return state
-    return replace(state, known=tuple((key, _on_host(values[key])) for key in state.options if _is_array(state, key)))
-
-
-def option(state, key):
-    """Returns an option of a state; None if its value is only on a device."""
-    return dict(state.known).get(key) if _is_array(state, key) else getattr(state, key)
-
-
-def without_host_options(state):
-    """Removes the host options from a state: they are static, and compiled functions do not depend on them."""
-    return replace(state, known=()) if hasattr(state, "known") else state
-
-
-def common_host_options(a, b):
-    """Merges the known options of two states of one kind; None for one in which they differ."""
-    both = zip(a.known, b.known, strict=False)
-    return tuple((key, own if own == other else None) for (key, own), (_, other) in both)
-
-
-def _is_array(state, key):
-    return isinstance(getattr(state, key), (jax.Array, np.ndarray))
-
-
-def _on_host(value):
-    """Returns the numbers of a host value, hashable; None for a device array, and for NaN (unequal to itself)."""
-    if isinstance(value, jax.Array):
-        return None
-    numbers = tuple(np.ravel(np.asarray(value, float)).tolist())
-    return numbers if all(number == number for number in numbers) else None
-
-
-def broadcast_state(state, batch, dtype):
-    """Broadcasts a state to all batch axes, and sets the dtype of its result."""
-    state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(batch) :]), state)
-    return replace(state, decided="" if dtype is None else dtype.name)
-
-
-def promote(a, b):
-    """Promotes the floating leaves of two states to the wider dtype."""
-    wide = jnp.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves((a, b))) else jnp.float32
-
-    def widened(leaf):
-        return leaf.astype(wide) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
-
-    return jax.tree.map(widened, a), jax.tree.map(widened, b)

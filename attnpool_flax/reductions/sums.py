@@ -1,4 +1,4 @@
-"""Sums over tokens that neither drift nor overflow."""
+"""Sums over tokens that neither drift nor overflow: nested sums, compensated sums, and weighted sums by tiles."""
 
 import functools
 import operator
@@ -10,17 +10,17 @@ from jax.custom_derivatives import SymbolicZero
 
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions import tiling
 from attnpool_flax.reductions.rules import reverse_rule
+from attnpool_flax.reductions.tiling import flatten_batch, tiles_on_cpu, tiling_of
 
 LONGEST, PART = 512, 128
-"""Tokens that are summed up in one go, and how many at a time where there are more: float32 drifts over long sums."""
+"""The longest plain sum, and the size of a part of a longer one: float32 drifts over long sums."""
 
 LEVELS = 2
-"""Levels of parts in sums over a symbolic number of terms: PART ** 3 terms are 2 million."""
+"""Levels of nested parts where the number of terms is a symbol: PART ** 3 terms are 2 million."""
 
 SLICES = 32
-"""Products of at most LONGEST tokens each that are written one by one; more of them are one batched product."""
+"""The largest number of products of at most LONGEST tokens that are unrolled; more of them are one batched product."""
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -39,16 +39,16 @@ def _weighted_jvp(precision, primals, tangents):
 
     In forward mode up to 16384 tokens are one product, which is off by 4e-5 where all tokens are equal.
     """
-    (weights, x), (of_weights, of_x) = primals, tangents
+    (weights, x), (dweights, dx) = primals, tangents
     length = x.shape[-2]
     product = _product if known(length) and length <= SLICES * LONGEST else _in_parts
-    slopes = [
+    terms = [
         product(*pair, precision)
-        for pair in ((of_weights, x), (weights, of_x))
+        for pair in ((dweights, x), (weights, dx))
         if not any(isinstance(part, SymbolicZero) for part in pair)
     ]
     result = weighted(weights, x, precision)
-    return result, functools.reduce(operator.add, slopes) if slopes else jnp.zeros_like(result)
+    return result, functools.reduce(operator.add, terms) if terms else jnp.zeros_like(result)
 
 
 weighted.defjvp(_weighted_jvp, symbolic_zeros=True)
@@ -57,9 +57,9 @@ weighted.defjvp(_weighted_jvp, symbolic_zeros=True)
 def _in_parts(weights, x, precision):
     """Computes :func:`weighted` as one batched product of parts, and one of the remainder."""
     whole = x.shape[-2] // PART * PART
-    of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
+    weights_of_parts = jnp.reshape(weights[..., :whole], (*weights.shape[:-1], whole // PART, PART))
     parts = jnp.reshape(x[..., :whole, :], (*x.shape[:-2], whole // PART, PART, x.shape[-1]))
-    sums = jnp.einsum("...nps,...psd->...pnd", of_parts, parts, precision=precision)
+    sums = jnp.einsum("...nps,...psd->...pnd", weights_of_parts, parts, precision=precision)
     return summed(sums, -3) + _product(weights[..., whole:], x[..., whole:, :], precision)
 
 
@@ -119,53 +119,54 @@ def divisor_of(mass):
 
 
 def compensated_add(a, b):
-    """Adds two compensated sums (value, rest) by two-sum; the rest is the rounding error, and has no gradient.
+    """Adds two compensated sums (value, compensation) by two-sum; the new compensation is the rounding error.
 
-    Dekker 1971, A floating-point technique for extending the available precision, over Knuth's exact sum of two numbers.
+    Knuth's two-sum is exact for the values, as in Dekker 1971, A floating-point technique for extending the available
+    precision. Compensations have no gradient.
     """
-    (a, a_rest), (b, b_rest) = a, b
-    one, other = lax.stop_gradient(a), lax.stop_gradient(b)
-    still = one + other
-    back = still - one
-    lost = (one - (still - back)) + (other - back) + lax.stop_gradient(a_rest + b_rest)
-    lost = jnp.where(jnp.isfinite(still), lost, 0)  # inf - inf
-    whole = still + lost
-    rest = jnp.where(jnp.isfinite(whole), lost - (whole - still), 0)
-    return _rounded_to(whole, a + b), rest
+    (a, a_compensation), (b, b_compensation) = a, b
+    a_value, b_value = lax.stop_gradient(a), lax.stop_gradient(b)
+    total = a_value + b_value
+    b_rounded = total - a_value
+    error = (a_value - (total - b_rounded)) + (b_value - b_rounded) + lax.stop_gradient(a_compensation + b_compensation)
+    error = jnp.where(jnp.isfinite(total), error, 0)  # inf - inf
+    value = total + error
+    compensation = jnp.where(jnp.isfinite(value), error - (value - total), 0)
+    return _with_gradient_of(value, a + b), compensation
 
 
 @jax.custom_jvp
-def _rounded_to(value, total):
+def _with_gradient_of(value, total):
     """Returns the value with the gradient of the total."""
     del total
     return value
 
 
-@_rounded_to.defjvp
-def _rounded_to_jvp(primals, tangents):
-    return _rounded_to(*primals), tangents[1]
+@_with_gradient_of.defjvp
+def _with_gradient_of_jvp(primals, tangents):
+    return _with_gradient_of(*primals), tangents[1]
 
 
-def plain_total(x, mask, weights, part, precision):
+def plain_sum(x, mask, weights, divisor, precision):
     """Sums tokens under weights by whole products; differentiable in every mode.
 
     Args:
       x: [..., L, d] tokens, in any floating dtype; B in all, or 1.
       mask: bool [B, L], or None.
       weights: [B or 1, L, h] in the computing dtype, or None for 1.
-      part: a power of two by which each term is divided, so that no sum overflows.
+      divisor: a power of two by which each term is divided, so that no sum overflows.
       precision: of the products.
 
     Returns:
       [B, h, d] in the computing dtype; h is 1 without weights.
     """
-    x = tiling.flat(x).astype(computing(x.dtype))
+    x = flatten_batch(x).astype(computing(x.dtype))
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
         weights = None if weights is None else jnp.where(mask[..., None], weights, 0)
     if weights is None:
-        return summed(x / part)[:, None]
-    return weighted(jnp.swapaxes(weights / part, 1, 2), x, precision)
+        return summed(x / divisor)[:, None]
+    return weighted(jnp.swapaxes(weights / divisor, 1, 2), x, precision)
 
 
 def computing(dtype):
@@ -173,70 +174,69 @@ def computing(dtype):
     return jnp.dtype("float64" if dtype == "float64" else "float32")
 
 
-def _total(x, mask, weights, part, precision):
-    x, settled = tiling.flat(x), {"part": part, "precision": precision}
-    by_tiles, whole = (functools.partial(function, **settled) for function in (_total_of_tiles, plain_total))
-    return tiling.walk(by_tiles, whole, tiling.plan_for(x, mask, weights), x, mask, weights)
+def _sum(x, mask, weights, divisor, precision):
+    x, options = flatten_batch(x), {"divisor": divisor, "precision": precision}
+    tiled_, plain_ = (functools.partial(function, **options) for function in (_sum_tiles, plain_sum))
+    return tiles_on_cpu(tiled_, plain_, tiling_of(x, mask, weights), x, mask, weights)
 
 
-def _total_of_tiles(x, mask, weights, *, plan, part, precision):
+def _sum_tiles(x, mask, weights, *, tiling, divisor, precision):
     dtype = computing(x.dtype)
 
-    def of_tile(trip, plan):
-        tokens, keep = tiling.tile(x, mask, plan, trip, dtype)
+    def tile(step, tiling):
+        tokens, keep = tiling.masked_tile(x, mask, step, dtype)
         keep = keep[..., None]
-        shares = keep.astype(dtype) if weights is None else jnp.where(keep, tiling.cut(weights, plan, trip), 0)
-        return (), sums_of_tile(shares / part, tokens, precision)
+        applied = keep.astype(dtype) if weights is None else jnp.where(keep, tiling.slice(weights, step), 0)
+        return (), sums_of_tile(applied / divisor, tokens, precision)
 
-    def sum_of(trip):
-        return tiling.shortest(functools.partial(of_tile, trip), mask, plan, trip)[1]
+    def tile_step(step):
+        return tiling.shortest_prefix(functools.partial(tile, step), mask, step)[1]
 
-    return summed(tiling.joined_rows(lax.map(sum_of, jnp.arange(plan.trips)), plan))
-
-
-def _keep_total(x, mask, weights, part, precision):
-    return _total(x, mask, weights, part, precision), (x, mask, weights)
+    return summed(tiling.stack(lax.map(tile_step, jnp.arange(tiling.steps))))
 
 
-def _total_slopes(part, precision, kept, of_total):
-    x, mask, weights = kept
-    shape, x = x.shape, tiling.flat(x)
-    shares = jnp.ones((1, x.shape[1], 1), of_total.dtype) if weights is None else weights
+def _sum_fwd(x, mask, weights, divisor, precision):
+    return _sum(x, mask, weights, divisor, precision), (x, mask, weights)
+
+
+def _sum_bwd(divisor, precision, residuals, dsum):
+    x, mask, weights = residuals
+    shape, x = x.shape, flatten_batch(x)
+    applied = jnp.ones((1, x.shape[1], 1), dsum.dtype) if weights is None else weights
     if mask is not None:
-        shares = jnp.where(mask[..., None], shares, 0)
-    if x.shape[0] == 1 and of_total.shape[0] != 1:  # shared by the examples
-        shares = jnp.broadcast_to(shares / part, (of_total.shape[0], *shares.shape[1:]))
-        of_x = jnp.einsum("blh,bhd->ld", shares, of_total, precision=precision)[None]
-    elif shares.shape[2] == 1:
-        of_x = (shares / part) * of_total
+        applied = jnp.where(mask[..., None], applied, 0)
+    if x.shape[0] == 1 and dsum.shape[0] != 1:  # shared by the examples
+        applied = jnp.broadcast_to(applied / divisor, (dsum.shape[0], *applied.shape[1:]))
+        dx = jnp.einsum("blh,bhd->ld", applied, dsum, precision=precision)[None]
+    elif applied.shape[2] == 1:
+        dx = (applied / divisor) * dsum
     else:
-        of_x = jnp.einsum("blh,bhd->bld", shares / part, of_total, precision=precision)
-    of_x = jnp.reshape(of_x.astype(x.dtype), shape)
+        dx = jnp.einsum("blh,bhd->bld", applied / divisor, dsum, precision=precision)
+    dx = jnp.reshape(dx.astype(x.dtype), shape)
     if weights is None:
-        return of_x, None, None
-    by_tiles, whole = (functools.partial(f, precision=precision) for f in (_reached_by_tiles, _reached_plain))
-    reached = tiling.walk(by_tiles, whole, tiling.plan_for(x, mask, weights), x, mask, of_total / part)
-    of_weights = jnp.sum(reached, 0, keepdims=True) if weights.shape[0] == 1 else reached
-    return of_x, None, of_weights
+        return dx, None, None
+    tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_dweights_tiles, _dweights_plain))
+    dweights = tiles_on_cpu(tiled_, plain_, tiling_of(x, mask, weights), x, mask, dsum / divisor)
+    return dx, None, jnp.sum(dweights, 0, keepdims=True) if weights.shape[0] == 1 else dweights
 
 
-def _reached_plain(x, mask, of_total, *, precision):
-    x = x.astype(of_total.dtype)
-    return products(x if mask is None else jnp.where(mask[..., None], x, 0), of_total, precision)
+def _dweights_plain(x, mask, dsum, *, precision):
+    x = x.astype(dsum.dtype)
+    return products(x if mask is None else jnp.where(mask[..., None], x, 0), dsum, precision)
 
 
-def _reached_by_tiles(x, mask, of_total, *, plan, precision):
-    def of_tile(trip, plan):
-        tokens, _ = tiling.tile(x, mask, plan, trip, of_total.dtype)
-        return (products_of_tile(tokens, tiling.of_rows(of_total, plan, trip), precision),), ()
+def _dweights_tiles(x, mask, dsum, *, tiling, precision):
+    def tile(step, tiling):
+        tokens, _ = tiling.masked_tile(x, mask, step, dsum.dtype)
+        return (products_of_tile(tokens, tiling.slice_examples(dsum, step), precision),), ()
 
-    def reached(trip):
-        return tiling.shortest(functools.partial(of_tile, trip), mask, plan, trip, (0,))[0][0]
+    def tile_step(step):
+        return tiling.shortest_prefix(functools.partial(tile, step), mask, step, (0,))[0][0]
 
-    return tiling.joined(lax.map(reached, jnp.arange(plan.trips)), plan)
+    return tiling.concatenate(lax.map(tile_step, jnp.arange(tiling.steps)))
 
 
-@reverse_rule(_keep_total, _total_slopes, nondiff_argnums=(3, 4))
-def tiled_total(x, mask, weights, part, precision):
-    """Computes :func:`plain_total`, a tile in the cache at a time; the gradient of x does not read x."""
-    return _total(x, mask, weights, part, precision)
+@reverse_rule(_sum_fwd, _sum_bwd, nondiff_argnums=(3, 4))
+def tiled_sum(x, mask, weights, divisor, precision):
+    """Computes :func:`plain_sum`, one tile in the cache at a time; the gradient of x does not read x."""
+    return _sum(x, mask, weights, divisor, precision)

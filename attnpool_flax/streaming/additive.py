@@ -1,4 +1,4 @@
-"""The state of additive attention pooling."""
+"""Chunked additive attention: its state function."""
 
 from attnpool_flax.additive import additive_scores
 from attnpool_flax.call.compiled import compiled
@@ -24,7 +24,7 @@ def additive_attention_state(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention_state`; the gradient computes the hidden layer anew.
+    """Twin of :func:`attnpool_ref.additive_attention_state`; the gradient recomputes the hidden layer.
 
     >>> parameters = {"kernel": jnp.zeros((2, 4)), "out_kernel": jnp.ones(4)}
     >>> one, other = (additive_attention_state(jnp.array([[first, 0.0]]), **parameters) for first in (1.0, 3.0))
@@ -36,7 +36,10 @@ def additive_attention_state(
     )
     scores, tokens = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
     state = (tokens if values is None else values).softmax_state_of_scores(scores)
-    parts = state.top, state.total, state.sum
     if out_kernel.ndim == 1:
-        parts = state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]
-    return AdditiveAttentionState(*with_compensation(*parts))
+        state = state._replace(
+            max_score=state.max_score[..., 0],
+            denominator=state.denominator[..., 0],
+            numerator=state.numerator[..., 0, :],
+        )
+    return AdditiveAttentionState(*with_compensation(state))

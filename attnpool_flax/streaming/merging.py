@@ -1,30 +1,33 @@
-"""Merging and finalizing of states."""
+"""`merge_states` and `finalize_state`: the accumulator states of chunks merge, and end in the pooled vector."""
 
 import functools
+import inspect
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 
 from attnpool_flax.attention import from_heads
-from attnpool_flax.call.compiled import as_array, result_dtype, settled_precision
 from attnpool_flax.call.documentation import composed
-from attnpool_flax.reductions import state as states
-from attnpool_flax.reductions.state import MultiHeadAttentionState, common_host_options, promote, without_host_options
+from attnpool_flax.call.precision import resolve_precision
+from attnpool_flax.call.prepare import as_array, result_dtype
+from attnpool_flax.reductions import state_base
+from attnpool_flax.reductions.state import MultiHeadAttentionState
+from attnpool_flax.reductions.state_base import common_host_options, promote, without_host_options
 from attnpool_ref import contract
 from attnpool_ref.streaming import checks
 
 
 @contract.with_short_traceback
 def merge_states(a, b):
-    """Twin of :func:`attnpool_ref.merge_states`; sums that are merged from many chunks do not drift.
+    """Twin of :func:`attnpool_ref.merge_states`; sums over many chunks do not drift.
 
     >>> whole = merge_states(mean_state(jnp.array([[1.0]])), mean_state(jnp.array([[3.0]])))
     >>> finalize_state(whole)
     Array([2.], dtype=float32)
     """
-    checks.check_alike(a, b, states.kinds(), states.option)
-    merged = _merged(without_host_options(a), without_host_options(b))  # one program, whatever the options are
+    checks.check_mergeable(a, b, state_base.kinds(), state_base.option)
+    merged = _merged(without_host_options(a), without_host_options(b))  # one compiled program for all options
     return replace(merged, known=common_host_options(a, b)) if hasattr(merged, "known") else merged
 
 
@@ -44,10 +47,10 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     """
     given = {"value_kernel": value_kernel, "out_kernel": out_kernel, "value_bias": value_bias, "out_bias": out_bias}
     parameters = {key: as_array("finalize_state", key, value) for key, value in given.items()}
-    call = checks.resolve_finalize(state, states.kinds(), MultiHeadAttentionState, **parameters)
+    call = checks.resolve_finalize(state, state_base.kinds(), MultiHeadAttentionState, **parameters)
     dtype = result_dtype(call.dtype)
     return _finalized(
-        without_host_options(state), parameters, dtype, settled_precision("finalize_state", precision, dtype)
+        without_host_options(state), parameters, dtype, resolve_precision("finalize_state", precision, dtype)
     )
 
 
@@ -66,4 +69,4 @@ def _finalized(state, parameters, dtype, precision):
 
 
 for _function in (merge_states, finalize_state):
-    _function.__doc__ = composed(_function, "streaming")
+    _function.__doc__ = composed(_function, _function.__name__, "streaming", inspect.signature(_function).parameters)

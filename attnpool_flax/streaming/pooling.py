@@ -1,4 +1,4 @@
-"""The states of one sequence's poolings, from the reductions of the dense functions."""
+"""Chunked pooling: state functions of mean, max, first, last, weighted and attention pooling."""
 
 import math
 
@@ -9,7 +9,10 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.pooling.attention import fold_query
 from attnpool_flax.pooling.multi_head import fold, queries_of_heads
+from attnpool_flax.pooling.plain import kernel_of_weights
 from attnpool_flax.reductions import Dense, DenseChannels
+from attnpool_flax.reductions.end_tokens import token_at
+from attnpool_flax.reductions.softmax import OnlineSoftmax
 from attnpool_flax.reductions.state import (
     AttentionState,
     ChannelState,
@@ -25,7 +28,7 @@ from attnpool_flax.reductions.sums import divisor_of
 
 @compiled(as_they_come=("x",))
 def mean_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.mean_state`; the sum keeps what rounding takes from it, and does not drift.
+    """Twin of :func:`attnpool_ref.mean_state`; the sum is compensated, and does not drift.
 
     >>> whole = merge_states(mean_state(jnp.array([[1.0], [3.0]])), mean_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
@@ -37,7 +40,7 @@ def mean_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def max_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.max_state`; ties are counted, and share the gradient whichever chunks they stand in.
+    """Twin of :func:`attnpool_ref.max_state`; ties in all chunks share the gradient evenly.
 
     >>> whole = merge_states(max_state(jnp.array([[-1.0], [-3.0]])), max_state(jnp.array([[99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
@@ -74,7 +77,7 @@ def last_state(x, mask=None, *, lengths=None, start):
 
 
 def _token_state(x, mask, start, index, end, nowhere):
-    """Returns (position, token) at an index [...], or at the end if all are real; ``nowhere`` and 0 if none is."""
+    """Returns (position, token) at an index [...], or at ``end`` without a mask; ``nowhere`` and 0 for a fully masked row."""
     wide = jnp.promote_types(x.dtype, jnp.float32)
     start = start.astype(jnp.result_type(int))
     if x.shape[-2] == 0:
@@ -82,12 +85,12 @@ def _token_state(x, mask, start, index, end, nowhere):
     if index is None:
         return jnp.broadcast_to(start + end, x.shape[:-2]), x[..., end, :].astype(wide)
     position = jnp.broadcast_to(start, index.shape) + index.astype(start.dtype)
-    return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).token_at(index).astype(wide)
+    return jnp.where(jnp.any(mask, -1), position, nowhere), token_at(Dense(x, mask, None), index).astype(wide)
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
-    """Twin of :func:`attnpool_ref.weighted_state`; the sums keep what rounding takes from them, and do not drift.
+    """Twin of :func:`attnpool_ref.weighted_state`; the sums are compensated, and do not drift.
 
     >>> one = weighted_state(jnp.array([[1.0], [2.0]]), jnp.array([1.0, -1.0]))
     >>> finalize_state(merge_states(one, weighted_state(jnp.array([[5.0]]), jnp.array([2.0]))))
@@ -97,28 +100,26 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=N
         channels = DenseChannels(x, mask)
         size, mass, weights = _in_units(channels.fill_padding(weights), -2)
         total, pooled = channels.sum_over_tokens(weights, weights * channels.x)
-        return ChannelState(size, mass, *_with_compensation(total), *_with_compensation(pooled))
+        return ChannelState(size, mass, *_compensated(total), *_compensated(pooled))
     tokens = Dense(x, mask, implementation, precision, recompute=True)
     if weights is None:
         weights = jnp.ones(x.shape[:-1], tokens.dtype)
     size, mass, weights = _in_units(tokens.fill_padding(weights), -1)
-    return WeightedState(
-        size, mass, *_with_compensation(jnp.sum(weights, -1)), *_with_compensation(tokens.sum(weights))
-    )
+    return WeightedState(size, mass, *_compensated(jnp.sum(weights, -1)), *_compensated(tokens.sum(weights)))
 
 
 def _in_units(weights, axis):
-    """Returns (size, mass, weights in the unit of both) of clean weights with the tokens along an axis."""
+    """Returns (size, mass, weights in the unit of both) of weights that are 0 at padding, with tokens along an axis."""
     sizes = lax.stop_gradient(jnp.abs(weights))
     largest = jnp.max(sizes, axis, initial=0)
     size = jnp.where(largest == 0, 0, power_of_two(largest))
     inverse = jnp.expand_dims(1 / jnp.where(size == 0, 1, size), axis)
     mass = jnp.sum(sizes * inverse, axis)
-    # XLA divides by the product of two divisors, which overflows
+    # XLA would divide by the product of two divisors, which overflows
     return size, mass, weights * inverse * jnp.expand_dims(1 / divisor_of(mass), axis)
 
 
-def _with_compensation(total):
+def _compensated(total):
     return total, jnp.zeros_like(total)
 
 
@@ -152,7 +153,8 @@ def attention_state(
     state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(
         query[..., None, :], None if bias is None else bias[..., None, :]
     )
-    return AttentionState(*with_compensation(state.top[..., 0], state.total[..., 0], state.sum[..., 0, :]))
+    state = OnlineSoftmax(state.max_score[..., 0], state.denominator[..., 0], state.numerator[..., 0, :])
+    return AttentionState(*with_compensation(state))
 
 
 @compiled(as_they_come=("x",))
@@ -184,17 +186,18 @@ def multi_head_attention_state(
     queries = fold(queries_of_heads(query, query_kernel, query_bias, scale, precision), key_kernel, precision)
     queries = jnp.swapaxes(queries, -3, -2)
     *lead, count, heads, width = queries.shape
-    lead, each = lead or [1] * (x.ndim - 2), (count, heads)
-    queries = jnp.reshape(queries, (*lead, math.prod(each), width))
+    lead, axes = lead or [1] * (x.ndim - 2), (count, heads)
+    queries = jnp.reshape(queries, (*lead, math.prod(axes), width))
     if bias is not None:
         bias = jnp.swapaxes(bias, -3, -2)
-        bias = jnp.reshape(bias, (*bias.shape[:-3], math.prod(each), bias.shape[-1]))
+        bias = jnp.reshape(bias, (*bias.shape[:-3], math.prod(axes), bias.shape[-1]))
     state = Dense(x, mask, implementation, precision, recompute=True).softmax_state(queries, bias)
-    top, total = (jnp.reshape(part, (*part.shape[:-1], *each)) for part in (state.top, state.total))
-    pooled = jnp.reshape(state.sum, (*state.sum.shape[:-2], *each, width))
-    return MultiHeadAttentionState(*with_compensation(top, total, pooled))
+    batch = state.max_score.shape[:-1]
+    max_score, denominator = (jnp.reshape(array, (*batch, *axes)) for array in (state.max_score, state.denominator))
+    state = OnlineSoftmax(max_score, denominator, jnp.reshape(state.numerator, (*batch, *axes, width)))
+    return MultiHeadAttentionState(*with_compensation(state))
 
 
-def with_compensation(top, total, pooled):
-    """Returns the fields of an attention state with compensations of 0."""
-    return top, *_with_compensation(total), *_with_compensation(pooled)
+def with_compensation(state):
+    """Returns the fields of an attention state from an :class:`OnlineSoftmax`, with compensations of 0."""
+    return state.max_score, *_compensated(state.denominator), *_compensated(state.numerator)

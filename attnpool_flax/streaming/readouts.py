@@ -1,25 +1,25 @@
-"""The states of readouts: latent attention, VLAD."""
+"""Chunked readouts: states and state functions of latent attention and VLAD."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
 from attnpool_flax.readouts import asked_of_latents, residuals_of, vlad_of
 from attnpool_flax.reductions import Dense
-from attnpool_flax.reductions.softmax import exponential
-from attnpool_flax.reductions.state import MeanState, State, kind, pytree
-from attnpool_flax.reductions.sums import compensated_add
+from attnpool_flax.reductions.accumulators import merge_pair
+from attnpool_flax.reductions.softmax import OnlineSoftmax
+from attnpool_flax.reductions.state import MeanState
+from attnpool_flax.reductions.state_base import State, kind, pytree
 
 
 @kind
 @pytree("sum", "rest", "count")
 @dataclass(frozen=True, eq=False)
 class LatentAttentionState(MeanState):
-    """Of :func:`~attnpool_flax.streaming.latent_attention_state`: as :class:`MeanState`, of what the map makes of the tokens."""
+    """State of :func:`~attnpool_flax.streaming.latent_attention_state`: as :class:`MeanState`, of the mapped tokens."""
 
 
 @compiled
@@ -46,7 +46,7 @@ def latent_attention_state(
     epsilon=1e-5,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.latent_attention_state`; the sum keeps what rounding takes from it, and does not drift.
+    """Twin of :func:`attnpool_ref.latent_attention_state`; the sum is compensated, and does not drift.
 
     >>> parameters = {
     ...     "latents": jnp.array([[1.0, -1.0]]),
@@ -90,14 +90,14 @@ def latent_attention_state(
 @pytree("top", "sum", "rest", static=("normalize",))
 @dataclass(frozen=True, eq=False)
 class VladState(State):
-    """Of :func:`~attnpool_flax.streaming.vlad_state`: sums of residuals before their weights are what they are.
+    """State of :func:`~attnpool_flax.streaming.vlad_state`: compensated sums of residuals under unnormalized weights.
 
     Attributes:
-      top: [..., K], the largest logarithm of a weight; -inf without any. A constant, as it cancels.
-      sum: [..., K, d], the sum of exp(log a - top) times the residual.
-      rest: [..., K, d], what rounding took from it.
+      top: [..., K], the largest logarithm of a weight; -inf for a fully masked row. A constant in the gradient.
+      sum: [..., K, d], the numerator: the sum of exp(log a - top) times the residual.
+      rest: [..., K, d], its compensation.
       normalize: whether the result is divided by its norms; static.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     top: Any
@@ -114,13 +114,10 @@ class VladState(State):
         return self.sum.shape
 
     def merged(self, other):
-        """Merges both chunks, rescaled to the larger maximum."""
-        top = lax.stop_gradient(jnp.maximum(self.top, other.top))
-        scaled = []
-        for state in (self, other):
-            scale = exponential(lax.stop_gradient(state.top), top)[..., None]
-            scaled.append((state.sum * scale, state.rest * scale))
-        return VladState(top, *compensated_add(*scaled), self.normalize)
+        """Merges the states of both chunks."""
+        merged = merge_pair(*(OnlineSoftmax(state.top, None, (state.sum, state.rest)) for state in (self, other)))
+        numerator, rest = merged.numerator
+        return VladState(merged.max_score, numerator, rest, self.normalize)
 
     def finalized(self):
         """Returns [..., K, d]; 0 for a fully masked row."""

@@ -22,8 +22,9 @@ from walks import small_tiles
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.call.compiled import FRAMES
-from attnpool_flax.reductions import collectives as merging
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.reductions import collectives
+from attnpool_flax.reductions.max import ExtremeState
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 
@@ -64,7 +65,7 @@ def mesh():
 
 
 def walks(name):
-    return FRAMES[name].has_rules
+    return FUNCTIONS[name].has_tiles
 
 
 PLAIN = ("attention_pooling", "smallest"), ("cross_attention_pooling", "reduction=mean")
@@ -194,7 +195,7 @@ def test_modules_split_what_their_functions_split(mesh):
     """With the parameters of a module that was made outside; Linen's `init` needs no mesh."""
     pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
     both = attnpool_flax.CrossAttentionPool(axis_name=NAMES)
-    heads = linen.MultiHeadAttentionPool(5, num_queries=2, axis_name=NAMES)
+    heads = linen.MultiHeadAttentionPool(num_heads=5, num_queries=2, axis_name=NAMES)
     variables = heads.init(jax.random.key(0), X)
 
     def modules(x):
@@ -243,13 +244,13 @@ def explicit(array, axes, mesh):
 
 
 MISTAKES = {
-    "a psum without the pmax": ("attention_pooling", "_collective", lambda right: lambda operation, arrays, *rest: (
+    "a psum without the pmax": ("attention_pooling", (collectives, "_collective"), lambda right: lambda operation, arrays, *rest: (
         list(arrays) if operation is lax.pmax else right(operation, arrays, *rest)
     )),
-    "ties counted once per device": ("max_pooling", "_addends", lambda right: lambda state, top: (
+    "ties counted once per device": ("max_pooling", (ExtremeState, "rescaled"), lambda right: lambda state, top: (
         (jnp.minimum(right(state, top)[0], 1),)
     )),
-    "a gradient counted once per device": ("mean_pooling", "_collective", lambda right: lambda operation, arrays, *rest: (
+    "a gradient counted once per device": ("mean_pooling", (collectives, "_collective"), lambda right: lambda operation, arrays, *rest: (
         [_eight_times(own) for own in right(operation, arrays, *rest)]
     )),
 }  # fmt: skip
@@ -263,9 +264,9 @@ def _eight_times(array):
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_merging_is_seen(mistake, mesh, monkeypatch):
     name, place, wrong = MISTAKES[mistake]
-    monkeypatch.setattr(merging, place, wrong(getattr(merging, place)))
-    monkeypatch.setattr(FRAMES[name], "plans", {})
-    monkeypatch.setattr(FRAMES[name], "programs", {})
+    monkeypatch.setattr(*place, wrong(getattr(*place)))
+    monkeypatch.setattr(FUNCTIONS[name], "specializations", {})
+    monkeypatch.setattr(FUNCTIONS[name], "programs", {})
     with pytest.raises(AssertionError):
         test_a_split_sequence_gives_what_the_whole_gives(name, "smallest", "einsum", mesh)
 

@@ -62,13 +62,13 @@ def small(request):
 def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
     """Every option; weights, gradients, dropout, empty rows, poison bit for bit, NaN in its own example."""
     kind, dtype = small
-    plans, plan_of = [], tiling.tiling
+    tilings, make = [], tiling.make_tiling
 
     def noted(*args):
-        plans.append(plan_of(*args))
-        return plans[-1]
+        tilings.append(make(*args))
+        return tilings[-1]
 
-    monkeypatch.setattr(tiling, "tiling", noted)
+    monkeypatch.setattr(tiling, "make_tiling", noted)
     candidate = functools.partial(getattr(attnpool_flax, row.name), implementation="tiles")
     shapes = SHAPES if small == KINDS[0] else ()
     long = dtype == "float32"
@@ -79,11 +79,11 @@ def test_tiles_hold_what_the_contract_promises(row, small, monkeypatch):
     subject = Subject(row, candidate, JaxArrays(), dtype)
     found = hazards.not_finite_stays_in_its_example(subject, cases.draw(row, "smallest", names, options, cases.BATCH))
     assert found is not None and not found.message
-    plans = [plan for plan in plans if plan]
+    tilings = [own for own in tilings if own]
     if kind == "tokens":
-        assert any(plan.parts > 1 and plan.length % plan.size for plan in plans)
+        assert any(own.tokens.steps > 1 and own.length % own.size for own in tilings)
     else:
-        assert any(1 < plan.rows < plan.batch and plan.batch % plan.rows for plan in plans)
+        assert any(1 < own.rows < own.batch and own.batch % own.rows for own in tilings)
 
 
 @pytest.mark.parametrize(("row", "title"), WAYS, ids=[f"{row.name}-{title}" for row, title in WAYS])
@@ -233,7 +233,7 @@ def test_the_real_tokens_may_end_anywhere_in_a_tile(name):
         return jax.value_and_grad(loss, (0, 1), has_aux=True)(x, more)
 
     with small_tiles(WHOLE=2**20, ROW=2**14, TOKENS=512):
-        assert tiling.tiling(*x.shape, 4).size == 512
+        assert tiling.make_tiling(*x.shape, 4).size == 512
         (_, found), slopes = jax.jit(both, static_argnums=2)(np.where(mask[..., None], x, np.nan), more, "tiles")
     (_, expected), expected_slopes = jax.jit(both, static_argnums=2)(clean, more, "einsum")
     for got, want in zip(jax.tree.leaves((found, slopes)), jax.tree.leaves((expected, expected_slopes)), strict=True):

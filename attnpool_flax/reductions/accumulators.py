@@ -1,0 +1,90 @@
+"""Accumulators without a softmax: a weighted sum, an end token; and the merge of two chunks.
+
+An accumulator is the partial result of a reduction over a tile, over the tokens of a device, or over a chunk. All merge by
+the same three methods of the accumulator:
+
+* ``common()`` returns the array whose maximum over the parts comes first, or None;
+* ``rescaled(maximum)`` returns the arrays that are then summed over the parts, rescaled to that maximum;
+* ``added(maximum, sums)`` returns the accumulator of all parts.
+
+Only the maximum and the sum differ. Tiles of an example reduce an axis (:mod:`attnpool_flax.reductions.softmax`), devices
+all-reduce (:mod:`attnpool_flax.reductions.collectives`), and two chunks add with compensation (:func:`merge_pair`).
+``finalize()`` returns the pooled vector.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from attnpool_flax.reductions.sums import compensated_add
+
+
+class WeightedSum(NamedTuple):
+    """Accumulator of a weighted sum of tokens.
+
+    Attributes:
+      sum: [..., d].
+      weight: [...], the sum of the weights, in the sum's dtype; None where it is not needed.
+    """
+
+    sum: Any
+    weight: Any
+
+    def common(self):
+        """Returns None: sums are not rescaled."""
+        return None
+
+    def rescaled(self, maximum):
+        """Returns (sum, weight)."""
+        del maximum
+        return tuple(self)
+
+    def added(self, maximum, sums):
+        """Returns the accumulator of all parts from the sums of :meth:`rescaled`."""
+        del maximum
+        return WeightedSum(*sums)
+
+    @property
+    def batch_rank(self):
+        """The number of batch axes."""
+        return self.sum.ndim - 1
+
+
+class EndToken(NamedTuple):
+    """Accumulator of the first or the last real token.
+
+    Attributes:
+      rank: [...], int32, larger nearer to the wanted end; -1 for a fully masked row.
+      token: [..., d].
+    """
+
+    rank: Any
+    token: Any
+
+    def common(self):
+        """Returns the array whose maximum over all parts is wanted."""
+        return self.rank
+
+    def rescaled(self, rank):
+        """Returns (token,) of the part with the largest rank, and 0 of all others."""
+        wanted = (self.rank == rank) & (rank >= 0)
+        return (jnp.where(wanted[..., None], self.token, 0),)
+
+    def added(self, rank, sums):
+        """Returns the accumulator of all parts from their largest rank and the sum of :meth:`rescaled`."""
+        return EndToken(rank, *sums)
+
+    @property
+    def batch_rank(self):
+        """The number of batch axes."""
+        return self.rank.ndim
+
+
+def merge_pair(a, b):
+    """Merges the accumulators of two chunks, whose sums are pairs (value, compensation)."""
+    maximum = jnp.maximum(a.common(), b.common())
+    return a.added(maximum, map(_add, a.rescaled(maximum), b.rescaled(maximum)))
+
+
+def _add(a, b):
+    return None if a is None else compensated_add(a, b)

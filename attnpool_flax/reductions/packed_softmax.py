@@ -1,0 +1,193 @@
+"""Online softmax of packed tokens: :mod:`attnpool_flax.reductions.softmax` with segments in place of examples.
+
+Scores and unnormalized weights are one number for each token and query, and exist as whole arrays. The maximum and the
+denominator are segment reductions of them; x is read for the scores and for the numerator, one tile at a time.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.reductions.packed_kernels import (
+    add_tile,
+    outer,
+    plain_products,
+    plain_sums,
+    products_by_tiles,
+    products_of_tile,
+    sums_by_tiles,
+    tiling_of,
+    zero_padded_tile,
+    zeros,
+)
+from attnpool_flax.reductions.rules import reverse_rule
+from attnpool_flax.reductions.segment_sums import at
+from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
+from attnpool_flax.reductions.tiling import tiles_on_cpu
+
+
+def plain(x, segments, has_query, queries, multiplier, bias, precision):
+    """Computes scores and the accumulator of each segment by whole products; differentiable in every mode.
+
+    Args:
+      x: [N, d] tokens, in any floating dtype.
+      segments: their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
+      has_query: bool [count], or None: all scores of a segment without a query are 0, whatever the tokens hold.
+      queries: [1, h, d] or [count, h, d] in the computing dtype.
+      multiplier: [N, h] of the unnormalized weights in the numerator (dropout), or None.
+      bias: [N, h], added to the scores, or None.
+      precision: of the products.
+
+    Returns:
+      (scores [N, h], :class:`~attnpool_flax.reductions.softmax.OnlineSoftmax` of the segments).
+    """
+    scores = plain_scores(x, segments, queries, precision)
+    if bias is not None:
+        scores = scores + jnp.where(segments.real[:, None], bias, 0)
+    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
+    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), plain_sums(x, segments, applied))
+
+
+def plain_scores(x, segments, queries, precision):
+    """Computes products [N, h] of tokens [N, d] with queries [1, h, d], or [count, h, d] of segments; 0 at padding."""
+    if queries.shape[0] != 1:
+        return plain_products(x, segments, queries)
+    x = jnp.where(segments.real[:, None], x.astype(queries.dtype), 0)
+    return jnp.dot(x, queries[0].T, precision=precision)
+
+
+def exp_scores_of(scores, segments, has_query, multiplier):
+    """Returns (scores with -inf at padding, max_score [count, h], exp(score - max_score), the same times multiplier)."""
+    if has_query is not None:
+        scores = jnp.where(segments.expand_to_tokens(has_query)[:, None], scores, 0)
+    scores = jnp.where(segments.real[:, None], scores, -jnp.inf)
+    max_score = segments.max(lax.stop_gradient(scores))
+    exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
+    return scores, max_score, exp_scores, _multiplied(exp_scores, segments, multiplier)
+
+
+def _multiplied(exp_scores, segments, multiplier):
+    return exp_scores if multiplier is None else exp_scores * jnp.where(segments.real[:, None], multiplier, 0)
+
+
+def _softmax(x, segments, has_query, queries, multiplier, bias, precision):
+    tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_softmax_tiles, plain))
+    tiling = tiling_of(x, queries.shape[1])
+    return tiles_on_cpu(tiled_, plain_, tiling, x, segments, has_query, queries, multiplier, bias)
+
+
+def _softmax_tiles(x, segments, has_query, queries, multiplier, bias, *, tiling, precision):
+    scores = _scores_by_tiles(x, segments, queries, tiling, precision)
+    if bias is not None:
+        scores = scores + bias
+    scores, max_score, exp_scores, applied = exp_scores_of(scores, segments, has_query, multiplier)
+    numerator = sums_by_tiles(x, segments, applied, tiling=tiling)
+    return scores, OnlineSoftmax(max_score, segments.sum(exp_scores), numerator)
+
+
+def _scores_by_tiles(x, segments, queries, tiling, precision):
+    """Returns [N, h], arbitrary at padding: products are of each token separately."""
+    if queries.shape[0] != 1:
+        return products_by_tiles(x, segments, queries, tiling=tiling)
+    if x.dtype == queries.dtype:
+        return _unmasked_products(x, segments.real, queries[0], precision)
+
+    def tile_step(step):
+        tokens = zero_padded_tile(x, segments, tiling, step).astype(queries.dtype)
+        return _products(tokens, queries[0], precision)
+
+    return tiling.concatenate(lax.map(tile_step, jnp.arange(tiling.steps)))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _unmasked_products(x, real, queries, precision):
+    """Computes products [N, h] without zeroing padding, which copies x, unless the product itself is differentiated."""
+    del real
+    return _products(x, queries, precision)
+
+
+@_unmasked_products.defjvp
+def _unmasked_products_jvp(precision, primals, tangents):
+    x, real, queries = primals
+    dx, _, dqueries = tangents
+    x, dx = (jnp.where(real[:, None], tokens, 0) for tokens in (x, dx))
+    dscores = _products(dx, queries, precision) + _products(x, dqueries, precision)
+    return _unmasked_products(*primals, precision), dscores
+
+
+def _products(tokens, queries, precision):
+    """Computes products [size, h]; with one query as matrix times vector."""
+    if queries.shape[0] == 1:
+        return jnp.dot(tokens, queries[0], precision=precision)[:, None]
+    return jnp.dot(tokens, queries.T, precision=precision)
+
+
+def _softmax_fwd(x, segments, has_query, queries, multiplier, bias, precision):
+    scores, state = _softmax(x, segments, has_query, queries, multiplier, bias, precision)
+    return (scores, state), (x, segments, has_query, queries, multiplier, bias, scores, state.max_score)
+
+
+def _softmax_bwd(precision, residuals, cotangents):
+    x, segments, has_query, queries, multiplier, bias, scores, max_score = residuals
+    dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
+    exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
+    arrays = x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
+    tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_bwd_tiles, _bwd_plain))
+    dscores, dqueries, dmultiplier = tiles_on_cpu(tiled_, plain_, tiling_of(x, queries.shape[1]), *arrays)
+    dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
+    return dx, None, None, dqueries, dmultiplier, None if bias is None else dscores
+
+
+def _bwd_plain(
+    x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, precision
+):
+    dapplied = plain_products(x, segments, dnumerator)
+    dexp = _multiplied(dapplied, segments, multiplier)
+    keep = segments.real if has_query is None else segments.real & segments.expand_to_tokens(has_query)
+    dscores = exp_scores * (dexp + segments.expand_to_tokens(ddenominator)) + dscores_out
+    dscores = jnp.where(keep[:, None], dscores, 0)
+    dmultiplier = None if multiplier is None else exp_scores * dapplied
+    if queries.shape[0] != 1:
+        return dscores, plain_sums(x, segments, dscores), dmultiplier
+    x = jnp.where(segments.real[:, None], x.astype(dscores.dtype), 0)
+    return dscores, jnp.dot(dscores.T, x, precision=precision)[None], dmultiplier
+
+
+def _bwd_tiles(
+    x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, tiling, precision
+):
+    """Returns (dscores, dqueries, dmultiplier); x is read once."""
+    shared = queries.shape[0] == 1
+    ddenominator = segments.expand_to_tokens(ddenominator)
+
+    def tile_step(dqueries, step):
+        tokens = zero_padded_tile(x, segments, tiling, step).astype(queries.dtype)
+        ids, real = tiling.slice(segments.ids, step), tiling.slice(segments.real, step)
+        keep = real if has_query is None else real & at(has_query, ids)
+        dapplied, exp_tile = products_of_tile(tokens, at(dnumerator, ids)), tiling.slice(exp_scores, step)
+        dexp = dapplied
+        if multiplier is not None:
+            dexp = dapplied * zero_padded_tile(multiplier, segments, tiling, step)
+        dscores = exp_tile * (dexp + tiling.slice(ddenominator, step)) + tiling.slice(dscores_out, step)
+        dscores = jnp.where(keep[:, None], dscores, 0)
+        once = tiling.outside_overlap(step) & real
+        if shared:
+            once = jnp.where(once[:, None], dscores, 0)
+            dqueries = dqueries + jnp.dot(once.T, tokens, precision=precision)
+        else:
+            dqueries = add_tile(dqueries, segments, tiling, step, tokens, dscores, once)
+        return dqueries, (dscores, *(() if multiplier is None else (exp_tile * dapplied,)))
+
+    shape = queries.shape[1:] if shared else (segments.sizes[0], *queries.shape[1:])
+    dqueries, arrays = lax.scan(tile_step, zeros(shape, queries.dtype, x), jnp.arange(tiling.steps))
+    dscores, *dmultiplier = map(tiling.concatenate, arrays)
+    dqueries = dqueries[None] if shared else segments.sum_slots(dqueries)
+    return dscores, dqueries, dmultiplier[0] if dmultiplier else None
+
+
+@reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
+def tiled(x, segments, has_query, queries, multiplier, bias, precision):
+    """Computes :func:`plain`, with a gradient that reads x once more and writes ``dx`` once."""
+    return _softmax(x, segments, has_query, queries, multiplier, bias, precision)

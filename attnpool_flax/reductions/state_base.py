@@ -1,0 +1,118 @@
+"""State classes of chunked pooling: base class, pytree registration, and options that are known on the host."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def pytree(*leaves, static=()):
+    """Registers a dataclass as a pytree of these leaves.
+
+    The name of the result's dtype is static (as a dtype, float64 would equal None), as are the fields in ``static``. This is
+    not ``jax.tree_util.register_dataclass``: under it the tree structures of two classes with as many leaves compare equal,
+    and JAX may call a program that it compiled for the other class.
+    """
+    static = (*static, "decided")
+    keys = [jax.tree_util.GetAttrKey(leaf) for leaf in leaves]
+
+    def flatten(state):
+        return [getattr(state, leaf) for leaf in leaves], tuple(getattr(state, name) for name in static)
+
+    def flatten_with_keys(state):
+        values, settings = flatten(state)
+        return list(zip(keys, values, strict=True)), settings
+
+    def registered(state):
+        def unflatten(settings, values):
+            return state(**dict(zip(leaves, values, strict=True)), **dict(zip(static, settings, strict=True)))
+
+        jax.tree_util.register_pytree_with_keys(state, flatten_with_keys, unflatten, flatten)
+        return state
+
+    return registered
+
+
+class State:
+    """Base of all states of chunked pooling: the dtype of the result, and the names of options."""
+
+    decided: str
+
+    options = ()
+    """Names of the options that the state holds: states that differ in one do not merge."""
+
+    @property
+    def dtype(self):
+        """The dtype of the result; None if all data are integers."""
+        return jnp.dtype(self.decided) if self.decided else None
+
+
+_KINDS = []
+
+
+def kind(state):
+    """Registers a class of states."""
+    _KINDS.append(state)
+    return state
+
+
+def kinds():
+    """Returns all classes of states, a tuple."""
+    return tuple(_KINDS)
+
+
+def with_host_options(state, values):
+    """Stores the options that are host values in a state; device arrays are never read.
+
+    Args:
+      state: the state.
+      values: the arguments of the call: Python numbers, NumPy or JAX arrays.
+    """
+    if not hasattr(state, "known"):
+        return state
+    return replace(state, known=tuple((key, _on_host(values[key])) for key in state.options if _is_array(state, key)))
+
+
+def option(state, key):
+    """Returns an option of a state; None if it is a device array."""
+    return dict(state.known).get(key) if _is_array(state, key) else getattr(state, key)
+
+
+def without_host_options(state):
+    """Removes the host options from a state: they are static, and would be part of the key of compiled programs."""
+    return replace(state, known=()) if hasattr(state, "known") else state
+
+
+def common_host_options(a, b):
+    """Merges the host options of two states of one class; None for an option in which they differ."""
+    both = zip(a.known, b.known, strict=False)
+    return tuple((key, own if own == other else None) for (key, own), (_, other) in both)
+
+
+def _is_array(state, key):
+    return isinstance(getattr(state, key), (jax.Array, np.ndarray))
+
+
+def _on_host(value):
+    """Returns the numbers of a host value as a tuple; None for a device array, and for NaN (unequal to itself)."""
+    if isinstance(value, jax.Array):
+        return None
+    numbers = tuple(np.ravel(np.asarray(value, float)).tolist())
+    return numbers if all(number == number for number in numbers) else None
+
+
+def broadcast_state(state, batch, dtype):
+    """Broadcasts a state to all batch axes, and sets the dtype of its result."""
+    state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(batch) :]), state)
+    return replace(state, decided="" if dtype is None else dtype.name)
+
+
+def promote(a, b):
+    """Promotes the floating leaves of two states to float64 if one has it, else to float32."""
+    wide = jnp.float64 if any(leaf.dtype == np.float64 for leaf in jax.tree.leaves((a, b))) else jnp.float32
+
+    def widened(leaf):
+        return leaf.astype(wide) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    return jax.tree.map(widened, a), jax.tree.map(widened, b)
