@@ -246,5 +246,11 @@ def mean_max_pooling(x, mask=None, *, lengths=None):
 
     >>> mean_max_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([2., 3.])
+
+    Packed:
+
+    >>> segment_mean_max_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[2., 3.],
+           [5., 5.]])
     """
     return np.concatenate([mean_pooling(x, mask), max_pooling(x, mask)], -1)

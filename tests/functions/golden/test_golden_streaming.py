@@ -76,7 +76,5 @@ def test_a_gated_sum_of_logarithms_in_chunks(package):
     """2/3 · 3/5 | 3/4 · 4/5 | padding: 1."""
     kernels = {"gate_kernel": np.ones((1, 1), np.float32), "value_kernel": np.ones((1, 1), np.float32)}
     chunks = ([[math.log(2)]], [True]), ([[math.log(3)]], [True]), ([[99]], [False])
-    states = [
-        package.gated_sum_state(np.array(chunk, np.float32), np.array(mask), **kernels) for chunk, mask in chunks
-    ]
+    states = [package.gated_sum_state(np.array(chunk, np.float32), np.array(mask), **kernels) for chunk, mask in chunks]
     assert_pooled(package, states, [1])
