@@ -219,13 +219,13 @@ def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, 
 
     >>> x, mask = [[1.0], [3.0], [99.0]], [True, True, False]
     >>> gated_sum_pooling(x, mask, gate_kernel=[[0.0]], value_kernel=[[1.0]]).round(6)
-    array([0.878325])
+    array([0.878324])
 
     Packed:
 
     >>> kernels = {"gate_kernel": [[0.0]], "value_kernel": [[1.0]]}
     >>> segment_gated_sum_pooling([[1.0], [0.0], [3.0]], [0, 1, 0], 2, **kernels).round(6)
-    array([[0.878325],
+    array([[0.878324],
            [0.      ]])
     """
     x = np.where(mask[..., None], x, 0)

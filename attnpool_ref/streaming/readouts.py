@@ -214,7 +214,7 @@ def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, ga
 
     >>> kernels = {"gate_kernel": [[0.0]], "value_kernel": [[1.0]]}
     >>> finalize_state(merge_states(*(gated_sum_state([[token]], **kernels) for token in (1.0, 3.0)))).round(6)
-    array([0.878325])
+    array([0.878324])
     """
     pooled = gated_sum_pooling(
         x, mask, gate_kernel=gate_kernel, value_kernel=value_kernel, gate_bias=gate_bias, value_bias=value_bias
