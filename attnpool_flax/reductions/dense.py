@@ -10,7 +10,7 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, known, power_above
-from attnpool_flax.reductions import cross, end_tokens, max, perceptron, softmax, sums
+from attnpool_flax.reductions import cross, end_tokens, mapped_sums, max, perceptron, softmax, sums
 from attnpool_flax.reductions.accumulators import WeightedSum
 from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
@@ -192,6 +192,13 @@ class Dense(Tokens):
     def total(self):
         """Sums the real tokens of all devices: [..., d]."""
         return all_reduce_states([self.sum_state(False)], self.axis_name)[0].sum
+
+    def sum_of_map(self, function, width):
+        """Sums ``function(tokens)`` [..., o] of the real tokens of all devices; arguments as in :mod:`mapped_sums`."""
+        x = self.x.astype(self.dtype)
+        mask = None if self.mask is None else jnp.broadcast_to(self.mask, (*self._batch(), self.length))
+        local = mapped_sums.dense(function, *unify_varying(x, self._real_in_any(), mask), width)
+        return all_reduce_states([WeightedSum(local, None)], self.axis_name)[0].sum
 
     def channels(self):
         """Returns the tokens for reductions of each feature by itself."""

@@ -36,7 +36,7 @@ def with_short_traceback(function):
         except (TypeError, ValueError, OSError) as error:
             if _raising_package(error) not in packages:
                 raise
-            if error.__traceback__.tb_next is None:  # Python refused the arguments
+            if str(error).startswith(f"{function.__qualname__}() "):  # Python refused the arguments
                 known = [name for name in inspect.signature(function).parameters if name != "self"]
                 error.args = (with_suggestion(str(error), kwargs, known),)
             raise without_frames(error) from None

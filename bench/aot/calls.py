@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.calling import arrange
@@ -209,7 +209,7 @@ def calls(way=OURS):
             extra = tuple(extra.items())
             found += [Call(row, layout, OURS, extra) for layout in layouts]
             found += [Call(row, layout, KERNEL, extra) for layout in KERNELS.get(row.name, ()) if way != KERNEL]
-            if way not in (OURS, *plain.WAYS) and "implementation" in FRAMES[row.name].statics:
+            if way not in (OURS, *plain.WAYS) and "implementation" in FUNCTIONS[row.name].static:
                 found += [Call(row, layout, way, extra) for layout in layouts]
             name = Call(row, extra=extra).name
             found += [Call(row, DENSE, way, extra) for way in plain.WAYS if (way, name) in plain.FORMULAS]

@@ -10,7 +10,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.call.documentation import NOTES, OF_PACKED
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
 from attnpool_ref.contract import docstrings
 
@@ -114,7 +114,7 @@ def test_help_of_a_package_opens_with_its_names_by_family(package):
         assert named[row.name] == row.family
 
 
-@pytest.mark.parametrize("name", sorted(OWNERS))
+@pytest.mark.parametrize("name", sorted(SPECS))
 @pytest.mark.parametrize("package", [attnpool_flax, attnpool_flax.linen], ids=["NNX", "Linen"])
 def test_help_of_a_module_begins_with_the_signature_of_its_constructor(package, name):
     kind = getattr(package, name)

@@ -11,7 +11,7 @@ from formats.sentence_stages import allowed_errors, pooled
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.linen.sentences import SentencePool
+from attnpool_flax.linen import SentencePool
 from attnpool_ref import formats
 
 FOLDERS = sorted((Path(__file__).parent / "golden" / "sentence_transformers").iterdir())

@@ -195,7 +195,7 @@ def test_modules_split_what_their_functions_split(mesh):
     """With the parameters of a module that was made outside; Linen's `init` needs no mesh."""
     pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
     both = attnpool_flax.CrossAttentionPool(axis_name=NAMES)
-    heads = linen.MultiHeadAttentionPool(5, num_queries=2, axis_name=NAMES)
+    heads = linen.MultiHeadAttentionPool(num_heads=5, num_queries=2, axis_name=NAMES)
     variables = heads.init(jax.random.key(0), X)
 
     def modules(x):

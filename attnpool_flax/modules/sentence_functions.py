@@ -1,4 +1,4 @@
-"""Stages of sentence-transformers models, computed by the functions of this package."""
+"""Functions of the module of sentences: stages of sentence-transformers models over the functions of this package."""
 
 from dataclasses import replace
 from typing import Any
@@ -54,8 +54,8 @@ def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision
         if stage.kind == "layers":
             x = _mean_of_layers(x, ranks, stage, own["layer_weights"], precision)
         elif stage.kind == "pooling":
-            kept = ranks >= (0 if stage.include_prompt else prompt_length)  # which is at least 0
-            x = jnp.concatenate([_POOLINGS[mode](x, kept, ranks) for mode in stage.modes], -1)
+            pooled = ranks >= (0 if stage.include_prompt else prompt_length)  # which is at least 0
+            x = jnp.concatenate([_POOLINGS[mode](x, pooled, ranks) for mode in stage.modes], -1)
         elif stage.kind == "dense":
             x = _dense(x, stage, precision, **own)
         elif stage.kind == "layer_norm":
@@ -113,24 +113,24 @@ def _mean_of_layers(x, ranks, stage, layer_weights, precision):
     return mean.astype(dtype)
 
 
-def _mean_by_root(x, kept, ranks):
+def _mean_by_root(x, mask, ranks):
     """Divides the sum by the root of the count; by way of the mean, which does not overflow in a narrow dtype."""
-    count = jnp.sum(kept, -1, keepdims=True, dtype=computing(x.dtype))
-    return (mean_pooling(x, kept).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
+    count = jnp.sum(mask, -1, keepdims=True, dtype=computing(x.dtype))
+    return (mean_pooling(x, mask).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
 
 
-def _mean_by_rank(x, kept, ranks):
+def _mean_by_rank(x, mask, ranks):
     wide = computing(x.dtype)  # bfloat16 cannot count beyond 256
-    return weighted_pooling(x.astype(wide), (ranks + 1).astype(wide), kept).astype(x.dtype)
+    return weighted_pooling(x.astype(wide), (ranks + 1).astype(wide), mask).astype(x.dtype)
 
 
 _POOLINGS = {
-    "cls": lambda x, kept, ranks: first_pooling(x, kept),
-    "max": lambda x, kept, ranks: max_pooling(x, kept),
-    "mean": lambda x, kept, ranks: mean_pooling(x, kept),
+    "cls": lambda x, mask, ranks: first_pooling(x, mask),
+    "max": lambda x, mask, ranks: max_pooling(x, mask),
+    "mean": lambda x, mask, ranks: mean_pooling(x, mask),
     "mean_sqrt_len_tokens": _mean_by_root,
     "weightedmean": _mean_by_rank,
-    "lasttoken": lambda x, kept, ranks: last_pooling(x, kept),
+    "lasttoken": lambda x, mask, ranks: last_pooling(x, mask),
 }
 
 
