@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
     """A current directory with the README's own file and with trained heads under the names that it loads."""
     for name, text in own_files(README).items():
         (tmp_path / name).write_text(text)
-    head = attnpool_flax.MAPHead(24, 12, 48, rngs=nnx.Rngs(0))
+    head = attnpool_flax.MAPHead(in_features=24, num_heads=12, hidden_features=48, rngs=nnx.Rngs(0))
     attnpool_flax.save(head, str(tmp_path / "siglip2.safetensors"), "siglip")
     (tmp_path / "models").mkdir()
     pool = SentencePool((Stage("pooling", modes=("mean",), width=24), Stage("normalize")), rngs=nnx.Rngs(0))
