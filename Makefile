@@ -14,7 +14,7 @@ help: ## show this list
 demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; writes attnpool_demo.png
 	$(BIN)/attnpool demo
 
-check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every variant and dtype
+check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every function and dtype
 	$(BIN)/attnpool check $(ARGS)
 
 test: $(VENV)/dev.stamp ## run the tests

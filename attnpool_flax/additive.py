@@ -1,4 +1,4 @@
-"""Additive pooling. Twin of :mod:`attnpool_ref.additive`: the hidden layer is there for a tile of tokens at a time."""
+"""Additive pooling. Twin of :mod:`attnpool_ref.additive`: the hidden layer exists for one tile of tokens at a time."""
 
 import functools
 
@@ -29,7 +29,7 @@ def additive_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention_pooling`: kernel and gate meet each token in one product.
+    """Twin of :func:`attnpool_ref.additive_attention_pooling`: one product of each token with kernel and gate.
 
     >>> x, kernel = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.zeros((2, 4))
     >>> additive_attention_pooling(x, jnp.array([True, True, False]), kernel=kernel, out_kernel=jnp.ones(4))
@@ -44,7 +44,7 @@ def additive_attention_pooling(
 
 
 def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """Returns (scores [..., n, L] of tokens in any layout, whatever padding gives, tokens to go on with).
+    """Returns (scores [..., n, L] of tokens in any layout, undefined at padding; the tokens for later calls).
 
     n is 1 for an ``out_kernel`` [h].
     """

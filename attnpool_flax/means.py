@@ -1,4 +1,4 @@
-"""Sums, order statistics and generalised means. Twin of :mod:`attnpool_ref.means`: one text for tokens in every layout."""
+"""Sums, order statistics and generalised means. Twin of :mod:`attnpool_ref.means`, for tokens in every layout."""
 
 import math
 
@@ -59,22 +59,22 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     if not length:
         return jnp.sum(x, -2)
     last = jnp.maximum(_number(tokens)[..., None] - 1, 0)
-    heights, place = tokens.fill_padding(x, jnp.inf), last * q
+    values, place = tokens.fill_padding(x, jnp.inf), last * q
     ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last) for end in (jnp.floor, jnp.ceil))
-    low, high = (jnp.squeeze(order_statistic(heights, end.astype(jnp.int32)), -2) for end in ends)
+    low, high = (jnp.squeeze(order_statistic(values, end.astype(jnp.int32)), -2) for end in ends)
     between = jnp.squeeze(place - jnp.floor(lax.stop_gradient(place)), -2)
     return _known(tokens, _between(low, high, between))
 
 
-def _between(low, high, share):
+def _between(low, high, fraction):
     """Interpolates linearly between two numbers; as a weighted sum where their difference overflows."""
     apart = jnp.where(low == high, 0, high - low)  # inf - inf is no difference
     wide = jnp.isinf(apart)
     near, (low_end, high_end) = (
-        low + share * jnp.where(wide, 0, apart),
+        low + fraction * jnp.where(wide, 0, apart),
         (jnp.where(wide, end, 0) for end in (low, high)),
     )
-    return jnp.where(wide, (1 - share) * low_end + share * high_end, near)
+    return jnp.where(wide, (1 - fraction) * low_end + fraction * high_end, near)
 
 
 @compiled
@@ -89,13 +89,14 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
         return jnp.sum(x, -2)
     k = smaller(k, length)
     taken = jnp.minimum(k, jnp.maximum(_number(tokens)[..., None], 1))
-    heights = tokens.fill_padding(x, -jnp.inf)
-    ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), k)[0], -1, -2)
+    values = tokens.fill_padding(x, -jnp.inf)
+    ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(values), -1, -2), k)[0], -1, -2)
     least = jnp.expand_dims(_at(ordered, taken.astype(jnp.int32) - 1), -2)
-    above, tied = (tokens.fill_padding(found, False) for found in (heights > least, heights == least))
-    share = 1 - jnp.sum(above, -2).astype(x.dtype) / jnp.squeeze(taken, -2)
+    above, tied = (tokens.fill_padding(found, False) for found in (values > least, values == least))
+    tied_weight = 1 - jnp.sum(above, -2).astype(x.dtype) / jnp.squeeze(taken, -2)
     return _known(
-        tokens, summed(jnp.where(above, x / taken, 0), -2) + share * largest(jnp.where(tied, x, -jnp.inf), tied, -2)
+        tokens,
+        summed(jnp.where(above, x / taken, 0), -2) + tied_weight * largest(jnp.where(tied, x, -jnp.inf), tied, -2),
     )
 
 
@@ -122,7 +123,7 @@ def _number(tokens):
 def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.noisy_or_pooling`: a + b - a b, two halves of the tokens at a time.
 
-    Neither small probabilities nor those of 1 lose anything, in the result or in the gradient.
+    Small probabilities and those of 1 keep their digits, in the result and in the gradient.
 
     >>> noisy_or_pooling(jnp.array([[0.5], [0.5], [0.9]]), jnp.array([True, True, False]))
     Array([0.75], dtype=float32)
@@ -153,7 +154,7 @@ def _either_jvp(primals, tangents):
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
     """Twin of :func:`attnpool_ref.power_mean_pooling`: logarithms below that of the largest value, which is not taken.
 
-    The derivative by p keeps its digits where p is small; at 0 it is that of the limit.
+    The derivative by p is accurate for small p; at 0 it is that of the limit.
 
     >>> power_mean_pooling(jnp.array([[3.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([3.], dtype=float32)
@@ -174,24 +175,24 @@ def power_mean_sums(tokens, p, epsilon):
     """
     of_example, p = tokens.broadcast_features(p)
     values = clamped(tokens.fill_padding(tokens.x, 1), epsilon)
-    (most,) = tokens.max_over_tokens(tokens.fill_padding(turned(values, p), -jnp.inf))
-    extreme = turned(most, of_example)
-    extreme = jnp.where(extreme == -jnp.inf, 0, extreme)  # nothing is real
+    (most,) = tokens.max_over_tokens(tokens.fill_padding(times_sign(values, p), -jnp.inf))
+    extreme = times_sign(most, of_example)
+    extreme = jnp.where(extreme == -jnp.inf, 0, extreme)  # a fully masked row
     here, zero = tokens.expand_to_tokens(extreme), values == 0
     logarithms = jnp.where(zero, -jnp.inf, jnp.log(jnp.where(zero, 1, values)))
-    measured = turned(logarithms, p)
+    measured = times_sign(logarithms, p)
     # the same number's logarithm may be rounded otherwise in an array of another shape
-    top = jnp.where(values == here, lax.stop_gradient(measured), turned(jnp.log(here), p))
+    top = jnp.where(values == here, lax.stop_gradient(measured), times_sign(jnp.log(here), p))
     zeros = tokens.fill_padding(jnp.where(zero & (p == 1), values, 0))
-    sums, (zeros,) = exponents_of(tokens, tokens.fill_padding(depths(measured, top, p)), turned(p, p), zeros)
+    sums, (zeros,) = exponents_of(tokens, tokens.fill_padding(depths(measured, top, p)), times_sign(p, p), zeros)
     return extreme, sums, zeros
 
 
 def finished_power_mean(extreme, sums, zeros, p):
-    """Returns the power mean [..., d]; 0 where nothing is real."""
+    """Returns the power mean [..., d]; 0 in a fully masked row."""
     nothing = sums.count == 0
-    below, extreme = turned(logarithm(sums, turned(p, p), True), p), jnp.where(nothing, 1, extreme)
-    # the factor alone may under- or overflow where the mean does not
+    below, extreme = times_sign(logarithm(sums, times_sign(p, p), True), p), jnp.where(nothing, 1, extreme)
+    # the factor may under- or overflow where the mean does not
     far = jnp.abs(below) > 0.9 * math.log(jnp.finfo(below.dtype).max)
     mean = jnp.where(far, 1, extreme) * jnp.exp(jnp.where(far, jnp.log(extreme), 0) + below)
     return jnp.where(nothing, 0, mean + zeros / jnp.maximum(sums.count, 1))
@@ -199,9 +200,9 @@ def finished_power_mean(extreme, sums, zeros, p):
 
 @compiled(as_they_come=("x",))
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
-    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale keeps its digits where it is small.
+    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale is accurate for small scales.
 
-    A scale of 0 without ``mean`` is seen on the host alone; on a device it gives infinity.
+    A scale of 0 without ``mean`` is refused only on the host; on a device the result is infinite.
 
     >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
     Array([0.], dtype=float32)
@@ -218,13 +219,13 @@ def logsumexp(tokens, scale, mean):
 def logsumexp_sums(tokens, scale):
     """Returns (the largest value, where the scale is negative the smallest; :class:`Exponents` of the values)."""
     of_example, scale = tokens.broadcast_features(scale)
-    top, below = tops(tokens, scale)
-    return turned(top, of_example), exponents_of(tokens, below, doubled(scale))[0]
+    top, below = max_and_distances(tokens, scale)
+    return times_sign(top, of_example), exponents_of(tokens, below, doubled_magnitude(scale))[0]
 
 
 def finished_logsumexp(extreme, sums, scale, mean):
     """Computes ln(mean exp(scale x)) / scale [..., d], of the sum without ``mean``; 0 for a fully masked row."""
-    below = turned(logarithm(sums, doubled(scale), mean), scale)
+    below = times_sign(logarithm(sums, doubled_magnitude(scale), mean), scale)
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
 
@@ -241,47 +242,47 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
 def softmax(tokens, scale):
     """Returns (pooled [..., d], weights [..., L, d]) of tokens in any layout."""
-    extreme, total, excess, shares = softmax_sums(tokens, scale)
+    extreme, total, excess, unnormalized = softmax_sums(tokens, scale)
     whole = jnp.where(total == 0, 1, total)
     pooled = finished_softmax(extreme, total, excess, tokens.broadcast_features(scale)[0])
-    return pooled, tokens.fill_padding(shares / tokens.expand_to_tokens(whole))
+    return pooled, tokens.fill_padding(unnormalized / tokens.expand_to_tokens(whole))
 
 
 def softmax_sums(tokens, scale):
-    """Returns (the largest value, where the scale is negative the smallest; total; excess; shares).
+    """Returns (the largest value, where the scale is negative the smallest; total; excess; unnormalized weights).
 
-    The shares [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess that of shares times
-    half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, so that it does not overflow.
+    The unnormalized weights [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess is the
+    sum of weights times half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, to avoid overflow.
     """
     of_example, scale = tokens.broadcast_features(scale)
-    top, below = tops(tokens, scale)
-    exponent, infinite = scaled(below, doubled(scale)), jnp.isinf(below)
-    shares, parts = tokens.fill_padding(jnp.exp(exponent)), below / tokens.divisor
+    top, below = max_and_distances(tokens, scale)
+    exponent, infinite = scaled(below, doubled_magnitude(scale)), jnp.isinf(below)
+    unnormalized, parts = tokens.fill_padding(jnp.exp(exponent)), below / tokens.divisor
     excess = tokens.fill_padding(exponential_times(exponent, jnp.where(infinite, 0, parts)))
-    excess = jnp.where(infinite & (scale == 0), parts, excess)  # elsewhere its share is 0
-    total, excess = tokens.sum_over_tokens(shares, excess)
-    return turned(top, of_example), total, excess * (tokens.divisor / divisor_of(total)), shares
+    excess = jnp.where(infinite & (scale == 0), parts, excess)  # elsewhere its weight is 0
+    total, excess = tokens.sum_over_tokens(unnormalized, excess)
+    return times_sign(top, of_example), total, excess * (tokens.divisor / divisor_of(total)), unnormalized
 
 
 def finished_softmax(extreme, total, excess, scale):
-    """Returns the average [..., d]; 0 where nothing is real."""
+    """Returns the average [..., d]; 0 in a fully masked row."""
     nothing = total == 0
     total = jnp.where(nothing, 1, total)
-    return jnp.where(nothing, 0, lowered(extreme, turned(average(excess, total), scale)))
+    return jnp.where(nothing, 0, lowered(extreme, times_sign(average(excess, total), scale)))
 
 
-def tops(tokens, scale):
+def max_and_distances(tokens, scale):
     """Returns the maximum of values with the scale's sign, and half of each token's distance from it; 0 at padding."""
-    measured = turned(tokens.x, scale)
+    measured = times_sign(tokens.x, scale)
     (top,) = tokens.max_over_tokens(tokens.fill_padding(measured, -jnp.inf))
     return top, tokens.fill_padding(depths(measured / 2, tokens.expand_to_tokens(half(top)), scale))
 
 
-def doubled(scale):
+def doubled_magnitude(scale):
     """Returns the magnitude of a scale that multiplies halves."""
-    return 2 * turned(scale, scale)
+    return 2 * times_sign(scale, scale)
 
 
-def turned(values, scale):
+def times_sign(values, scale):
     """Multiplies values by the sign of the scale."""
     return jnp.where(scale < 0, -values, values)

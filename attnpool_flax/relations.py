@@ -117,7 +117,7 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     scores = scores + jnp.einsum(f"...je,{_slots(kernel)}e->...j", fields, kernel[..., width:], precision=precision)
     weights = softmax(jnp.tanh(scores + jnp.broadcast_to(bias, scores.shape)), mask)
     pooled = weighted(weights[..., None, :], fields, precision)[..., 0, :]
-    unknown = jnp.any(jnp.isnan(weights), -1, keepdims=True)  # the weights sum to 1, or nobody knows to what
+    unknown = jnp.any(jnp.isnan(weights), -1, keepdims=True)  # NaN for the target too: its weight is the sum, 1 or NaN
     target = jnp.where(unknown, jnp.nan, jnp.broadcast_to(target, (*pooled.shape[:-1], width)))
     pooled = jnp.concatenate([target, pooled], -1)
     return (pooled, weights) if return_weights else pooled
@@ -140,7 +140,7 @@ def label_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`: blocks of labels; all of [M, M] for the weights alone.
+    """Twin of :func:`attnpool_ref.label_attention`: blocks of labels; all of [M, M] only for the weights.
 
     >>> labels, kernel = jnp.array([[0.0], [2.0]]), jnp.array([[3.0]])
     >>> label_attention(labels, query_kernel=jnp.zeros((1, 1)), key_kernel=kernel, value_kernel=kernel)

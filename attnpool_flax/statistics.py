@@ -10,7 +10,7 @@ from attnpool_flax.reductions.moments import mean_and_deviation
 
 @compiled(as_they_come=("x",))
 def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
-    """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, so that no square overflows.
+    """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, to prevent squares from overflowing.
 
     >>> std_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
@@ -20,7 +20,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
 
 @compiled(as_they_come=("x",))
 def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
-    """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, so that no square overflows.
+    """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, to prevent squares from overflowing.
 
     >>> statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2., 1.], dtype=float32)
@@ -76,12 +76,12 @@ def attentive_statistics(channels, network, context, epsilon, precision):
     Args:
       channels: the tokens.
       network: kernel, bias, norm scale, norm bias, the name of the activation, out kernel.
-      context: (ddof, epsilon) of the statistics that each token is scored beside, or None.
+      context: (ddof, epsilon) of the statistics that are concatenated to each token, or None.
       epsilon: the floor of the variance.
       precision: of the products.
     """
-    beside = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
-    unnormalized, _ = exp_scores(channels, scores_of(channels, network, beside, precision))
+    statistics_of_all = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
+    unnormalized, _ = exp_scores(channels, scores_of(channels, network, statistics_of_all, precision))
     found = moments(channels, unnormalized)
     total = channels.expand_to_tokens(jnp.where(found.total == 0, 1, found.total) * found.unit)
     weights = channels.fill_padding(unnormalized / total)
@@ -89,24 +89,24 @@ def attentive_statistics(channels, network, context, epsilon, precision):
     return pooled, weights if network[-1].ndim == 2 else weights[..., 0]
 
 
-def scores_of(channels, network, beside, precision):
-    """Scores each token by a network, [..., L, d] or [..., L, 1]; ``beside`` [..., 2d] is its context or None."""
+def scores_of(channels, network, context, precision):
+    """Scores each token by a network, [..., L, d] or [..., L, 1]; ``context`` [..., 2d] is concatenated to it, if given."""
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
     width = channels.x.shape[-1]
     hidden = jnp.einsum("...d,dh->...h", channels.x, kernel[:width], precision=precision)
-    if beside is not None:
+    if context is not None:
         hidden = hidden + channels.expand_to_tokens(
-            jnp.einsum("...d,dh->...h", beside, kernel[width:], precision=precision)
+            jnp.einsum("...d,dh->...h", context, kernel[width:], precision=precision)
         )
     if bias is not None:
-        hidden = hidden + _lifted(bias, hidden)
+        hidden = hidden + _with_all_axes(bias, hidden)
     if norm_scale is not None:
-        hidden = relu(hidden) * _lifted(norm_scale, hidden)
-        hidden = hidden if norm_bias is None else hidden + _lifted(norm_bias, hidden)
+        hidden = relu(hidden) * _with_all_axes(norm_scale, hidden)
+        hidden = hidden if norm_bias is None else hidden + _with_all_axes(norm_bias, hidden)
     hidden = OF_SCORES[activation](hidden)
     out_kernel = out_kernel if out_kernel.ndim == 2 else out_kernel[:, None]
     return jnp.einsum("...h,hd->...d", hidden, out_kernel, precision=precision)
 
 
-def _lifted(vector, like):
+def _with_all_axes(vector, like):
     return jnp.reshape(vector, (1,) * (like.ndim - 1) + vector.shape)

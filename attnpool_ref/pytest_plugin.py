@@ -12,7 +12,7 @@ from attnpool_ref.conformance.running.judge import judge
 
 
 def tests_of(session, lines):
-    """The tests of all candidates; a candidate that cannot be found is an error of the collection.
+    """Returns the tests of all implementations; one that cannot be imported is an error of the collection.
 
     Args:
       session: pytest's.
@@ -31,7 +31,7 @@ class CandidateNode(pytest.Collector):
         self.words = words
 
     def collect(self):
-        """A node for each row."""
+        """Yields a node for each row."""
         try:
             claims = self._claims()
         except (ValueError, TypeError) as error:
@@ -40,7 +40,7 @@ class CandidateNode(pytest.Collector):
             yield RowNode.from_parent(self, name=row, claims=[claim for claim in claims if claim.row == row])
 
     def _claims(self):
-        """The promises of the implementation, which a child process imports and judges."""
+        """Returns the results for the implementation, which a child process imports and judges."""
         missing = extras.missing("cli")
         if missing:
             raise ValueError(missing.removeprefix("attnpool: "))
@@ -71,7 +71,7 @@ class RowNode(pytest.Collector):
             self.add_marker(pytest.mark.xdist_group(self.nodeid))  # --dist loadgroup judges each row in one process
 
     def collect(self):
-        """A test for each promise."""
+        """Yields a test for each guarantee."""
         for claim in self.claims:
             yield PromiseItem.from_parent(self, name=claim.promise, claim=claim)
 
@@ -93,7 +93,7 @@ class PromiseItem(pytest.Item):
             raise pytest.fail.Exception(str(broken), pytrace=False) from None
 
     def reportinfo(self):
-        """No file: the name alone."""
+        """Returns only the name, without a file."""
         return self.path, None, f"{self.claim.row}: {self.claim.promise}"
 
 

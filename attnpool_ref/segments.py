@@ -219,7 +219,7 @@ segment_vlad_pooling = each_segment(
 
 
 __test__ = {name: made.__doc__ for name, made in list(vars().items()) if name.startswith("segment_")}
-"""The examples of what is made, where doctest finds them."""
+"""Holds the examples of the derived functions for doctest."""
 
 
 @definition
@@ -244,20 +244,20 @@ def segment_cross_attention_pooling(
     .. math:: o^x_s = \sum_{i : \sigma_i = s} \mathrm{softmax}_i\big(\mathrm{reduce}_{j : \tau_j = s}\,
               \alpha\, (x_i W_x) \cdot (y_j W_y)\big) x_i
 
-    and :math:`o^y_s` likewise: the same numbers as :func:`cross_attention_pooling` of each pair of segments. Where the
-    other side's segment is empty, the result is the mean of the own one. ``reduction="max"`` is refused: the largest
+    and :math:`o^y_s` in the same way: the result of :func:`cross_attention_pooling` of each pair of segments. Where the
+    other side's segment is empty, the result is the mean of this one. ``reduction="max"`` is refused: the largest
     score needs every pair of tokens.
 
     Args:
       x: [N, d] tokens of all segments.
       x_segment_ids: int [N], the segment of each token of x, from 0 to ``num_segments`` - 1, in any order.
-      y: [M, e] tokens of all segments; e = d unless kernels say otherwise.
+      y: [M, e] tokens of all segments; e = d without kernels.
       y_segment_ids: int [M], the segment of each token of y.
       num_segments: the number of segments, an integer.
       x_mask: bool, broadcastable to [N], True = real.
       y_mask: bool, broadcastable to [M], True = real.
-      x_kernel: [d, c], :math:`W_x`, for the scores alone.
-      y_kernel: [e, c], :math:`W_y`, for the scores alone.
+      x_kernel: [d, c], :math:`W_x`, only for the scores.
+      y_kernel: [e, c], :math:`W_y`, only for the scores.
       reduction: "sum" or "mean" of the scores over the other side.
       scale: :math:`\alpha`, a number.
       indices_are_sorted: a promise that the numbers never decrease, of both sides.
@@ -282,7 +282,7 @@ def segment_cross_attention_pooling(
     del indices_are_sorted  # nothing is read faster here
     pooled = np.zeros((num_segments, x.shape[1])), np.zeros((num_segments, y.shape[1]))
     weights = np.zeros(len(x)), np.zeros(len(y))
-    pool = pairs.cross_attention_pooling.__wrapped__  # what is packed has been checked already
+    pool = pairs.cross_attention_pooling.__wrapped__  # the packed arguments are checked before
     for s in range(num_segments):
         of_x, of_y = x_segment_ids == s, y_segment_ids == s
         (pooled[0][s], pooled[1][s]), (weights[0][of_x], weights[1][of_y]) = pool(
@@ -337,7 +337,7 @@ def pack(sequences, *, length=None, num_segments=None):
 
 @contract.with_short_traceback
 def unpack(x, segment_ids, num_segments):
-    """Takes packed tokens apart: the tokens of each segment, in their order; what :func:`pack` put together.
+    """Splits packed tokens into a list, the tokens of each segment in their order: the inverse of :func:`pack`.
 
     Args:
       x: [N, d] tokens.

@@ -70,14 +70,10 @@ class Dense:
             None if array is None else self._flatten(jnp.swapaxes(array, -1, -2), 2, batch)
             for array in (multiplier, bias)
         )
-        arrays = unify_varying(
-            self.x,
-            self._flatten(self.mask, 1, batch),
-            self._flatten(has_query, 0),
-            self._flatten(queries, 2),
-            multiplier,
-            bias,
+        mask, has_query, queries = (
+            self._flatten(*pair) for pair in ((self.mask, 1, batch), (has_query, 0), (queries, 2))
         )
+        arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
         x, mask, _, queries, multiplier, _ = arrays
         kernel: Any = softmax.tiled if self._tiles(x, queries) else self._whole(softmax.plain, 6)
         scores, state = kernel(*arrays, self.precision)

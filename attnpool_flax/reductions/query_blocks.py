@@ -178,6 +178,24 @@ def even_rows(most, count):
     return next((rows for rows in range(most, most // 2, -1) if count % rows == 0), most)
 
 
+def over_sequences(tiled, function, axis, own, shared):
+    """Computes ``function(own, shared)`` of all sequences, in blocks if tiled; results have them along an axis.
+
+    Args:
+      tiled: whether to use blocks.
+      function: from the arrays of some sequences, and the shared arrays, to a tuple of arrays.
+      axis: the axis of the sequences in the results.
+      own: arrays [n, ...] of the sequences: tokens [n, L, d], mask, scores [n, m, L] if given.
+      shared: arrays that all sequences share: queries [m, d] first.
+    """
+    count, length, width = own[0].shape
+    partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
+    cost = (length + partners) * width
+    if tiled and known(count, cost) and rows_of(cost) < count:
+        return written_in_blocks(function, even_rows(rows_of(cost), count), axis, own, shared)
+    return placed(function, axis, own, shared)
+
+
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def written_in_blocks(function, rows, axis, own, shared):
     """Computes ``function(own, shared)``, on CPUs in blocks of elements that are written into the results in place.

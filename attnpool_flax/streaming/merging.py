@@ -1,4 +1,4 @@
-"""Merging and finalizing of states."""
+"""`merge_states` and `finalize_state`: the accumulator states of chunks merge, and end in the pooled vector."""
 
 import functools
 from dataclasses import replace
@@ -24,7 +24,7 @@ def merge_states(a, b):
     >>> finalize_state(whole)
     Array([2.], dtype=float32)
     """
-    checks.check_alike(a, b, state_base.kinds(), state_base.option)
+    checks.check_mergeable(a, b, state_base.kinds(), state_base.option)
     merged = _merged(without_host_options(a), without_host_options(b))  # one compiled program for all options
     return replace(merged, known=common_host_options(a, b)) if hasattr(merged, "known") else merged
 

@@ -51,7 +51,7 @@ FAMILIES = tuple(dict.fromkeys(row.family for row in table.BY_NAME.values()))
 )
 @click.pass_context
 def list_command(context, families, words):
-    """Show the table of variants."""
+    """Show the table of functions."""
     from attnpool_ref.cli import listing
 
     context.exit(listing.run(families, words))
@@ -61,7 +61,7 @@ def list_command(context, families, words):
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @click.pass_context
 def find(context, words):
-    """Find a pooling by the name that you know: ABMIL, GeM, CLS, ColBERT, global attention ...
+    """Find a pooling by a name from elsewhere: ABMIL, GeM, CLS, ColBERT, global attention ...
 
     Exit status: 1 where nothing is found.
     """
@@ -74,7 +74,7 @@ def find(context, words):
 @click.argument("words", nargs=-1, metavar="[WORD...]")
 @click.pass_context
 def formats_command(context, words):
-    """List the trained heads of other libraries that can be loaded: whose they are, and what must be given.
+    """List the trained heads of other libraries that can be loaded, with their library and required options.
 
     With words only those that have all of them: siglip, timm, torch ...
 
@@ -94,7 +94,7 @@ def inspect(context, file):
     FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Only names and shapes are read, and the
     configuration of a folder.
 
-    Exit status: 1 where no format fits, 2 for a file that is not what its name says.
+    Exit status: 1 if no format fits, 2 for a corrupt file.
     """
     from attnpool_ref.cli import heads
 
@@ -104,7 +104,7 @@ def inspect(context, file):
 @application.command()
 @click.argument("name", type=VariantName())
 def show(name):
-    """Show one variant: equation, source, signature, definition and implementation."""
+    """Show one function: equation, source, signature, definition and implementation."""
     from attnpool_ref.cli import show as showing
 
     showing.run(name)
@@ -113,57 +113,63 @@ def show(name):
 @application.command()
 @click.argument("candidate", default="attnpool_flax")
 @click.option(
-    "--only", type=VariantName(), multiple=True, metavar="NAME", help="Judge this row alone; may be repeated."
+    "--only", type=VariantName(), multiple=True, metavar="NAME", help="Judge only this function; may be repeated."
 )
-@click.option("--layouts", is_flag=True, help="With --only: also the row's tokens packed and in chunks.")
-@click.option("--as", "row", type=VariantName(), metavar="NAME", help="The row that my.module:function implements.")
+@click.option("--layouts", is_flag=True, help="With --only: also its packed and chunked forms.")
 @click.option(
-    "--dtype", "dtypes", type=click.Choice(DTYPES), multiple=True, help="Judge this dtype alone; may be repeated."
+    "--as", "row", type=VariantName(), metavar="NAME", help="The function that my.module:function implements."
+)
+@click.option(
+    "--dtype", "dtypes", type=click.Choice(DTYPES), multiple=True, help="Judge only this dtype; may be repeated."
 )
 @click.option("--json", "json_file", type=FILE, help="Also write the report here, as JSON; - is standard output.")
-@click.option("--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML; - likewise.")
 @click.option(
-    "--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps; - likewise."
+    "--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML; - is standard output."
 )
-@click.option("--implementation", metavar="NAME", help="Judge what takes `implementation`, with this one.")
 @click.option(
-    "--arg", "arguments", multiple=True, metavar="THEIRS=OURS", help="The candidate's name of an argument of the row."
+    "--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps; - is standard output."
 )
-@click.option("--padding-true", is_flag=True, help="The candidate's masks are True where there is padding.")
-@click.option("--mask-form", type=click.Choice(MASK_FORMS), help="What the candidate takes as a mask.")
-@click.option("--mask-required", is_flag=True, help="The candidate is never called without a mask.")
-@click.option("--some-real", is_flag=True, help="The candidate is never asked where nothing is real.")
-@click.option("--batched", is_flag=True, help="The candidate takes [B, L, d] and no other rank.")
-@click.option("--same-batch", is_flag=True, help="All data of the candidate have the same batch axes.")
+@click.option(
+    "--implementation", metavar="NAME", help="Judge only functions with the argument `implementation`, with this value."
+)
+@click.option("--arg", "arguments", multiple=True, metavar="THEIRS=OURS", help="Your name of an argument.")
+@click.option("--padding-true", is_flag=True, help="Your masks are True at padding.")
+@click.option("--mask-form", type=click.Choice(MASK_FORMS), help="The form of your masks.")
+@click.option("--mask-required", is_flag=True, help="Never call your implementation without a mask.")
+@click.option("--some-real", is_flag=True, help="Never test fully masked rows.")
+@click.option("--batched", is_flag=True, help="Your implementation takes only [B, L, d].")
+@click.option("--same-batch", is_flag=True, help="Give all data the same batch axes.")
 @click.option(
     "--parameter",
     "parameters",
     multiple=True,
     metavar="ARGUMENT=ATTRIBUTE",
-    help="An argument of the row that the candidate holds itself, such as query=q or key_kernel=key.kernel, as it lies: "
-    "one that needs a transposition needs Python.",
-)
-@click.option("--size", "sizes", multiple=True, metavar="AXIS=NUMBER", help="A size that the candidate takes only.")
-@click.option(
-    "--fixed", multiple=True, metavar="ARGUMENT=VALUE", help="The candidate's value in place of a default of the row."
-)
-@click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
-@click.option("--refusals", is_flag=True, help="Ask the candidate to refuse bad input as well.")
-@click.option("--integers", is_flag=True, help="Ask the candidate for data of integers alone as well, beside float64.")
-@click.option("--mixed", is_flag=True, help="Arguments of several dtypes must give the dtype that the contract says.")
-@click.option(
-    "--broadcasting", is_flag=True, help="Masks of integers, of a lower rank or with axes of 1 must be taken."
+    help="An argument that your implementation holds itself, such as query=q or key_kernel=key.kernel, in the same "
+    "layout; a transposition needs Python.",
 )
 @click.option(
-    "--contract", is_flag=True, help="Ask for all that attnpool promises itself; attnpool_flax always is asked for it."
+    "--size",
+    "sizes",
+    multiple=True,
+    metavar="AXIS=NUMBER",
+    help="The only size of an axis that your implementation takes.",
 )
+@click.option(
+    "--fixed", multiple=True, metavar="ARGUMENT=VALUE", help="Your value of an argument, instead of its default."
+)
+@click.option("--leave", multiple=True, metavar="NAME", help="Leave this argument at its default; may be repeated.")
+@click.option("--refusals", is_flag=True, help="Also test that bad input is refused.")
+@click.option("--integers", is_flag=True, help="Also test data of integers.")
+@click.option("--mixed", is_flag=True, help="Also test arguments of several dtypes for the dtype of the contract.")
+@click.option("--broadcasting", is_flag=True, help="Also test masks of integers, of a lower rank, and with axes of 1.")
+@click.option("--contract", is_flag=True, help="Test all guarantees of attnpool itself; always on for attnpool_flax.")
 @click.option(
     "--waive",
     multiple=True,
     metavar="NAME=REASON",
-    help="A promise, or ROW/PROMISE, that need not hold; may be repeated.",
+    help="A guarantee, or FUNCTION/GUARANTEE, that need not hold; may be repeated.",
 )
-@click.option("--arrays", type=click.Choice(ARRAYS), help="The candidate's arrays; found out unless given.")
+@click.option("--arrays", type=click.Choice(ARRAYS), help="The library of your arrays; detected by default.")
 @click.option("--time-limit", type=float, default=60.0, show_default=True, help="Seconds for one call.")
 @click.option("--seed", default="", help="Draw other cases than those that derive from their names.")
 @click.option(
@@ -217,7 +223,7 @@ def check(
     jobs,
     quick,
 ):
-    """Judge a candidate against the oracle.
+    """Judge an implementation against the oracle.
 
     CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
@@ -229,7 +235,7 @@ def check(
 
     if layouts and not only:
         raise click.UsageError("--layouts needs --only; without both every row is judged anyway")
-    found = (then or checking.run)(  # pytest has another use for what was asked
+    found = (then or checking.run)(  # pytest uses this name itself
         candidate,
         only=tuple(other for name in only for other in table.in_all_layouts(name)) if layouts else only,
         row=row,
@@ -268,7 +274,7 @@ def check(
 
 
 def _pairs(option, pairs, form, example):
-    """A mapping from pairs with an equals sign.
+    """Parses pairs with an equals sign into a mapping.
 
     Raises:
       UsageError: one has none, or nothing on one side.
@@ -293,7 +299,7 @@ def _sizes(pairs):
 
 
 def _value(text):
-    """A number, a truth value or None as Python writes it, or else the text itself."""
+    """Parses a number, a truth value or None in Python's notation; returns other text unchanged."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -301,7 +307,7 @@ def _value(text):
 
 
 def _waivers(pairs):
-    """The promises that are waived, each with its reason.
+    """Parses the waived guarantees, each with its reason.
 
     Raises:
       UsageError: there is no reason, or no such promise.
@@ -327,7 +333,7 @@ def _waivers(pairs):
     type=click.Path(dir_okay=False, writable=True),
     default="attnpool_demo.png",
     show_default=True,
-    help="Where the picture goes.",
+    help="File of the picture.",
 )
 def demo(out):
     """Pool real embeddings in both packages, and show what a wrong mask does to them."""

@@ -1,4 +1,4 @@
-"""``attnpool find``: from the name that somebody knows to the call."""
+"""``attnpool find``: search for a call by a name from elsewhere."""
 
 import sys
 import textwrap

@@ -1,6 +1,6 @@
-"""``attnpool show``: one variant, its definition and its implementation side by side.
+"""``attnpool show``: one function, its definition and its implementation side by side.
 
-Both are read as text, so that JAX is not imported to be looked at.
+Both are read as text, without importing JAX.
 """
 
 import ast
@@ -41,7 +41,7 @@ MARKS = {
     ":bool": "a boolean array of exactly these axes",
     "->": "the result, or a tuple of results",
 }
-"""What the language of the shapes says (:mod:`attnpool_ref.table.language`), in the order in which a reader meets it."""
+"""Legend of the marks in shapes (:mod:`attnpool_ref.table.language`), in the order of their use."""
 
 _MARKED = {
     "[..., L, d]": r"\[\.\.\.",
@@ -62,7 +62,7 @@ def mark_stands_in(mark, shapes):
 
 @dataclass(frozen=True)
 class Source:
-    """One function as it stands in its file, and after it those that it calls there."""
+    """Source of one function, followed by the functions of its file that it calls."""
 
     place: str
     signature: str
@@ -81,7 +81,7 @@ def run(name):
 
 
 def read_source(package, row):
-    """The source of a row's function in a package, or None where it has none; the package is not imported."""
+    """Returns the source of a row's function in a package, or None; the package is not imported."""
     spec = find_spec(package)
     for directory in (spec and spec.submodule_search_locations) or ():
         folder = Path(directory)
@@ -108,7 +108,7 @@ def _find(path, name, root):
 
 
 def _made(path, text, name, root):
-    """The source of a definition that is made from the dense one, which stands below it; None if there is none."""
+    """Returns the source of a definition derived from a dense one, with the dense one below it; or None."""
     made = next(
         (n for n in ast.parse(text).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == name), None
     )
@@ -134,12 +134,12 @@ def _arguments(docstring):
 
 
 def _plain(text):
-    """A docstring's text without its marks."""
+    """Removes the markup from a docstring."""
     return re.sub(r"\\(?=[a-z])", "", re.sub(r":\w+:`~?([^`]*)`", r"\1", text)).replace("`", "")
 
 
 def _with_called(function, functions):
-    """The function and those of its file that it reaches, in the file's order; other rows stand for themselves."""
+    """Returns the function and those that it calls in its file, in the file's order, except other rows."""
     reached, waiting = {function.name: function}, [function]
     while waiting:
         names = {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)}
@@ -150,7 +150,7 @@ def _with_called(function, functions):
 
 
 def _text(function, lines):
-    """The lines of a function, its docstring cut after the first paragraph: what it says more is shown above."""
+    """Returns the lines of a function with only the first paragraph of its docstring, as the rest is shown above."""
     first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
     kept = lines[first - 1 : function.end_lineno]
     if ast.get_docstring(function) is None:
@@ -219,7 +219,7 @@ def _syntax(text, width):
 
 
 def _fold(line, width):
-    """A line of code that is too long, broken at spaces and indented further, so that its block stays visible."""
+    """Breaks a long line of code at spaces and indents the continuation."""
     if len(line) <= width:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 8)

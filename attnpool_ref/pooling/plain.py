@@ -23,7 +23,7 @@ def mean_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -35,7 +35,7 @@ def mean_pooling(x, mask=None, *, lengths=None):
     array([2.])
     """
     count = np.maximum(np.sum(mask, -1), 1)[..., None]
-    part = 2 * power_of_two(count)  # exact, so that a sum of large numbers does not overflow
+    part = 2 * power_of_two(count)  # exact; sums of large numbers would overflow
 
     def share(x, mask, part):
         return np.where(mask[..., None], x, 0) / part
@@ -59,7 +59,7 @@ def max_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real. -inf at a real token is data.
+      [..., d]; 0 in a fully masked row. -inf at a real token is data.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -92,7 +92,7 @@ def first_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -120,7 +120,7 @@ def last_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -135,7 +135,7 @@ def last_pooling(x, mask=None, *, lengths=None):
 
 
 def _token_at(x, mask, position):
-    """The token at ``position()``; 0 where nothing is real, which a sequence of length 0 is as well."""
+    """Returns the token at ``position()``; 0 in a fully masked row, and for sequences of length 0."""
     if x.shape[-2] == 0:
         return np.sum(x.astype(np.float64), -2)
     token = np.take_along_axis(x, position()[..., None, None], -2)[..., 0, :].astype(np.float64)
@@ -151,17 +151,17 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     :math:`k_l` is 1 at real tokens, else 0.
 
     Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty, or
-    that channel of it where each has its own weights. What weights hold at padding is never read.
+    that channel of it where each has its own weights. Weights at padding are never read.
 
     Args:
       x: [..., L, d] tokens.
-      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank beside that of x
-        says which. None is uniform.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank decides,
+        given that of x. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real or the weights cancel.
+      [..., d]; 0 in a fully masked row, or if the weights cancel.
 
     Raises:
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
@@ -182,7 +182,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
 
 def weighted_average(weights, x, mask):
-    """Sum of the tokens under weights [..., L, 1] or [..., L, d] that already know the mask."""
+    """Sums tokens under weights [..., L, 1] or [..., L, d] that are 0 at padding."""
 
     def share(x, weights, mask):
         return weights * np.where(mask[..., None], x, 0)

@@ -174,7 +174,7 @@ def test_what_a_function_calls_in_its_file_stands_below_it_and_other_rows_do_not
 def test_long_docstrings_are_cut_and_the_code_is_whole():
     text = show.read_source("attnpool_ref", table.get("l2_normalize")).text
     assert text.splitlines()[2:] == [
-        '    r"""Divides by the Euclidean norm; the zero vector stays 0."""',
+        '    r"""Divides vectors by their Euclidean norm; the zero vector stays 0."""',
         "    scaled = x / power_of_two(np.max(np.abs(x), axis, keepdims=True, initial=0))  # squares of 1e-300 would underflow",
         "    norm = np.sqrt(np.sum(scaled**2, axis, keepdims=True))",
         "    return scaled / np.where(norm == 0, 1, norm)",
@@ -202,7 +202,7 @@ def test_all_layouts_of_a_row_stand_in_one_table():
 def test_an_unknown_name_is_refused_in_one_line_with_the_nearest(arguments):
     result = run(*arguments)
     assert result.exit_code == 2
-    assert re.fullmatch(r"Error: no variant is called 'mean_poling'; did you mean mean_pooling.*\n", result.output)
+    assert re.fullmatch(r"Error: no function is called 'mean_poling'; did you mean mean_pooling.*\n", result.output)
 
 
 # check

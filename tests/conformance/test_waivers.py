@@ -78,7 +78,7 @@ def test_a_waiver_that_waives_nothing_fails(waive, why):
     ("waive", "message"),
     [
         ({"NaN in paddings": "x"}, "no promise is called 'NaN in paddings'; did you mean NaN in padding"),
-        ({"mean_poling/values": "x"}, "no variant is called 'mean_poling'; did you mean mean_pooling"),
+        ({"mean_poling/values": "x"}, "no function is called 'mean_poling'; did you mean mean_pooling"),
         ({"values": " "}, "the waiver of 'values' needs a reason"),
     ],
 )

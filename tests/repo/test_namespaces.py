@@ -216,7 +216,7 @@ def test_the_twin_says_whose_twin_it_is(row):
 
 
 def test_get_suggests_the_nearest_names():
-    with pytest.raises(ValueError, match="no variant is called 'mean_poling'; did you mean mean_pooling"):
+    with pytest.raises(ValueError, match="no function is called 'mean_poling'; did you mean mean_pooling"):
         table.get("mean_poling")
 
 

@@ -1,4 +1,4 @@
-"""Names and values of files in messages: printable, and short, whatever the file holds."""
+"""Names and values from files as text for messages: printable and short."""
 
 LONGEST = 200
 """Characters of one name or value."""
@@ -7,13 +7,13 @@ MOST = 10
 """Names in one list."""
 
 
-def shown(name):
-    """A name: what moves a terminal's cursor, or cannot be printed at all, is escaped; the middle of a long one is left out."""
+def printable(name):
+    """Escapes control characters in a name and omits the middle of a long one."""
     return _short(name if name.isprintable() else repr(name)[1:-1])
 
 
 def brief(value):
-    """The ``repr`` of a value, without the middle of a long one; a number of more digits than Python prints is described."""
+    """Returns the ``repr`` of a value without the middle of a long one; describes integers too long to print."""
     try:
         return _short(repr(value))
     except ValueError:
@@ -21,7 +21,7 @@ def brief(value):
 
 
 def listed(names, write="`{}`".format):
-    """The first names of a list, and how many more there are.
+    """Lists the first names, and the number of the others.
 
     >>> listed(["b", "a"])
     '`b`, `a`'

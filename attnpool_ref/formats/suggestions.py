@@ -1,17 +1,17 @@
 """Suggestions for a file without a head of the requested format, or without one under the requested prefix."""
 
 from attnpool_ref.formats.matching import match, prefixes
-from attnpool_ref.formats.showing import MOST, brief, listed
+from attnpool_ref.formats.printable import MOST, brief, listed
 
 
-def instead(rows, row, names, prefix):
-    """``; one is under ...`` or ``; ... fits``, or nothing.
+def suggestion(rows, row, names, prefix):
+    """Returns "; one is under ..." or "; `...` fits", or "".
 
     Args:
       rows: all formats.
-      row: the one that does not fit.
+      row: the format that does not fit.
       names: those of the file.
-      prefix: where it was looked for, None where everywhere.
+      prefix: the requested prefix; None for any.
     """
     own, best, share = prefixes(row, names)
     if prefix is None and own:
@@ -26,7 +26,7 @@ def instead(rows, row, names, prefix):
         for there in prefixes(other, names)[0]
         if _fits(other, names, there)
     ]
-    # A head is made of layers that fit too: only what is part of nothing else may have been meant.
+    # the layers of a head may fit other formats: suggest only what is not a part of something else
     around = {there for _, there in others} | ({best} if share > 0.5 else set())
     whole = [(name, there) for name, there in others if not _is_within(there, around)]
     more = f"; and {len(whole) - MOST} more" if len(whole) > MOST else ""
