@@ -6,6 +6,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.reductions.dispatch import for_tokens
+from attnpool_flax.reductions.narrow_products import factor_precision
 
 
 def kernel_of_query(values, call):
@@ -84,6 +85,7 @@ def fold_query(query, query_kernel, key_kernel, norm, scale, precision):
     """Returns the vector whose products with raw tokens are the scaled scores; ``norm`` as in :func:`attend_with_query`."""
     if norm is not None:
         query = normalized(query, *norm)
+    precision = factor_precision(precision)
     if query_kernel is not None:
         query = jnp.einsum("...d,dc->...c", query, query_kernel, precision=precision)
     query = query * (query.shape[-1] ** -0.5 if scale is None else scale)

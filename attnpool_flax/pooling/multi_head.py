@@ -11,6 +11,7 @@ from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import Packed, log_dispatch
 from attnpool_flax.reductions.dispatch import for_tokens
+from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
 
@@ -23,7 +24,7 @@ def queries_of_heads(query, query_kernel, query_bias, scale, precision):
     if query_kernel is None:
         heads = jnp.swapaxes(query, 0, 1)
     else:
-        heads = jnp.einsum("...nq,qhc->...hnc", query, query_kernel, precision=precision)
+        heads = jnp.einsum("...nq,qhc->...hnc", query, query_kernel, precision=factor_precision(precision))
     if query_bias is not None:
         heads = heads + jnp.broadcast_to(query_bias[:, None, :], heads.shape)
     return heads * (heads.shape[-1] ** -0.5 if scale is None else scale)
@@ -31,14 +32,14 @@ def queries_of_heads(query, query_kernel, query_bias, scale, precision):
 
 def fold(queries, key_kernel, precision):
     """Folds the key kernel into queries: [..., H, n, d], whose products with raw tokens are scores without key bias."""
-    return jnp.einsum("...hnc,dhc->...hnd", queries, key_kernel, precision=precision)
+    return jnp.einsum("...hnc,dhc->...hnd", queries, key_kernel, precision=factor_precision(precision))
 
 
 def _offsets(queries, key_bias, normalizer, precision):
     """Returns [..., H, n]: the key bias's contribution to the scores of each query; None where it cancels."""
     if key_bias is None or normalizer in SHIFTED:
         return None
-    return jnp.einsum("...hnc,hc->...hn", queries, key_bias, precision=precision)
+    return jnp.einsum("...hnc,hc->...hn", queries, key_bias, precision=factor_precision(precision))
 
 
 def _folding_pays(count, key_kernel, value_kernel):
@@ -108,7 +109,7 @@ def attended_folded(tokens, queries, key_kernel, value_kernel, key_bias, value_b
         pooled, weights, shares = tokens.weighted_sums(queries, weigh, offsets, bias, multiplier)
     each = heads, count
     pooled, weights = (jnp.reshape(a, (*a.shape[:-2], *each, a.shape[-1])) for a in (pooled, weights))
-    found = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=tokens.precision)
+    found = jnp.einsum("...hnd,dhc->...hnc", pooled, value_kernel, precision=factor_precision(tokens.precision))
     return _with_bias(found, value_bias, jnp.reshape(shares, found.shape[:-1])[..., None]), weights
 
 

@@ -195,9 +195,7 @@ class Dense(Tokens):
 
     def sum_of_map(self, function, width):
         """Sums ``function(tokens)`` [..., o] of the real tokens of all devices; arguments as in :mod:`mapped_sums`."""
-        x = self.x.astype(self.dtype)
-        mask = None if self.mask is None else jnp.broadcast_to(self.mask, (*self._batch(), self.length))
-        local = mapped_sums.dense(function, *unify_varying(x, self._real_in_any(), mask), width)
+        local = mapped_sums.dense(function, self.x.astype(self.dtype), self._real_in_any(), self.mask, width)
         return all_reduce_states([WeightedSum(local, None)], self.axis_name)[0].sum
 
     def channels(self):

@@ -10,7 +10,7 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
+from attnpool_flax.reductions.dispatch import cast_varying, unify_varying, varying_axes
 from attnpool_flax.reductions.query_blocks import rows_of
 
 
@@ -29,10 +29,8 @@ def dense(function, x, real, mask, width):
         values = function(x if real is None else jnp.where(real[..., None], x, 0))
         return jnp.sum(values if mask is None else jnp.where(mask[..., None], values, 0), -2)
 
-    batch = math.prod(x.shape[:-2])
-    parts = x, real, mask
-    axes = -2, -1, -1
-    return _over_blocks(block, None, parts, axes, x.shape[-2], batch * width)
+    parts = unify_varying(x, real, mask)
+    return _over_blocks(block, None, parts, (-2, -1, -1), x.shape[-2], math.prod(x.shape[:-2]) * width)
 
 
 def packed(function, x, segments, width):

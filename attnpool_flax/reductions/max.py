@@ -10,7 +10,7 @@ from jax import lax
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import largest
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.tiling import flatten_batch, tiles_on_cpu, tiling_of
+from attnpool_flax.reductions.tiling import by_platform, flatten_batch, tiling_of
 
 
 class ExtremeState(NamedTuple):
@@ -91,7 +91,7 @@ def _with_gradient_jvp(axis_name, primals, tangents):
 def _max(x, mask, least):
     x = flatten_batch(x)
     tiled_, plain_ = (functools.partial(function, least=least) for function in (_max_tiles, _max_plain))
-    return tiles_on_cpu(tiled_, plain_, tiling_of(x, mask), x, mask)
+    return by_platform(tiled_, plain_, tiling_of(x, mask), x, mask)
 
 
 def _max_plain(x, mask, *, least):

@@ -18,7 +18,7 @@ from attnpool_flax.reductions.max import signed
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.segment_sums import at
 from attnpool_flax.reductions.sums import computing
-from attnpool_flax.reductions.tiling import tiles_on_cpu
+from attnpool_flax.reductions.tiling import by_platform
 
 TOKENS, FEWEST = 2048, 64
 """Largest and smallest number of tokens of a tile."""
@@ -82,7 +82,7 @@ def add_tile(sums, segments, tiling, step, tokens, weights, keep):
 
 
 def _sums(x, segments, weights):
-    return tiles_on_cpu(sums_by_tiles, plain_sums, tiling_of(x, weights.shape[1]), x, segments, weights)
+    return by_platform(sums_by_tiles, plain_sums, tiling_of(x, weights.shape[1]), x, segments, weights)
 
 
 def _sums_fwd(x, segments, weights, learned):
@@ -95,7 +95,7 @@ def _sums_bwd(learned, residuals, dsums):
     dx = outer(x, segments, ((jnp.where(segments.real[:, None], weights, 0), dsums),))
     if not learned:
         return dx, None, jnp.zeros_like(weights)
-    return dx, None, tiles_on_cpu(products_by_tiles, plain_products, tiling_of(x), x, segments, dsums)
+    return dx, None, by_platform(products_by_tiles, plain_products, tiling_of(x), x, segments, dsums)
 
 
 @reverse_rule(_sums_fwd, _sums_bwd, nondiff_argnums=(3,))
@@ -179,7 +179,7 @@ def _plain_max_jvp(least, primals, tangents):
 
 def _max(x, segments, least):
     tiled, plain = functools.partial(_max_by_tiles, least=least), functools.partial(plain_max, least=least)
-    return tiles_on_cpu(tiled, plain, tiling_of(x), x, segments)
+    return by_platform(tiled, plain, tiling_of(x), x, segments)
 
 
 def _max_by_tiles(x, segments, *, tiling, least):
@@ -201,7 +201,7 @@ def _max_fwd(x, segments, least):
 def _max_bwd(least, residuals, dextreme):
     x, segments, extreme = residuals
     extreme = signed(extreme, least)  # with the sign of x
-    count = tiles_on_cpu(_count_by_tiles, _count_plain, tiling_of(x), x, segments, extreme)
+    count = by_platform(_count_by_tiles, _count_plain, tiling_of(x), x, segments, extreme)
     share = dextreme.astype(computing(x.dtype)) / jnp.maximum(count, 1).astype(computing(x.dtype))
     tied = (x == segments.expand_to_tokens(extreme)) & segments.real[:, None]
     return jnp.where(tied, segments.expand_to_tokens(signed(share, least)), 0).astype(x.dtype), None

@@ -25,7 +25,7 @@ from attnpool_flax.reductions.packed_kernels import (
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.segment_sums import at
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
-from attnpool_flax.reductions.tiling import tiles_on_cpu
+from attnpool_flax.reductions.tiling import by_platform
 
 
 def plain(x, segments, has_query, queries, multiplier, bias, precision):
@@ -75,7 +75,7 @@ def _multiplied(exp_scores, segments, multiplier):
 def _softmax(x, segments, has_query, queries, multiplier, bias, precision):
     tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_softmax_tiles, plain))
     tiling = tiling_of(x, queries.shape[1])
-    return tiles_on_cpu(tiled_, plain_, tiling, x, segments, has_query, queries, multiplier, bias)
+    return by_platform(tiled_, plain_, tiling, x, segments, has_query, queries, multiplier, bias)
 
 
 def _softmax_tiles(x, segments, has_query, queries, multiplier, bias, *, tiling, precision):
@@ -135,7 +135,7 @@ def _softmax_bwd(precision, residuals, cotangents):
     exp_scores = exponential(scores, segments.expand_to_tokens(max_score))
     arrays = x, segments, has_query, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
     tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_bwd_tiles, _bwd_plain))
-    dscores, dqueries, dmultiplier = tiles_on_cpu(tiled_, plain_, tiling_of(x, queries.shape[1]), *arrays)
+    dscores, dqueries, dmultiplier = by_platform(tiled_, plain_, tiling_of(x, queries.shape[1]), *arrays)
     dx = outer(x, segments, ((_multiplied(exp_scores, segments, multiplier), dnumerator), (dscores, queries)))
     return dx, None, None, dqueries, dmultiplier, None if bias is None else dscores
 

@@ -18,7 +18,7 @@ from attnpool_flax.reductions import tiling as tiles
 from attnpool_flax.reductions.blocks import Blocks
 from attnpool_flax.reductions.dispatch import cast_varying, varying_axes
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.tiling import tiles_on_cpu
+from attnpool_flax.reductions.tiling import by_platform
 
 TOKENS = 256
 """Tokens of a tile: enough for a fast product, and few enough that most padding lies in tiles of its own."""
@@ -79,7 +79,7 @@ def _scores(x, real, kernel, bias, out_kernel, activation, precision, save):
         return scores, cast_varying(jnp.zeros(shape, kernel.dtype), varying_axes(x)) if save else None
 
     tiled_ = functools.partial(_scores_tiles, **options, save=save)
-    return tiles_on_cpu(tiled_, plain_, tiling, x, real, kernel, bias, out_kernel)
+    return by_platform(tiled_, plain_, tiling, x, real, kernel, bias, out_kernel)
 
 
 def _scores_tiles(x, real, kernel, bias, out_kernel, *, tiling, activation, precision, save):
@@ -127,7 +127,7 @@ def _perceptron_bwd(activation, precision, save, residuals, cotangents):
     options = {"activation": activation, "precision": precision}
     arrays = x, real, kernel, bias, out_kernel, layers, *cotangents
     tiled_, plain_ = (functools.partial(f, **options) for f in (_bwd_tiles, _bwd_plain))
-    dx, dkernel, dbias, dout_kernel = tiles_on_cpu(tiled_, plain_, tiling_of(x), *arrays)
+    dx, dkernel, dbias, dout_kernel = by_platform(tiled_, plain_, tiling_of(x), *arrays)
     return dx, None, dkernel, dbias, dout_kernel
 
 

@@ -25,9 +25,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.remat import saveable
+from attnpool_flax.reductions.narrow_products import factor_precision, token_products, token_sums
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.sums import products, products_of_tile, summed, sums_of_tile, weighted
-from attnpool_flax.reductions.tiling import flatten_batch, tiles_on_cpu, tiling_of
+from attnpool_flax.reductions.tiling import by_platform, flatten_batch, tiling_of
 
 
 class OnlineSoftmax(NamedTuple):
@@ -146,14 +147,47 @@ def _zero_padding(values, mask):
 
 
 # --------------------------------------------------------------------------------------------------------------
+# Accelerators: the forward pass reads x twice, the backward pass twice more, and no copy of narrow tokens is written
+
+
+def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, precision, multiply):
+    """Computes :func:`plain` from raw tokens: scores are selected afterwards, and only summed tokens are zeroed before."""
+    scores = _zero_without_query(token_products(x, queries, precision, multiply), has_query)
+    if bias is not None:
+        scores = scores + _zero_padding(bias, mask)
+    if mask is not None:
+        scores = jnp.where(mask[..., None], scores, -jnp.inf)
+    max_score = lax.stop_gradient(jnp.max(scores, 1, initial=-jnp.inf))
+    exp_scores = exponential(scores, max_score[:, None])
+    applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
+    numerator = token_sums(applied, x, mask, precision, multiply)
+    return scores, OnlineSoftmax(max_score, jnp.sum(exp_scores, 1), numerator)
+
+
+def _bwd_whole(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, precision, multiply):
+    """Computes :func:`_bwd_plain` from raw tokens."""
+    dapplied = token_products(x, dnumerator, precision, multiply)
+    dexp = dapplied if multiplier is None else dapplied * _zero_padding(multiplier, mask)
+    dscores = exp_scores * (dexp + ddenominator[:, None]) + dscores_out
+    dmultiplier = None if multiplier is None else _zero_padding(exp_scores * dapplied, mask)
+    if mask is not None:
+        dscores = jnp.where(mask[..., None], dscores, 0)
+    dqueries = token_sums(dscores, x, mask, precision, multiply)
+    if queries.shape[0] == 1:
+        dqueries = jnp.sum(dqueries, 0, keepdims=True)
+    return dscores, dqueries, dmultiplier
+
+
+# --------------------------------------------------------------------------------------------------------------
 # Tiles: the forward pass reads x once
 
 
 def _online_softmax(x, mask, has_query, queries, multiplier, bias, precision):
     x = flatten_batch(x)
-    tiled_, plain_ = (functools.partial(function, precision=precision) for function in (_online_softmax_tiles, plain))
+    kernels = _online_softmax_tiles, plain, _online_softmax_whole
+    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
     tiling = tiling_of(x, mask, queries)
-    return tiles_on_cpu(tiled_, plain_, tiling, x, mask, has_query, queries, multiplier, bias)
+    return by_platform(tiled_, plain_, tiling, x, mask, has_query, queries, multiplier, bias, whole=whole)
 
 
 def _online_softmax_tiles(x, mask, has_query, queries, multiplier, bias, *, tiling, precision):
@@ -201,8 +235,9 @@ def _softmax_bwd(precision, residuals, cotangents):
     dscores_out, (_, ddenominator, dnumerator) = cotangents  # the maximum is a constant
     exp_scores = exponential(scores, max_score[:, None])
     arrays = x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator
-    tiled_, plain_ = (functools.partial(function, precision=precision) for function in (_bwd_tiles, _bwd_plain))
-    dscores, dqueries, dmultiplier = tiles_on_cpu(tiled_, plain_, tiling_of(x, mask, queries), *arrays)
+    kernels = _bwd_tiles, _bwd_plain, _bwd_whole
+    tiled_, plain_, whole = (functools.partial(kernel, precision=precision) for kernel in kernels)
+    dscores, dqueries, dmultiplier = by_platform(tiled_, plain_, tiling_of(x, mask, queries), *arrays, whole=whole)
     dbias = None if bias is None else dscores
     dscores = _zero_without_query(dscores, has_query)
     applied = exp_scores if multiplier is None else exp_scores * _zero_padding(multiplier, mask)
@@ -271,6 +306,7 @@ def _bwd_plain(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominat
 
 def _dx(applied, dscores, dnumerator, queries, x, precision):
     """Computes ``dx``, written once: the gradient through the numerator plus the gradient through the scores."""
+    precision = factor_precision(precision)
     if x.shape[0] == 1 and applied.shape[0] != 1:  # shared by the examples
         queries = jnp.broadcast_to(queries, dnumerator.shape)
         both = jnp.concatenate([applied, dscores], -1), jnp.concatenate([dnumerator, queries], 1)

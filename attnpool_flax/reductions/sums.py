@@ -11,7 +11,7 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.rules import reverse_rule
-from attnpool_flax.reductions.tiling import flatten_batch, tiles_on_cpu, tiling_of
+from attnpool_flax.reductions.tiling import by_platform, flatten_batch, tiling_of
 
 LONGEST, PART = 512, 128
 """The longest plain sum, and the size of a part of a longer one: float32 drifts over long sums."""
@@ -177,7 +177,7 @@ def computing(dtype):
 def _sum(x, mask, weights, divisor, precision):
     x, options = flatten_batch(x), {"divisor": divisor, "precision": precision}
     tiled_, plain_ = (functools.partial(function, **options) for function in (_sum_tiles, plain_sum))
-    return tiles_on_cpu(tiled_, plain_, tiling_of(x, mask, weights), x, mask, weights)
+    return by_platform(tiled_, plain_, tiling_of(x, mask, weights), x, mask, weights)
 
 
 def _sum_tiles(x, mask, weights, *, tiling, divisor, precision):
@@ -216,7 +216,7 @@ def _sum_bwd(divisor, precision, residuals, dsum):
     if weights is None:
         return dx, None, None
     tiled_, plain_ = (functools.partial(f, precision=precision) for f in (_dweights_tiles, _dweights_plain))
-    dweights = tiles_on_cpu(tiled_, plain_, tiling_of(x, mask, weights), x, mask, dsum / divisor)
+    dweights = by_platform(tiled_, plain_, tiling_of(x, mask, weights), x, mask, dsum / divisor)
     return dx, None, jnp.sum(dweights, 0, keepdims=True) if weights.shape[0] == 1 else dweights
 
 

@@ -2,7 +2,7 @@
 
 XLA's CPU backend calls a library for products and sums, and fuses no select into it: a mask would cost a copy of x. Inside
 a loop's step the select is free, because the tile is copied into the cache anyway. On accelerators loops are slower, and
-:func:`tiles_on_cpu` takes whole products there.
+:func:`by_platform` takes whole products there.
 """
 
 import functools
@@ -185,8 +185,19 @@ def flatten_batch(x):
     return jnp.reshape(x, (math.prod(x.shape[:-2]), *x.shape[-2:]))
 
 
-def tiles_on_cpu(tiled, plain, tiling, *arrays):
-    """Calls ``tiled(*arrays, tiling=tiling)`` on CPUs, ``plain(*arrays)`` elsewhere or without a tiling."""
+def by_platform(tiled, plain, tiling, *arrays, whole=None):
+    """Calls the kernel for the platform that the program is lowered for.
+
+    Args:
+      tiled: for CPUs, with ``tiling=tiling``.
+      plain: for all platforms without a tiling, and for accelerators unless ``whole`` is given.
+      tiling: of the tokens, or None.
+      *arrays: the arguments of the kernel.
+      whole: for accelerators, with ``multiply=True`` for GPUs and False for TPUs, or None.
+    """
     if tiling is None:
         return plain(*arrays)
-    return lax.platform_dependent(*arrays, cpu=functools.partial(tiled, tiling=tiling), default=plain)
+    kernels = {"default": plain}
+    if whole is not None:
+        kernels = {"tpu": functools.partial(whole, multiply=False), "default": functools.partial(whole, multiply=True)}
+    return lax.platform_dependent(*arrays, cpu=functools.partial(tiled, tiling=tiling), **kernels)

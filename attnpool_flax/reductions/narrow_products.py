@@ -1,0 +1,96 @@
+"""Products of tokens on accelerators: bfloat16 and float16 tokens meet float32 factors without a float32 copy of the tokens.
+
+A matrix unit multiplies narrow numbers exactly and accumulates in float32, but both operands must be narrow. A float32 factor
+becomes two narrow rows, its rounded value and the remainder ("high" and "low"): their sum has 16 bits in bfloat16, 22 in
+float16, where one row has 8 or 11. Both rows are one operand, so the tokens are read once. float32 tokens take products of
+the requested precision.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+
+from attnpool_flax.numerics.rounding import power_of_two
+
+FLOAT16_UNIT = 2.0**13
+"""The power of two to which float16 factors are scaled: four times as much is finite, and 1e-11 of it is not lost."""
+
+
+def factor_precision(precision):
+    """Returns the precision of products of two float32 arrays: the default, which suits narrow arrays, would round them."""
+    return lax.Precision.HIGHEST if precision == lax.Precision.DEFAULT else precision
+
+
+def is_narrow(x):
+    """Returns whether tokens have a narrower dtype than float32."""
+    return x.dtype.itemsize < 4
+
+
+def token_products(x, factors, precision, multiply=False):
+    """Computes products of raw tokens [B or 1, L, d] with float factors [B or 1, h, d]: [B, L, h] in their dtype.
+
+    Args:
+      x: tokens in any floating dtype; NaN of a token reaches its own products only.
+      factors: in the computing dtype.
+      precision: of products of float32 tokens.
+      multiply: whether one factor is multiplied and summed elementwise (GPUs) or by the matrix unit (TPUs).
+    """
+    if multiply and factors.shape[1] == 1:
+        return jnp.sum(x.astype(factors.dtype) * factors, -1, keepdims=True)
+    if not is_narrow(x):
+        return _products(x, factors, {"precision": precision})
+    rows, scale = _high_and_low(factors, x.dtype, 1, (1, 2))
+    both = _products(x, rows, {"preferred_element_type": factors.dtype})
+    count = factors.shape[1]
+    return (both[..., :count] + both[..., count:]) * scale
+
+
+def _products(x, factors, options):
+    if factors.shape[0] == 1:
+        return jnp.einsum("bld,hd->blh", x, factors[0], **options)
+    if x.shape[0] == 1:
+        return jnp.einsum("ld,bhd->blh", x[0], factors, **options)
+    return jnp.einsum("bld,bhd->blh", x, factors, **options)
+
+
+def token_sums(weights, x, mask, precision, multiply=False):
+    """Sums tokens [B or 1, L, d] under float weights [B, L, h]: [B, h, d]; the tokens at padding are replaced by 0.
+
+    Args:
+      weights: in the computing dtype, 0 at padding.
+      x: tokens in any floating dtype.
+      mask: bool [B, L], or None.
+      precision: of products of float32 tokens.
+      multiply: as in :func:`token_products`.
+    """
+    if mask is not None:
+        x = jnp.where(mask[..., None], x, 0)
+    if multiply and weights.shape[2] == 1:
+        return jnp.sum(weights * x.astype(weights.dtype), 1)[:, None]
+    if not is_narrow(x):
+        return _sums(weights, x, {"precision": precision})
+    rows, scale = _high_and_low(weights, x.dtype, 2, (1, 2))
+    both = _sums(rows, x, {"preferred_element_type": weights.dtype})
+    count = weights.shape[2]
+    return (both[:, :count] + both[:, count:]) * scale
+
+
+def _sums(weights, x, options):
+    if x.shape[0] == 1 and weights.shape[0] != 1:
+        return jnp.einsum("blh,ld->bhd", weights, x[0], **options)
+    return jnp.einsum("blh,bld->bhd", weights, x, **options)
+
+
+def _high_and_low(factors, dtype, axis, own):
+    """Returns (factors as narrow rows along an axis, the high ones first; the power of two by which products are scaled).
+
+    float16 has few exponents: there the factors of an example, whose axes are ``own``, are divided by a power of two.
+    """
+    scale = jnp.ones((), factors.dtype)
+    if dtype == jnp.float16:
+        largest = jnp.max(jnp.abs(factors), own, keepdims=True, initial=0)
+        scale = power_of_two(largest) / FLOAT16_UNIT
+    factors = factors / scale
+    high = factors.astype(dtype)
+    rounded = high.astype(factors.dtype)
+    low = jnp.where(jnp.isfinite(rounded), factors - rounded, 0).astype(dtype)  # inf - inf
+    return jnp.concatenate([high, low], axis), scale

@@ -1,0 +1,118 @@
+"""Kernels of accelerators, run on a CPU: whole products of raw tokens, whose float32 factors are two narrow rows."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attnpool_flax.reductions import narrow_products, softmax
+
+B, L, D = 3, 7, 5
+DTYPES = ("bfloat16", "float16", "float32")
+BITS = {"bfloat16": 16, "float16": 22, "float32": 23}
+"""Bits of a factor that products see: of two narrow rows, or of float32."""
+
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+every_form = pytest.mark.parametrize("multiply", [False, True], ids=["matrix unit", "multiply"])
+every_count = pytest.mark.parametrize("heads", [1, 4])
+
+
+@pytest.fixture
+def arrays(request):
+    """Tokens in float32, a mask with a fully masked row, queries, a multiplier and a bias."""
+    random = np.random.default_rng(7)
+    heads = request.node.callspec.params["heads"]
+    x = random.normal(size=(B, L, D)).astype(np.float32)
+    mask = np.array([[1, 1, 1, 0, 1, 1, 0], [0] * L, [0, 1, 1, 1, 1, 0, 1]], bool)
+    queries = random.normal(size=(1, heads, D)).astype(np.float32)
+    multiplier, bias = random.uniform(0, 2, (2, B, L, heads)).astype(np.float32)
+    return x, mask, queries, multiplier, bias
+
+
+def pooled(x, mask, queries, multiplier, bias):
+    """The pooled vectors by the kernel with its gradient rule."""
+    _, state = softmax.tiled(x, mask, None, queries, multiplier, bias, jax.lax.Precision.HIGHEST)
+    return state.finalize()
+
+
+def with_gradients(function, x, mask, *factors):
+    """Results, and the gradients of the sum of their squares in float32."""
+
+    def loss(x, *factors):
+        found = function(x, mask, *factors)
+        return jnp.sum(jnp.square(found)), found
+
+    (_, found), gradients = jax.value_and_grad(loss, range(1 + len(factors)), has_aux=True)(x, *factors)
+    return found, gradients
+
+
+@pytest.fixture
+def on_accelerators(monkeypatch, multiply):
+    """Takes the branch of accelerators."""
+
+    def by_platform(tiled, plain, tiling, *arrays, whole):
+        return whole(*arrays, multiply=multiply)
+
+    monkeypatch.setattr(softmax, "by_platform", by_platform)
+
+
+@every_dtype
+@every_form
+@every_count
+def test_results_and_gradients_are_those_of_float32_tokens(arrays, dtype, multiply, heads, on_accelerators):
+    x, mask, *factors = arrays
+    x = jnp.asarray(x, dtype)
+    found, gradients = with_gradients(pooled, x, mask, *factors)
+    with jax.enable_x64(True):
+        wide = [np.asarray(array, np.float64) for array in (x, *factors)]
+        plain = functools.partial(_plain, dtype=jnp.float64)
+        expected, slopes = with_gradients(plain, wide[0], mask, *wide[1:])
+    size = float(jnp.max(jnp.abs(x)))
+    # a score is off by its factors' bits, a weight by twice that, relatively; a gradient has one more factor of each
+    factor = np.abs(factors[0]).sum(-1).max() * size
+    allowed = 2.0 ** -BITS[dtype] * (2 + 2 * factor) * (1 + size) * L * D
+    chex.assert_trees_all_close(np.asarray(found), np.asarray(expected), atol=allowed, rtol=0)
+    rounded = jnp.finfo(dtype).eps  # of dx, at the end
+    for ours, theirs in zip(gradients, slopes, strict=True):
+        largest = np.abs(theirs).max() + 1
+        atol = allowed * (2 + factor) * largest + (rounded * largest if ours.dtype == x.dtype else 0)
+        chex.assert_trees_all_close(np.asarray(ours, np.float64), np.asarray(theirs), atol=atol, rtol=0)
+
+
+def _plain(x, mask, queries, multiplier, bias, dtype):
+    x = jnp.asarray(x, dtype)
+    _, state = softmax.plain(x, mask, None, queries, multiplier, bias, jax.lax.Precision.HIGHEST)
+    return state.finalize()
+
+
+@every_dtype
+@every_form
+@every_count
+def test_padding_changes_no_bit(arrays, dtype, multiply, heads, on_accelerators):
+    x, mask, *factors = arrays
+    for poison in (np.nan, np.inf, -np.inf, 6e4):
+        clean, poisoned = (jnp.asarray(np.where(mask[..., None], x, fill), dtype) for fill in (0, poison))
+        for a, b in zip(
+            *(jax.tree.leaves(with_gradients(pooled, one, mask, *factors)) for one in (clean, poisoned)), strict=True
+        ):
+            np.testing.assert_array_equal(a, b)
+
+
+@every_count
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e4, 3e38])
+def test_factors_beyond_the_range_of_float16_are_scaled(size, heads):
+    factors = np.linspace(0.5, 1, heads * D, dtype=np.float32).reshape(1, heads, D) * np.float32(size)
+    x = jnp.asarray(np.eye(D)[None] / 8, jnp.float16)
+    found = narrow_products.token_products(x, factors, None)
+    np.testing.assert_allclose(found[0].T, factors[0] / 8, rtol=2.0**-21)
+
+
+def test_many_small_weights_are_not_lost_in_float16():
+    """2^16 tokens of weight 1e-7: together 0.0066, each half of float16's smallest number."""
+    count = 2**16
+    weights, x = jnp.full((1, count, 1), 1e-7), jnp.ones((1, count, 1), jnp.float16)
+    total = narrow_products.token_sums(weights.at[0, -1].set(1.0), x, None, None)
+    np.testing.assert_allclose(total[0, 0, 0], 1 + (count - 1) * 1e-7, rtol=1e-5)
