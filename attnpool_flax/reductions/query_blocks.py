@@ -12,7 +12,7 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
 from attnpool_flax.reductions.blocks import Blocks, inside_loop
-from attnpool_flax.reductions.dispatch import cast_varying, log_dispatch, varying_axes
+from attnpool_flax.reductions.dispatch import cast_varying, log_dispatch, platform, varying_axes
 
 LARGEST = 2**20
 """Largest number of elements of a block on CPUs, whose caches hold it; smaller arrays are computed whole, without a loop."""
@@ -62,9 +62,13 @@ def by_budget(compute, size_of_blocks, cost, *arrays):
       cost: how many numbers one element of a block needs.
       *arrays: pytrees of arrays.
     """
-    elements = {platform: size // 4 for platform, size in BUDGET.items()} | {"cpu": LARGEST}
-    kernels = {platform: functools.partial(compute, size_of_blocks(cost, most)) for platform, most in elements.items()}
+    kernels = {name: functools.partial(compute, size_of_blocks(cost, elements_on(name))) for name in ("cpu", *BUDGET)}
     return lax.platform_dependent(*arrays, **kernels)
+
+
+def elements_on(name):
+    """Returns the largest number of elements of a block on a platform."""
+    return LARGEST if name == "cpu" else BUDGET.get(name, BUDGET["default"]) // 4
 
 
 def _over_blocks(function, rows, parts, masks):
@@ -109,9 +113,9 @@ def _over_unknown(function, parts, masks, count, most):
     return jax.tree.map(lambda result: resized(_from_blocks(result, number * rows), -2, count), results)
 
 
-def exceeds_a_block(count, keys):
-    """Returns whether so many queries, for each of which so many numbers are held, are more than one block."""
-    return not (known(count) and rows_of(keys) >= count)
+def exceeds_a_block(count, keys, largest=None):
+    """Returns whether so many queries, each of which holds so many numbers, exceed a block, of a CPU if not given."""
+    return not (known(count) and rows_of(keys, largest) >= count)
 
 
 def for_queries(values, call, queries, keys, heads=1):
@@ -133,7 +137,7 @@ def for_queries(values, call, queries, keys, heads=1):
     arrays = [values[queries], values[keys], *(mask for mask in masks if mask is not None)]
     shared = all(array.ndim <= 2 for array in arrays)
     held = (1 if shared else math.prod(call.batch)) * heads * values[keys].shape[-2]
-    return "tiles" if exceeds_a_block(values[queries].shape[-2], held) else "einsum"
+    return "tiles" if exceeds_a_block(values[queries].shape[-2], held, elements_on(platform())) else "einsum"
 
 
 def rows_of(keys, largest=None):
