@@ -1,7 +1,7 @@
 """Walks the README's commands from an empty folder to a pooled vector, a loaded head and a verdict, and times each.
 
 ``python tools/studies/readme_walk.py`` copies the checkout into a temporary folder, installs it into an environment of its
-own, and runs every block of the README there, in its order. ``--here`` uses the running Python and installs nothing.
+own, and runs every block of the README there, in its order after the installation. ``--here`` uses the running Python and installs nothing.
 
 The trained heads that the README loads are made first, with random weights: nothing is downloaded.
 """
@@ -49,7 +49,8 @@ def main(arguments=None):
         if options.here:
             environment["PYTHONPATH"] = str(ROOT)
         failed, total = [], 0.0
-        for title, command, wanted in steps(work, python, options.here):
+        walk = list(steps(work, python, options.here))
+        for title, command, wanted in sorted(walk, key=lambda step: step[0] != "install"):  # nothing runs before it
             if "attnpool_flax.load" in title:
                 subprocess.run([python, "-c", HEADS], cwd=work, env=environment, check=True)
             seconds, status = timed(command, clone if title == "install" else work, environment)
@@ -95,8 +96,8 @@ def timed(command, folder, environment):
     """Returns (seconds, exit status) of a command; prints its output if it went wrong."""
     begin = time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1):
-        print(done.stdout + done.stderr, file=sys.stderr)
+    if done.stderr and done.returncode:
+        print(done.stderr, file=sys.stderr)
     return time.perf_counter() - begin, done.returncode
 
 
