@@ -1,7 +1,8 @@
 """Walks the README's commands from an empty folder to a pooled vector, a loaded head and a verdict, and times each.
 
 ``python tools/studies/readme_walk.py`` copies the checkout into a temporary folder, installs it into an environment of its
-own, and runs every block of the README there, in its order after the installation. ``--here`` uses the running Python and installs nothing.
+own, and runs every block of the README there, in its order after the installation. ``--here`` uses the running Python
+and installs nothing.
 
 The trained heads that the README loads are made first, with random weights: nothing is downloaded.
 """
