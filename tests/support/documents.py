@@ -1,0 +1,76 @@
+"""Pages of documentation: their code blocks, what these print, their headings."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CUT = "[...]"
+"""Marks in a printed output that something was left out."""
+
+
+def blocks(page):
+    """The code blocks of a page, each with its language."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def blocks_of(page, language):
+    """The texts of a page's blocks in one language."""
+    return [text for of, text in blocks(page) if of == language]
+
+
+def python_blocks(page):
+    return blocks_of(page, "python")
+
+
+def shell_lines(page):
+    """The commands of a page."""
+    return [line for text in blocks_of(page, "sh") for line in text.splitlines()]
+
+
+def own_files(page):
+    """The files that a page tells its reader to write: blocks whose first line is a comment with a name."""
+    named = (re.match(r"# (\w+\.py)\n", text) for text in python_blocks(page))
+    return {match[1]: match.string for match in named if match}
+
+
+def block_id(text):
+    return next(line for line in text.splitlines()[::-1] if line.strip())[:40]
+
+
+def assert_prints_what_it_says(text, capsys):
+    """Runs a block and compares each ``print`` with the comment behind it."""
+    expected = re.findall(r"^ *print\(.*\)  # (.*)$", text, re.MULTILINE)
+    assert len(expected) == len(re.findall(r"^ *print\(", text, re.MULTILINE))
+    exec(compile(text, "block", "exec"), {"__name__": "block"})
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def assert_shown_is_printed(shown, printed):
+    """Compares a block of output with the whole output: everything but the cuts is there, in its order."""
+    first, *others = (part.strip("\n") for part in shown.split(CUT))
+    assert printed.startswith(first)
+    begin = len(first)
+    for part in others:
+        found = printed.find(part.strip(), begin)
+        assert found >= 0, f"{part!r} is not in what follows:\n{printed[begin:]}"
+        begin = found + len(part.strip())
+    assert shown.rstrip().endswith(CUT) or not printed[begin:].strip()
+
+
+def headings(page):
+    """What a link to a heading of the page may say after #."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in titles]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def broken_links(path):
+    """The links of a page that lead nowhere."""
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)]+)\)", prose):
+        page, _, heading = target.partition("#")
+        file = path.parent / page if page else path
+        if page.startswith("https://"):
+            continue
+        if not file.exists() or (heading and heading not in headings(file.read_text(encoding="utf-8"))):
+            yield target
