@@ -19,6 +19,7 @@ from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.numerics.prefix_mask import prefix
 from attnpool_flax.numerics.sizes import as_limit
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, logged_dispatches
+from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
 from attnpool_ref import contract, table
@@ -68,7 +69,7 @@ def compiled(function=None, *, as_they_come=(), weights_apart=False) -> Any:  # 
             return with_host_options(result, values) if frame.row.state else result
         if weights_apart:
             return (result, plan.programs[1](*arrays)[1]) if plan.wants_weights else result
-        return result if plan.wants_weights else result[0]
+        return result if plan.wants_weights or plan.without_weights else result[0]
 
     checked_implementation.__doc__ = composed(function)
     FRAMES[frame.row.name] = frame
@@ -121,6 +122,7 @@ class _Plan:
       wants_weights: whether the caller asked for the weights.
       numbers: the defaults among the numbers, with their places among the names.
       dtype: the computing dtype.
+      without_weights: whether the program leaves out the weights, which a kernel computes apart, with the same bits.
       placed: the defaults on the devices that were met.
     """
 
@@ -130,6 +132,7 @@ class _Plan:
     wants_weights: bool
     numbers: list[tuple[int, np.ndarray]]
     dtype: np.dtype
+    without_weights: bool = False
     placed: dict[Any, list[tuple[int, Any]]] = field(default_factory=dict)
 
 
@@ -246,9 +249,11 @@ class _Frame:
         wants = static.get("return_weights", False)
         names = tuple(name for name, _ in self.arrays if values[name] is not None)
         each = (False, True)[: 1 + wants] if self.weights_apart else (True,) if self.row.weights else (None,)
+        without_weights = each == (True,) and not wants and static.get("implementation") == KERNEL
+        each = (False,) if without_weights else each
         programs = tuple(self._program(values, names, call, dtype, static, weights) for weights in each)
         numbers = [(names.index(name), np.asarray(number, computing)) for name, number in numbers.items()]
-        return _Plan(call, names, programs, wants, numbers, computing)
+        return _Plan(call, names, programs, wants, numbers, computing, without_weights)
 
     def _program(self, values, names, call, dtype, static, weights):
         """Returns the compiled function; one for all values of a number, its default included."""
@@ -277,11 +282,27 @@ class _Frame:
             key: self._prepared(self._told(given, argument, call), argument, call, dtype, static)
             for key, argument in call.arguments.items()
         }
-        result = self.function(**prepared, **static)
+        run = self._with_kernel if static.get("implementation") == KERNEL else self.function
+        result = run(**prepared, **static)
         batch = call.batch if self.row.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)
         return jax.tree.map(lambda part: _finish(part, batch, dtype), result)
+
+    def _with_kernel(self, **arguments):
+        """Runs the body, and refuses in its name what no kernel takes."""
+        try:
+            with logged_dispatches() as heard:
+                result = self.function(**arguments)
+        except KernelRefusal as refusal:
+            raise ValueError(f"{self.row.name}: {refusal}") from None
+        if KERNEL not in heard:
+            names = " or ".join(map(repr, IMPLEMENTATIONS))
+            raise ValueError(
+                f"{self.row.name}: `implementation` is 'pallas', which averages dense tokens under the softmax of "
+                f"their products with queries; this call does not; pass None, {names}"
+            )
+        return result
 
     def traced(self, values):
         """Runs a call without compilation or cache, to trace it."""
@@ -415,8 +436,8 @@ def _computing(dtype):
 
 def check_implementation(name, asked):
     """Refuses what is no implementation, in the name of a function or a module."""
-    if asked is not None and (not isinstance(asked, str) or asked not in IMPLEMENTATIONS):
-        names = ", ".join(map(repr, IMPLEMENTATIONS))
+    if asked is not None and (not isinstance(asked, str) or asked not in (*IMPLEMENTATIONS, KERNEL)):
+        names = ", ".join(map(repr, (*IMPLEMENTATIONS, KERNEL)))
         raise ValueError(f"{name}: `implementation` is {asked!r}, needs None or one of {names}")
 
 

@@ -10,6 +10,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import Dense, log_dispatch
+from attnpool_flax.reductions.dispatch import KERNEL
 from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
@@ -71,7 +72,7 @@ def attended(
       (attended [..., H, n, c'], weights [..., H, n, L]).
     """
     options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
-    if tokens.axis_name is not None or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
+    if tokens.axis_name is not None or tokens.requested == KERNEL or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
         return attended_folded(tokens, queries, *options)
     log_dispatch("einsum")
     precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]

@@ -13,11 +13,21 @@ from jax.interpreters import ad
 IMPLEMENTATIONS = ("einsum", "tiles")
 """Whole products, for accelerators and for processes with several devices; and tiles in the cache of a CPU."""
 
+KERNEL = "pallas"
+"""The implementation by hand-written kernels, on request only; reductions that have none take their default beside it."""
+
+
+class KernelRefusal(ValueError):
+    """No kernel takes these arguments."""
+
+
 _LISTENERS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("attnpool_listeners", default=())
 
 
 def resolve(implementation, *arrays):
     """Resolves the implementation for these arrays: the given one, else the default of their devices."""
+    if implementation == KERNEL:
+        return default_implementation(*arrays)
     implementation = implementation or default_implementation(*arrays)
     log_dispatch(implementation)
     return implementation
@@ -36,7 +46,8 @@ def default_implementation(*arrays):
 
 def resolve_for_units(implementation):
     """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on all CPUs."""
-    implementation = implementation or ("tiles" if on_cpu() else "einsum")
+    if implementation in (None, KERNEL):
+        implementation = "tiles" if on_cpu() else "einsum"
     log_dispatch(implementation)
     return implementation
 

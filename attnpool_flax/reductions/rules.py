@@ -19,7 +19,7 @@ REFUSAL = (
 )
 
 
-def reverse_rule(forward, backward, nondiff_argnums=()) -> Any:  # what is decorated takes starred arrays of any number
+def reverse_rule(forward, backward, nondiff_argnums=(), symbolic_zeros=False) -> Any:  # what is decorated takes starred arrays of any number
     """Gives a function a gradient rule, as ``jax.custom_vjp`` does, and a refusal of forward mode.
 
     Second derivatives differentiate ``forward`` and ``backward`` themselves: neither calls the decorated function, and
@@ -29,11 +29,12 @@ def reverse_rule(forward, backward, nondiff_argnums=()) -> Any:  # what is decor
       forward: as that of ``jax.custom_vjp.defvjp``.
       backward: the same.
       nondiff_argnums: as that of ``jax.custom_vjp``.
+      symbolic_zeros: as that of ``jax.custom_vjp.defvjp``.
     """
 
     def decorated(function):
         ruled = jax.custom_vjp(function, nondiff_argnums=nondiff_argnums)
-        ruled.defvjp(forward, backward)
+        ruled.defvjp(forward, backward, symbolic_zeros=symbolic_zeros)
 
         @functools.wraps(function)
         def reversible(*args):
