@@ -2,11 +2,12 @@
 # PEERS may pin what `make peers`, `make verdicts` and `make bench` install: make peers PEERS='torch==2.13.0'. ARGS go to the command: make bench ARGS=--quick
 PYTHON ?= python3
 VENV ?= .venv
+AOT_VENV ?= .venv-aot
 BIN = $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test thorough peers examples lint docs verdicts bench accelerator
+.PHONY: help demo check test thorough peers examples lint docs verdicts bench accelerator aot
 
 help: ## show this list
 	@grep -E '^[a-z]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -14,7 +15,7 @@ help: ## show this list
 demo: $(VENV)/all.stamp ## pool real sentence embeddings in NumPy and in JAX; writes attnpool_demo.png
 	$(BIN)/attnpool demo
 
-check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every variant and dtype
+check: $(VENV)/all.stamp ## judge attnpool_flax against the oracle, every function and dtype
 	$(BIN)/attnpool check $(ARGS)
 
 test: $(VENV)/dev.stamp ## run the tests
@@ -48,8 +49,17 @@ bench: $(VENV)/bench.stamp ## time attnpool_flax beside the floor and other libr
 accelerator: ## the same on a GPU or TPU in 8 minutes, with the Python that is there; installs nothing
 	$(PYTHON) -m bench.accelerator $(ARGS)
 
+aot: $(AOT_VENV)/aot.stamp ## compile for a TPU and an H200 without one, judge bytes and loops; needs Python 3.12 and 2 GB
+	$(AOT_VENV)/bin/python -m bench.aot $(ARGS)
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(AOT_VENV)/aot.stamp: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 12) and sys.exit("make aot needs Python 3.12 or later: make aot PYTHON=python3.13")'
+	test -x $(AOT_VENV)/bin/python || $(PYTHON) -m venv $(AOT_VENV)
+	$(AOT_VENV)/bin/python -m pip install --disable-pip-version-check --editable '.[aot]'
+	touch $@
 
 $(VENV)/all.stamp: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[all]'

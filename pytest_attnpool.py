@@ -1,4 +1,4 @@
-"""What pytest loads at its start: the option ``--attnpool`` and a fixture. All else is imported when it is asked for.
+"""Entry point of the pytest plugin: the option ``--attnpool`` and a fixture. All else is imported on demand.
 
 It stands outside of the packages because importing ``attnpool_ref`` brings NumPy, which a run that judges nothing does
 not wait for.
@@ -11,7 +11,7 @@ CHOSEN = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser):
-    """Adds ``--attnpool`` and its setting."""
+    """Returns adds ``--attnpool`` and its setting."""
     group = parser.getgroup("attnpool", "judging attention poolings")
     group.addoption(
         "--attnpool",
@@ -26,7 +26,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Makes the marker known by which these tests are chosen."""
+    """Registers the marker of these tests."""
     config.addinivalue_line("markers", "attnpool: a promise that `pytest --attnpool` judges")
 
 
@@ -40,7 +40,7 @@ def pytest_collection(session):
 
 @pytest.hookimpl(tryfirst=True)  # before -k and -m choose among them
 def pytest_collection_modifyitems(session, config, items):
-    """Adds one test for each promise and row of the candidates."""
+    """Returns adds one test for each guarantee and row of the implementations."""
     asked, chosen = config.getoption("attnpool"), config.stash[CHOSEN]
     if asked is None and not chosen:
         return

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 try:
-    from attnpool_flax import linen
+    from attnpool_flax import linen, modules
 except ModuleNotFoundError as error:
     name = str(error.name).partition(".")[0]
     if name not in ("jax", "flax"):
@@ -13,41 +13,6 @@ except ModuleNotFoundError as error:
     ) from None
 from attnpool_flax.call.compiled import chosen_implementation
 from attnpool_flax.masks import pad
-from attnpool_flax.modules import (
-    PMA,
-    AdditiveAttention,
-    AdditiveAttentionPool,
-    AdditiveScore,
-    AttentionalPooler,
-    AttentionPool,
-    AttentionPool2d,
-    AttentiveProbe,
-    AttentiveStatisticsPool,
-    BiDAFAttention,
-    BilinearScore,
-    CodeWiseAttention,
-    ConcatScore,
-    CrossAttentionPool,
-    FieldAttentionPool,
-    LabelAttention,
-    LatentAttentionPool,
-    LocationAttention,
-    LocationScore,
-    LogSumExpPool,
-    MAPHead,
-    MaskAttention,
-    MultiHeadAttention,
-    MultiHeadAttentionPool,
-    PowerMeanPool,
-    RelationVector,
-    Set2SetPool,
-    SoftmaxPool,
-    TanhSumAttention,
-    TanhSumScore,
-    TrilinearScore,
-    VLADPool,
-    WeightedPool,
-)
 from attnpool_flax.modules.formats import load, save
 from attnpool_flax.segments import pack, unpack
 from attnpool_flax.streaming import finalize_state, merge_states
@@ -57,45 +22,15 @@ from attnpool_ref.table.overview import overview
 
 for _row in BY_NAME.values():  # each from the file of its family; __init__.pyi has the types
     globals()[_row.name] = getattr(import_module(f"attnpool_flax.{_row.family}"), _row.name)
+for _name in modules.__all__:
+    globals()[_name] = getattr(modules, _name)
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "__version__",
     *BY_NAME,
     "merge_states",
     "finalize_state",
-    "BilinearScore",  # the modules, NNX; Linen's are attnpool_flax.linen
-    "AdditiveScore",
-    "ConcatScore",
-    "TanhSumScore",
-    "LocationScore",
-    "TrilinearScore",
-    "AdditiveAttention",
-    "TanhSumAttention",
-    "LocationAttention",
-    "MultiHeadAttention",
-    "WeightedPool",
-    "AttentionPool",
-    "MultiHeadAttentionPool",
-    "PowerMeanPool",
-    "LogSumExpPool",
-    "SoftmaxPool",
-    "AttentiveStatisticsPool",
-    "MAPHead",
-    "AttentionalPooler",
-    "AttentionPool2d",
-    "PMA",
-    "AttentiveProbe",
-    "AdditiveAttentionPool",
-    "LatentAttentionPool",
-    "Set2SetPool",
-    "VLADPool",
-    "CrossAttentionPool",
-    "CodeWiseAttention",
-    "MaskAttention",
-    "BiDAFAttention",
-    "RelationVector",
-    "FieldAttentionPool",
-    "LabelAttention",
+    *modules.__all__,  # NNX; Linen's are attnpool_flax.linen
     "linen",
     "load",
     "save",

@@ -9,41 +9,41 @@ from jax import Array
 from jax.lax import PrecisionLike
 
 from attnpool_flax import linen as linen
-from attnpool_flax.modules.additive import AdditiveAttentionPool as AdditiveAttentionPool
-from attnpool_flax.modules.attention import AdditiveAttention as AdditiveAttention
-from attnpool_flax.modules.attention import LocationAttention as LocationAttention
-from attnpool_flax.modules.attention import MultiHeadAttention as MultiHeadAttention
-from attnpool_flax.modules.attention import TanhSumAttention as TanhSumAttention
+from attnpool_flax.modules import PMA as PMA
+from attnpool_flax.modules import AdditiveAttention as AdditiveAttention
+from attnpool_flax.modules import AdditiveAttentionPool as AdditiveAttentionPool
+from attnpool_flax.modules import AdditiveScore as AdditiveScore
+from attnpool_flax.modules import AttentionalPooler as AttentionalPooler
+from attnpool_flax.modules import AttentionPool as AttentionPool
+from attnpool_flax.modules import AttentionPool2d as AttentionPool2d
+from attnpool_flax.modules import AttentiveProbe as AttentiveProbe
+from attnpool_flax.modules import AttentiveStatisticsPool as AttentiveStatisticsPool
+from attnpool_flax.modules import BiDAFAttention as BiDAFAttention
+from attnpool_flax.modules import BilinearScore as BilinearScore
+from attnpool_flax.modules import CodeWiseAttention as CodeWiseAttention
+from attnpool_flax.modules import ConcatScore as ConcatScore
+from attnpool_flax.modules import CrossAttentionPool as CrossAttentionPool
+from attnpool_flax.modules import FieldAttentionPool as FieldAttentionPool
+from attnpool_flax.modules import LabelAttention as LabelAttention
+from attnpool_flax.modules import LatentAttentionPool as LatentAttentionPool
+from attnpool_flax.modules import LocationAttention as LocationAttention
+from attnpool_flax.modules import LocationScore as LocationScore
+from attnpool_flax.modules import LogSumExpPool as LogSumExpPool
+from attnpool_flax.modules import MAPHead as MAPHead
+from attnpool_flax.modules import MaskAttention as MaskAttention
+from attnpool_flax.modules import MultiHeadAttention as MultiHeadAttention
+from attnpool_flax.modules import MultiHeadAttentionPool as MultiHeadAttentionPool
+from attnpool_flax.modules import PowerMeanPool as PowerMeanPool
+from attnpool_flax.modules import RelationVector as RelationVector
+from attnpool_flax.modules import Set2SetPool as Set2SetPool
+from attnpool_flax.modules import SoftmaxPool as SoftmaxPool
+from attnpool_flax.modules import TanhSumAttention as TanhSumAttention
+from attnpool_flax.modules import TanhSumScore as TanhSumScore
+from attnpool_flax.modules import TrilinearScore as TrilinearScore
+from attnpool_flax.modules import VLADPool as VLADPool
+from attnpool_flax.modules import WeightedPool as WeightedPool
 from attnpool_flax.modules.formats import save as save
-from attnpool_flax.modules.heads import AttentionalPooler as AttentionalPooler
-from attnpool_flax.modules.heads import AttentionPool2d as AttentionPool2d
-from attnpool_flax.modules.heads import MAPHead as MAPHead
-from attnpool_flax.modules.means import LogSumExpPool as LogSumExpPool
-from attnpool_flax.modules.means import PowerMeanPool as PowerMeanPool
-from attnpool_flax.modules.means import SoftmaxPool as SoftmaxPool
-from attnpool_flax.modules.pairs import BiDAFAttention as BiDAFAttention
-from attnpool_flax.modules.pairs import CodeWiseAttention as CodeWiseAttention
-from attnpool_flax.modules.pairs import CrossAttentionPool as CrossAttentionPool
-from attnpool_flax.modules.pairs import MaskAttention as MaskAttention
-from attnpool_flax.modules.pooling import AttentionPool as AttentionPool
-from attnpool_flax.modules.pooling import MultiHeadAttentionPool as MultiHeadAttentionPool
-from attnpool_flax.modules.pooling import WeightedPool as WeightedPool
-from attnpool_flax.modules.probes import PMA as PMA
-from attnpool_flax.modules.probes import AttentiveProbe as AttentiveProbe
-from attnpool_flax.modules.readouts import LatentAttentionPool as LatentAttentionPool
-from attnpool_flax.modules.readouts import Set2SetPool as Set2SetPool
-from attnpool_flax.modules.readouts import VLADPool as VLADPool
-from attnpool_flax.modules.relations import FieldAttentionPool as FieldAttentionPool
-from attnpool_flax.modules.relations import LabelAttention as LabelAttention
-from attnpool_flax.modules.relations import RelationVector as RelationVector
-from attnpool_flax.modules.scores import AdditiveScore as AdditiveScore
-from attnpool_flax.modules.scores import BilinearScore as BilinearScore
-from attnpool_flax.modules.scores import ConcatScore as ConcatScore
-from attnpool_flax.modules.scores import LocationScore as LocationScore
-from attnpool_flax.modules.scores import TanhSumScore as TanhSumScore
-from attnpool_flax.modules.scores import TrilinearScore as TrilinearScore
 from attnpool_flax.modules.sentences import SentencePool
-from attnpool_flax.modules.statistics import AttentiveStatisticsPool as AttentiveStatisticsPool
 from attnpool_flax.reductions.state import AdditiveAttentionState as AdditiveAttentionState
 from attnpool_flax.reductions.state import AttentionState as AttentionState
 from attnpool_flax.reductions.state import FirstState as FirstState
@@ -222,15 +222,15 @@ __all__ = [
     "WeightedPool",
     "AttentionPool",
     "MultiHeadAttentionPool",
-    "PowerMeanPool",
-    "LogSumExpPool",
-    "SoftmaxPool",
-    "AttentiveStatisticsPool",
     "MAPHead",
     "AttentionalPooler",
     "AttentionPool2d",
     "PMA",
     "AttentiveProbe",
+    "PowerMeanPool",
+    "LogSumExpPool",
+    "SoftmaxPool",
+    "AttentiveStatisticsPool",
     "AdditiveAttentionPool",
     "LatentAttentionPool",
     "Set2SetPool",

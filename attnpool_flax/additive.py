@@ -1,4 +1,4 @@
-"""Additive pooling. Twin of :mod:`attnpool_ref.additive`: the hidden layer is there for a tile of tokens at a time."""
+"""Additive pooling. Twin of :mod:`attnpool_ref.additive`: the hidden layer exists for one tile of tokens at a time."""
 
 import functools
 
@@ -6,10 +6,9 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
-from attnpool_flax.reductions import Dense
 
 
-@compiled(as_they_come=("x", "value"))
+@compiled(tokens=("x",), as_they_come=("x", "value"))
 def additive_attention_pooling(
     x,
     mask=None,
@@ -29,22 +28,28 @@ def additive_attention_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.additive_attention_pooling`: kernel and gate meet each token in one product.
+    """Twin of :func:`attnpool_ref.additive_attention_pooling`: one product of each token with kernel and gate.
 
     >>> x, kernel = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.zeros((2, 4))
     >>> additive_attention_pooling(x, jnp.array([True, True, False]), kernel=kernel, out_kernel=jnp.ones(4))
     Array([2., 0.], dtype=float32)
+
+    Packed:
+      No [num_segments, N] matrix.
+
+    >>> x, kernel = jnp.array([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]]), jnp.zeros((2, 4))
+    >>> segment_additive_attention_pooling(x, jnp.array([0, 1, 0]), 2, kernel=kernel, out_kernel=jnp.ones(4))
+    Array([[2., 0.],
+           [9., 9.]], dtype=float32)
     """
-    tokens, values = (
-        own if own is None else Dense(own, mask, implementation, precision, axis_name) for own in (x, value)
-    )
-    scores, tokens = additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
-    pooled, weights = averages(tokens if values is None else values, scores, normalizer, out_kernel)
+    scores, tokens = additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation)
+    values = tokens if value is None else x.with_values(value)
+    pooled, weights = averages(values, scores, normalizer, out_kernel)
     return (pooled, weights) if return_weights else pooled
 
 
 def additive_scores(tokens, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """Returns (scores [..., n, L] of tokens in any layout, whatever padding gives, tokens to go on with).
+    """Returns (scores [..., n, L] of tokens in any layout, undefined at padding; the tokens for later calls).
 
     n is 1 for an ``out_kernel`` [h].
     """

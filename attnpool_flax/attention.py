@@ -8,15 +8,29 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real, seeing_queries, seen_keys
-from attnpool_flax.normalizers import exp_scores, shares, softmax, unnormalized_weights
+from attnpool_flax.normalizers import divide, exp_scores, softmax, unnormalized_weights
 from attnpool_flax.numerics.remat import saveable
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.reductions.query_blocks import over_queries, size_of
+from attnpool_flax.reductions.dispatch import for_units
+from attnpool_flax.reductions.query_blocks import for_queries, over_queries, size_of
 from attnpool_flax.reductions.sums import weighted
-from attnpool_flax.scores import additive, beside, dot, gaussian, scaled_dot, split, squared_distances
+from attnpool_flax.scores import additive, affine_of_both, dot, gaussian, scaled_dot, split, squared_distances
 
 
-@compiled(as_they_come=("mask",), weights_apart=True)
+def _for_scores(values, call):
+    if not isinstance(values["normalizer"], str):
+        return "einsum"  # a function sees all scores at once
+    return for_queries(values, call, "scores", "value")
+
+
+_for_attention = functools.partial(for_queries, queries="query", keys="value")
+
+
+def _for_heads(values, call):
+    return for_queries(values, call, "query", "value", call.sizes["H"])
+
+
+@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_scores)
 def attend(
     scores,
     value,
@@ -29,7 +43,7 @@ def attend(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attend`: blocks of queries; all the weights [n, m] for the weights alone.
+    """Twin of :func:`attnpool_ref.attend`: blocks of queries; all of [n, m] only for the weights.
 
     A function as normaliser gets all scores at once.
 
@@ -53,7 +67,7 @@ class Rows(NamedTuple):
       mask: bool [..., n or 1, m], or None.
       multiplier: [..., n, m] of the weights, or None.
       scores: from a block of the parts to its scores [..., rows, m].
-      normalize: from scores and mask to (heights, total), as :func:`~attnpool_flax.normalizers.unnormalized_weights`.
+      normalize: from scores and mask to (unnormalized, denominator), as :func:`~attnpool_flax.normalizers.unnormalized_weights`.
     """
 
     parts: tuple[Any, ...]
@@ -63,25 +77,25 @@ class Rows(NamedTuple):
     normalize: Callable[..., Any]
 
     def average(self, value, return_weights, implementation, precision):
-        """Averages clean values [..., m, v]: [..., n, v]; or returns (None, weights [..., n, m]) if requested."""
+        """Averages values [..., m, v]: [..., n, v]; or returns (None, weights [..., n, m]) if requested."""
 
         def pooled(*block):
             *parts, multiplier, mask = block
-            heights, total = self.normalize(self.scores(*parts), mask)
-            return average(drop(heights, multiplier, mask), total, value, precision)
+            unnormalized, denominator = self.normalize(self.scores(*parts), mask)
+            return average(drop(unnormalized, multiplier, mask), denominator, value, precision)
 
         if return_weights:
             heights, total = self.normalize(self.scores(*self.parts), self.mask)
-            return None, heights if total is None else shares(heights, total, self.mask)
+            return None, heights if total is None else divide(heights, total, self.mask)
         keys = size_of(self.parts[0], 2, value, 2) * value.shape[-2]
         parts = *self.parts, self.multiplier
         return over_queries(pooled, parts, (self.mask,), keys=keys, implementation=implementation)
 
 
-def average(heights, total, value, precision):
-    """Averages clean values under unnormalized weights: [..., n, v]; divides v sums by the total, not m weights."""
-    sums = saveable(weighted(heights, value, precision))
-    return sums if total is None else sums / jnp.where(total == 0, 1, total)
+def average(unnormalized, denominator, value, precision):
+    """Averages values under unnormalized weights: [..., n, v]; divides v sums by the denominator, not m weights."""
+    sums = saveable(weighted(unnormalized, value, precision))
+    return sums if denominator is None else sums / jnp.where(denominator == 0, 1, denominator)
 
 
 def drop(weights, multiplier, mask):
@@ -91,7 +105,7 @@ def drop(weights, multiplier, mask):
     return weights * (multiplier if mask is None else jnp.where(mask, multiplier, 0))
 
 
-@compiled(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_attention)
 def dot_product_attention(
     query,
     key,
@@ -106,7 +120,7 @@ def dot_product_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.dot_product_attention`: blocks of queries; all of [n, m] for the weights alone.
+    """Twin of :func:`attnpool_ref.dot_product_attention`: blocks of queries; all of [n, m] only for the weights.
 
     >>> query, key, value = jnp.array([[0.0]]), jnp.array([[1.0], [2.0], [3.0]]), jnp.array([[4.0], [8.0], [9.0]])
     >>> dot_product_attention(query, key, value, jnp.array([True, True, False]))
@@ -116,7 +130,7 @@ def dot_product_attention(
 
     def scores(query, bias):
         products = scaled_dot(query, key, scale, precision)
-        return products if bias is None else products + bias  # what it holds at padding is deselected by the softmax
+        return products if bias is None else products + bias  # the softmax deselects its values at padding
 
     rows = Rows((query, bias), mask, dropout_multiplier, scores, exp_scores)
     return rows.average(value, return_weights, implementation, precision)
@@ -128,7 +142,7 @@ def only_seen(query, key, value, mask):
     return keep_real(query, seeing_queries(mask)), keep_real(key, seen), keep_real(value, seen)
 
 
-@compiled(as_they_come=("mask",))
+@compiled(as_they_come=("mask",), kernel=for_units)
 def additive_attention(
     query,
     key,
@@ -158,13 +172,13 @@ def additive_attention(
 
 
 def _attend(scores, value, mask, multiplier, return_weights, precision):
-    """Applies softmax and dropout, and averages clean values."""
+    """Applies softmax and dropout, and averages values."""
     weights = softmax(scores, mask)
     pooled = weighted(drop(weights, multiplier, mask), value, precision)
     return (pooled, weights) if return_weights else pooled
 
 
-@compiled(as_they_come=("mask",))
+@compiled(as_they_come=("mask",), kernel=for_units)
 def tanh_sum_attention(
     query,
     key,
@@ -213,14 +227,14 @@ def location_attention(
     if mask is not None:
         state = jnp.where(jnp.any(mask, -1)[..., None, None], state, 0)
         mask = mask[..., None, :]
-    scores = beside(query, state, kernel, bias, precision)
+    scores = affine_of_both(query, state, kernel, bias, precision)
     weights = softmax(scores, mask)
     context = weighted(weights, keep_real(value, seen_keys(mask)), precision)
-    result = beside(query, context, out_kernel, out_bias, precision)
+    result = affine_of_both(query, context, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_heads)
 def multi_head_attention(
     query,
     key,
@@ -241,7 +255,7 @@ def multi_head_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.multi_head_attention`: blocks of queries; all of [H, n, m] for the weights alone.
+    """Twin of :func:`attnpool_ref.multi_head_attention`: blocks of queries; all of [H, n, m] only for the weights.
 
     >>> kernel = jnp.eye(2).reshape(2, 2, 1)
     >>> multi_head_attention(
@@ -283,7 +297,7 @@ def from_heads(heads, kernel, bias, precision):
     return result if bias is None else result + jnp.broadcast_to(bias, result.shape)
 
 
-@compiled(as_they_come=("mask",), weights_apart=True)
+@compiled(as_they_come=("mask",), weights_apart=True, kernel=_for_attention)
 def kernel_regression(
     query,
     key,
@@ -306,20 +320,20 @@ def kernel_regression(
     query, key, value = only_seen(query, key, value, mask)
     part = power_of_two(bandwidth)  # exact; the square of a small bandwidth would be 0
 
-    def heights(query):
+    def kernel_values(query):
         return KERNELS[kernel](squared_distances(query, key, part, implementation), bandwidth / part)
 
     if kernel == "gaussian":
         rows = Rows((query,), mask, None, lambda query: gaussian(query, key, bandwidth, implementation), exp_scores)
     else:
-        rows = Rows((query,), mask, None, heights, _with_total)
+        rows = Rows((query,), mask, None, kernel_values, _with_total)
     return rows.average(value, return_weights, implementation, precision)
 
 
-def _with_total(heights, mask):
+def _with_total(unnormalized, mask):
     if mask is not None:
-        heights = jnp.where(mask, heights, 0)
-    return heights, jnp.sum(heights, -1, keepdims=True)
+        unnormalized = jnp.where(mask, unnormalized, 0)
+    return unnormalized, jnp.sum(unnormalized, -1, keepdims=True)
 
 
 def _boxcar(squared, bandwidth):

@@ -32,7 +32,7 @@ def split_by(similar, x):
 
 
 def _products(x, y, precision):
-    """Returns [..., 1]: the dot product of each vector of x with its own of y."""
+    """Returns [..., 1]: the dot product of each vector of x with the same of y."""
     return jnp.einsum("...d,...d->...", x, y, precision=precision)[..., None]
 
 
@@ -74,7 +74,7 @@ def semantic_match(
     normalize=True,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.semantic_match`: the chosen token is read, not averaged out.
+    """Twin of :func:`attnpool_ref.semantic_match`: the best token is gathered, not averaged.
 
     >>> x, y = jnp.array([[1.0, 0.0], [1.0, 1.0]]), jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 2.0]])
     >>> semantic_match(x, y)
@@ -133,7 +133,7 @@ def _weighted(weights, y, normalize, precision):
 def graph_decomposition(labels, adjacency, *, num_layers=2, precision=None):
     """Twin of :func:`attnpool_ref.graph_decomposition`: two products, no [k, k, d] projections.
 
-    A label of which nothing is left but rounding is 0 and still has the gradient of its own layer.
+    A label of which only rounding errors remain becomes 0 and keeps the gradient of its layer.
 
     >>> labels, adjacency = jnp.array([[3.0, 4.0], [2.0, 0.0]]), jnp.array([[False, True], [False, False]])
     >>> graph_decomposition(labels, adjacency, num_layers=1)

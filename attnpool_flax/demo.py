@@ -1,4 +1,4 @@
-"""``attnpool demo``: real sentence embeddings, pooled in both packages, beside what a wrong mask makes of them."""
+"""``attnpool demo``: real sentence embeddings, pooled in both packages, and compared with a wrong mask."""
 
 import time
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ def pad_to(length, array):
 
 
 def normalized(pairs):
-    """The same pairs, every token divided by its L2 norm."""
+    """Returns the pairs with every token divided by its L2 norm."""
     return pairs | {key: attnpool_ref.l2_normalize(pairs[key]) for key in ("hr", "tail")}
 
 
@@ -120,10 +120,10 @@ def measure_sentence_embeddings(pairs):
 
 
 def measure_notebook(pairs, truth, length):
-    """The notebook on pairs padded to a length: medians over the pairs, of the questions.
+    """Measures the notebook's code on pairs padded to a length: medians over the questions.
 
     Returns:
-      How far its pooled vectors are from the true ones, relative to their norms, and its weight on padding.
+      (relative distance of its pooled vectors from the true ones, its weight on padding).
     """
     (pooled, _), (weights, _) = _pair_by_pair(notebook_cross_pooling, length, pairs)
     distance = np.linalg.norm(pooled - truth[0], axis=-1) / np.linalg.norm(truth[0], axis=-1)
@@ -180,18 +180,18 @@ def measure_sharpness(pairs):
 
 
 def measure_ranking(pairs):
-    """For each way of pooling the fraction of the pairs whose own answer is nearest of all, by cosine."""
+    """Computes, for each pooling, the fraction of questions whose own answer is the nearest by cosine."""
     unit = normalized(pairs)
     hr, tail, hr_mask, tail_mask = _arrays(unit)
     mean, attention = attnpool_ref.mean_pooling, attnpool_ref.attention_pooling
     cross = attnpool_flax.cross_attention_pooling  # of 64 x 64 pairs
 
     def apart(head_vectors, tail_vectors):
-        """Each text is pooled by itself."""
+        """Compares texts that are pooled separately."""
         return _cosine(head_vectors[:, None], tail_vectors)
 
     def together(pool):
-        """Each question is pooled with each answer; a question without a batch axis is shared by all of them."""
+        """Compares each question with each answer, pooled together."""
         return np.stack([_cosine(*pool(hr[i], tail, hr_mask[i], tail_mask)) for i in range(len(hr))])
 
     def notebook(x, y, x_mask, y_mask):
@@ -215,7 +215,7 @@ def measure_ranking(pairs):
 
 
 def draw(pairs, pictured=PICTURED, length=PICTURE_PADDED_TO):
-    """Draws the weights of a few pairs over their word pieces, the notebook's beside ours, all on one scale."""
+    """Draws the weights of a few pairs over their word pieces, the notebook's and attnpool's, on one scale."""
     unit = normalized(pairs)
     arrays = [pad_to(length, array[list(pictured)]) for array in _arrays(unit)]
     _, wrong = notebook_cross_pooling(*arrays)

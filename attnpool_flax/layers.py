@@ -26,7 +26,7 @@ def normalized(x, scale, bias, epsilon):
     least = jnp.where(epsilon > 0, power_of_two(jnp.sqrt(jnp.maximum(lax.stop_gradient(epsilon), 0))), 0)
     unit = jnp.maximum(power_of_two(jnp.max(jnp.abs(lax.stop_gradient(x)), -1, keepdims=True)), least)
     x = x / unit
-    x = x - lax.stop_gradient(x[..., :1])  # so that equal numbers are exactly 0
+    x = x - lax.stop_gradient(x[..., :1])  # equal numbers are then exactly 0
     centered = x - jnp.mean(x, -1, keepdims=True)
     variance = jnp.mean(centered * centered, -1, keepdims=True)
     constant = variance == 0  # epsilon / unit**2 may be 0 as well

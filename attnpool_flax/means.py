@@ -1,4 +1,4 @@
-"""Sums, order statistics and generalised means. Twin of :mod:`attnpool_ref.means`: one text for tokens in every layout."""
+"""Sums, order statistics and generalised means. Twin of :mod:`attnpool_ref.means`, for tokens in every layout."""
 
 import math
 
@@ -10,8 +10,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.order_statistic import order_statistic
 from attnpool_flax.numerics.rounding import largest
 from attnpool_flax.numerics.sizes import smaller
-from attnpool_flax.reductions import Dense, DenseChannels
-from attnpool_flax.reductions.collectives import all_reduce_states
+from attnpool_flax.reductions import DenseChannels
 from attnpool_flax.reductions.exponents import (
     average,
     clamped,
@@ -26,25 +25,36 @@ from attnpool_flax.reductions.exponents import (
 from attnpool_flax.reductions.sums import divisor_of, summed
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def sum_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.sum_pooling`; the sum does not drift.
 
     >>> sum_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([4.], dtype=float32)
+
+    Packed:
+
+    >>> segment_sum_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[4.],
+           [5.]], dtype=float32)
     """
-    (state,) = all_reduce_states([Dense(x, mask, implementation, axis_name=axis_name).sum_state(False)], axis_name)
-    return state.sum
+    return x.total()
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def min_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
     """Twin of :func:`attnpool_ref.min_pooling`.
 
     >>> min_pooling(jnp.array([[1.0], [3.0], [-99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_min_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[1.],
+           [5.]], dtype=float32)
     """
-    return Dense(x, mask, implementation, axis_name=axis_name).min()
+    return x.min()
 
 
 @compiled
@@ -59,22 +69,22 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
     if not length:
         return jnp.sum(x, -2)
     last = jnp.maximum(_number(tokens)[..., None] - 1, 0)
-    heights, place = tokens.fill_padding(x, jnp.inf), last * q
+    values, place = tokens.fill_padding(x, jnp.inf), last * q
     ends = (jnp.clip(end(lax.stop_gradient(place)), 0, last) for end in (jnp.floor, jnp.ceil))
-    low, high = (jnp.squeeze(order_statistic(heights, end.astype(jnp.int32)), -2) for end in ends)
+    low, high = (jnp.squeeze(order_statistic(values, end.astype(jnp.int32)), -2) for end in ends)
     between = jnp.squeeze(place - jnp.floor(lax.stop_gradient(place)), -2)
     return _known(tokens, _between(low, high, between))
 
 
-def _between(low, high, share):
+def _between(low, high, fraction):
     """Interpolates linearly between two numbers; as a weighted sum where their difference overflows."""
     apart = jnp.where(low == high, 0, high - low)  # inf - inf is no difference
     wide = jnp.isinf(apart)
     near, (low_end, high_end) = (
-        low + share * jnp.where(wide, 0, apart),
+        low + fraction * jnp.where(wide, 0, apart),
         (jnp.where(wide, end, 0) for end in (low, high)),
     )
-    return jnp.where(wide, (1 - share) * low_end + share * high_end, near)
+    return jnp.where(wide, (1 - fraction) * low_end + fraction * high_end, near)
 
 
 @compiled
@@ -89,13 +99,14 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
         return jnp.sum(x, -2)
     k = smaller(k, length)
     taken = jnp.minimum(k, jnp.maximum(_number(tokens)[..., None], 1))
-    heights = tokens.fill_padding(x, -jnp.inf)
-    ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(heights), -1, -2), k)[0], -1, -2)
+    values = tokens.fill_padding(x, -jnp.inf)
+    ordered = jnp.swapaxes(lax.top_k(jnp.swapaxes(lax.stop_gradient(values), -1, -2), k)[0], -1, -2)
     least = jnp.expand_dims(_at(ordered, taken.astype(jnp.int32) - 1), -2)
-    above, tied = (tokens.fill_padding(found, False) for found in (heights > least, heights == least))
-    share = 1 - jnp.sum(above, -2).astype(x.dtype) / jnp.squeeze(taken, -2)
+    above, tied = (tokens.fill_padding(found, False) for found in (values > least, values == least))
+    tied_weight = 1 - jnp.sum(above, -2).astype(x.dtype) / jnp.squeeze(taken, -2)
     return _known(
-        tokens, summed(jnp.where(above, x / taken, 0), -2) + share * largest(jnp.where(tied, x, -jnp.inf), tied, -2)
+        tokens,
+        summed(jnp.where(above, x / taken, 0), -2) + tied_weight * largest(jnp.where(tied, x, -jnp.inf), tied, -2),
     )
 
 
@@ -118,16 +129,23 @@ def _number(tokens):
     return tokens.sum_over_tokens(None)[0]
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def noisy_or_pooling(x, mask=None, *, lengths=None, axis_name=None):
     """Twin of :func:`attnpool_ref.noisy_or_pooling`: a + b - a b, two halves of the tokens at a time.
 
-    Neither small probabilities nor those of 1 lose anything, in the result or in the gradient.
+    Small probabilities and those of 1 keep their digits, in the result and in the gradient.
 
     >>> noisy_or_pooling(jnp.array([[0.5], [0.5], [0.9]]), jnp.array([True, True, False]))
     Array([0.75], dtype=float32)
+
+    Packed:
+      The tokens are sorted by their segments.
+
+    >>> segment_noisy_or_pooling(jnp.array([[0.5], [0.25], [0.5]]), jnp.array([0, 1, 0]), 2)
+    Array([[0.75],
+           [0.25]], dtype=float32)
     """
-    return noisy_or(DenseChannels(x, mask, axis_name))
+    return noisy_or(x.channels())
 
 
 def noisy_or(tokens):
@@ -149,16 +167,22 @@ def _either_jvp(primals, tangents):
     return either(a, b), (1 - b) * tangents[0] + (1 - a) * tangents[1]
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6, axis_name=None):
     """Twin of :func:`attnpool_ref.power_mean_pooling`: logarithms below that of the largest value, which is not taken.
 
-    The derivative by p keeps its digits where p is small; at 0 it is that of the limit.
+    The derivative by p is accurate for small p; at 0 it is that of the limit.
 
     >>> power_mean_pooling(jnp.array([[3.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([3.], dtype=float32)
+
+    Packed:
+
+    >>> segment_power_mean_pooling(jnp.array([[2.0], [5.0], [2.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
-    return power_mean(DenseChannels(x, mask, axis_name), p, epsilon)
+    return power_mean(x.channels(), p, epsilon)
 
 
 def power_mean(tokens, p, epsilon):
@@ -174,39 +198,45 @@ def power_mean_sums(tokens, p, epsilon):
     """
     of_example, p = tokens.broadcast_features(p)
     values = clamped(tokens.fill_padding(tokens.x, 1), epsilon)
-    (most,) = tokens.max_over_tokens(tokens.fill_padding(turned(values, p), -jnp.inf))
-    extreme = turned(most, of_example)
-    extreme = jnp.where(extreme == -jnp.inf, 0, extreme)  # nothing is real
+    (most,) = tokens.max_over_tokens(tokens.fill_padding(times_sign(values, p), -jnp.inf))
+    extreme = times_sign(most, of_example)
+    extreme = jnp.where(extreme == -jnp.inf, 0, extreme)  # a fully masked row
     here, zero = tokens.expand_to_tokens(extreme), values == 0
     logarithms = jnp.where(zero, -jnp.inf, jnp.log(jnp.where(zero, 1, values)))
-    measured = turned(logarithms, p)
+    measured = times_sign(logarithms, p)
     # the same number's logarithm may be rounded otherwise in an array of another shape
-    top = jnp.where(values == here, lax.stop_gradient(measured), turned(jnp.log(here), p))
+    top = jnp.where(values == here, lax.stop_gradient(measured), times_sign(jnp.log(here), p))
     zeros = tokens.fill_padding(jnp.where(zero & (p == 1), values, 0))
-    sums, (zeros,) = exponents_of(tokens, tokens.fill_padding(depths(measured, top, p)), turned(p, p), zeros)
+    sums, (zeros,) = exponents_of(tokens, tokens.fill_padding(depths(measured, top, p)), times_sign(p, p), zeros)
     return extreme, sums, zeros
 
 
 def finished_power_mean(extreme, sums, zeros, p):
-    """Returns the power mean [..., d]; 0 where nothing is real."""
+    """Returns the power mean [..., d]; 0 in a fully masked row."""
     nothing = sums.count == 0
-    below, extreme = turned(logarithm(sums, turned(p, p), True), p), jnp.where(nothing, 1, extreme)
-    # the factor alone may under- or overflow where the mean does not
+    below, extreme = times_sign(logarithm(sums, times_sign(p, p), True), p), jnp.where(nothing, 1, extreme)
+    # the factor may under- or overflow where the mean does not
     far = jnp.abs(below) > 0.9 * math.log(jnp.finfo(below.dtype).max)
     mean = jnp.where(far, 1, extreme) * jnp.exp(jnp.where(far, jnp.log(extreme), 0) + below)
     return jnp.where(nothing, 0, mean + zeros / jnp.maximum(sums.count, 1))
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_name=None):
-    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale keeps its digits where it is small.
+    """Twin of :func:`attnpool_ref.logsumexp_pooling`; the derivative by the scale is accurate for small scales.
 
-    A scale of 0 without ``mean`` is seen on the host alone; on a device it gives infinity.
+    A scale of 0 without ``mean`` is refused only on the host; on a device the result is infinite.
 
     >>> logsumexp_pooling(jnp.array([[0.0], [0.0], [99.0]]), jnp.array([True, True, False]), 2.0)
     Array([0.], dtype=float32)
+
+    Packed:
+
+    >>> segment_logsumexp_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, scale=0.0)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
-    return logsumexp(DenseChannels(x, mask, axis_name), scale, mean)
+    return logsumexp(x.channels(), scale, mean)
 
 
 def logsumexp(tokens, scale, mean):
@@ -218,70 +248,76 @@ def logsumexp(tokens, scale, mean):
 def logsumexp_sums(tokens, scale):
     """Returns (the largest value, where the scale is negative the smallest; :class:`Exponents` of the values)."""
     of_example, scale = tokens.broadcast_features(scale)
-    top, below = tops(tokens, scale)
-    return turned(top, of_example), exponents_of(tokens, below, doubled(scale))[0]
+    top, below = max_and_distances(tokens, scale)
+    return times_sign(top, of_example), exponents_of(tokens, below, doubled_magnitude(scale))[0]
 
 
 def finished_logsumexp(extreme, sums, scale, mean):
     """Computes ln(mean exp(scale x)) / scale [..., d], of the sum without ``mean``; 0 for a fully masked row."""
-    below = turned(logarithm(sums, doubled(scale), mean), scale)
+    below = times_sign(logarithm(sums, doubled_magnitude(scale), mean), scale)
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=False, axis_name=None):
     """Twin of :func:`attnpool_ref.softmax_pooling`.
 
     >>> softmax_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), 0.0)
     Array([2.], dtype=float32)
+
+    Packed:
+
+    >>> segment_softmax_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, scale=0.0)
+    Array([[2.],
+           [5.]], dtype=float32)
     """
-    pooled, weights = softmax(DenseChannels(x, mask, axis_name), scale)
+    pooled, weights = softmax(x.channels(), scale)
     return (pooled, weights) if return_weights else pooled
 
 
 def softmax(tokens, scale):
     """Returns (pooled [..., d], weights [..., L, d]) of tokens in any layout."""
-    extreme, total, excess, shares = softmax_sums(tokens, scale)
+    extreme, total, excess, unnormalized = softmax_sums(tokens, scale)
     whole = jnp.where(total == 0, 1, total)
     pooled = finished_softmax(extreme, total, excess, tokens.broadcast_features(scale)[0])
-    return pooled, tokens.fill_padding(shares / tokens.expand_to_tokens(whole))
+    return pooled, tokens.fill_padding(unnormalized / tokens.expand_to_tokens(whole))
 
 
 def softmax_sums(tokens, scale):
-    """Returns (the largest value, where the scale is negative the smallest; total; excess; shares).
+    """Returns (the largest value, where the scale is negative the smallest; total; excess; unnormalized weights).
 
-    The shares [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess that of shares times
-    half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, so that it does not overflow.
+    The unnormalized weights [..., L, d] are exp(scale depth) of each token, the total is their sum, and the excess is the
+    sum of weights times half the depth, over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, to avoid overflow.
     """
     of_example, scale = tokens.broadcast_features(scale)
-    top, below = tops(tokens, scale)
-    exponent, infinite = scaled(below, doubled(scale)), jnp.isinf(below)
-    shares, parts = tokens.fill_padding(jnp.exp(exponent)), below / tokens.divisor
+    top, below = max_and_distances(tokens, scale)
+    exponent, infinite = scaled(below, doubled_magnitude(scale)), jnp.isinf(below)
+    unnormalized, parts = tokens.fill_padding(jnp.exp(exponent)), below / tokens.divisor
     excess = tokens.fill_padding(exponential_times(exponent, jnp.where(infinite, 0, parts)))
-    excess = jnp.where(infinite & (scale == 0), parts, excess)  # elsewhere its share is 0
-    total, excess = tokens.sum_over_tokens(shares, excess)
-    return turned(top, of_example), total, excess * (tokens.divisor / divisor_of(total)), shares
+    excess = jnp.where(infinite & (scale == 0), parts, excess)  # elsewhere its weight is 0
+    total, excess = tokens.sum_over_tokens(unnormalized, excess)
+    return times_sign(top, of_example), total, excess * (tokens.divisor / divisor_of(total)), unnormalized
 
 
 def finished_softmax(extreme, total, excess, scale):
-    """Returns the average [..., d]; 0 where nothing is real."""
+    """Returns the average [..., d]; 0 in a fully masked row."""
     nothing = total == 0
     total = jnp.where(nothing, 1, total)
-    return jnp.where(nothing, 0, lowered(extreme, turned(average(excess, total), scale)))
+    return jnp.where(nothing, 0, lowered(extreme, times_sign(average(excess, total), scale)))
 
 
-def tops(tokens, scale):
+def max_and_distances(tokens, scale):
     """Returns the maximum of values with the scale's sign, and half of each token's distance from it; 0 at padding."""
-    measured = turned(tokens.x, scale)
+    measured = times_sign(tokens.x, scale)
     (top,) = tokens.max_over_tokens(tokens.fill_padding(measured, -jnp.inf))
     return top, tokens.fill_padding(depths(measured / 2, tokens.expand_to_tokens(half(top)), scale))
 
 
-def doubled(scale):
+def doubled_magnitude(scale):
     """Returns the magnitude of a scale that multiplies halves."""
-    return 2 * turned(scale, scale)
+    return 2 * times_sign(scale, scale)
 
 
-def turned(values, scale):
+def times_sign(values, scale):
     """Multiplies values by the sign of the scale."""
     return jnp.where(scale < 0, -values, values)

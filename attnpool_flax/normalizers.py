@@ -1,4 +1,4 @@
-"""Normalisers. Twin of :mod:`attnpool_ref.normalizers`."""
+"""Normalizers from scores to weights: softmax, sparsemax, entmax, sigmoid. Twin of :mod:`attnpool_ref.normalizers`."""
 
 import jax
 import jax.numpy as jnp
@@ -35,22 +35,22 @@ def masked_softmax(scores, mask=None, *, lengths=None, axis=-1):
 
 def softmax(scores, mask, axis=-1):
     """Returns the masked softmax of checked arguments."""
-    return shares(*exp_scores(scores, mask, axis), mask)
+    return divide(*exp_scores(scores, mask, axis), mask)
 
 
 def exp_scores(scores, mask, axis=-1):
-    """Computes the exponentials of a softmax and their sum; they are 0 at padding, unless a real score is NaN."""
+    """Returns (exp(score - max_score), its sum); 0 at padding, unless a real score is NaN."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
-    top = saveable(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
-    heights = exponential(scores, top)
-    return heights, saveable(jnp.sum(heights, axis, keepdims=True))
+    max_score = saveable(lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)))
+    unnormalized = exponential(scores, max_score)
+    return unnormalized, saveable(jnp.sum(unnormalized, axis, keepdims=True))
 
 
-def shares(heights, total, mask):
-    """Divides unnormalized weights by their total; 0 where the total is 0."""
-    weights = heights / jnp.where(total == 0, 1, total)
-    return weights if mask is None else jnp.where(mask, weights, 0)  # a real NaN stays out of the padding
+def divide(unnormalized, denominator, mask):
+    """Divides unnormalized weights by their denominator; 0 where it is 0."""
+    weights = unnormalized / jnp.where(denominator == 0, 1, denominator)
+    return weights if mask is None else jnp.where(mask, weights, 0)  # NaN of a real token must not reach padding
 
 
 @compiled
@@ -90,14 +90,14 @@ def entmax_15(scores, mask, axis=-1):
     mean = jnp.sum(jnp.where(support, below, 0), axis, keepdims=True) / size
     deviation = jnp.where(support, below - mean, 0)
     square = (1 - jnp.sum(deviation * deviation, axis, keepdims=True)) / size
-    # positive but for rounding, and the root of 0 would have an infinite gradient
+    # positive up to rounding; the root of 0 would have an infinite gradient
     root = jnp.where(square <= 0, 0, jnp.sqrt(jnp.where(square <= 0, 1, square)))
     above = jnp.where(support, deviation + root, 0)
     return _where_real(above * above, mask, empty)
 
 
 def _below_largest(scores, mask, axis):
-    """Returns scores minus the largest real one, at least -1 (lower ones have no weight), and bool of empty rows."""
+    """Returns (score - max_score, clipped at -1, below which weights are 0; bool of fully masked rows)."""
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     largest = lax.stop_gradient(jnp.max(scores, axis, keepdims=True, initial=-jnp.inf))
@@ -108,14 +108,14 @@ def _below_largest(scores, mask, axis):
 
 
 def _support(below, degree, axis):
-    """Finds the scores with a weight: those above the t at which the sum of max(0, s - t)^degree is 1, and NaN.
+    """Finds the support: the scores above the t at which the sum of max(0, s - t)^degree is 1, and NaN.
 
-    Newton's method from below: the sum is convex in t, therefore t never passes the solution, and rises until rounding
-    stops it. About ten steps suffice; in XLA's CPU backend a sort costs as much as hundreds.
+    Newton's method from below: the sum is convex in t, therefore t never passes the solution, and increases until rounding
+    stops it. About ten steps suffice; a sort by XLA's CPU backend takes as long as hundreds.
     """
     scores = lax.stop_gradient(below)
 
-    def rises(thresholds):
+    def increases(thresholds):
         before, threshold = thresholds
         return jnp.any(threshold > before)
 
@@ -124,13 +124,13 @@ def _support(below, degree, axis):
         above = jnp.maximum(scores - threshold, 0)
         first = jnp.sum(above, axis, keepdims=True)
         if degree == 1:
-            total, slope = first, jnp.sum(scores > threshold, axis, keepdims=True, dtype=scores.dtype)
+            total, derivative = first, jnp.sum(scores > threshold, axis, keepdims=True, dtype=scores.dtype)
         else:
-            total, slope = jnp.sum(above * above, axis, keepdims=True), 2 * first
-        return threshold, jnp.maximum(threshold, threshold + (total - 1) / jnp.where(slope == 0, 1, slope))
+            total, derivative = jnp.sum(above * above, axis, keepdims=True), 2 * first
+        return threshold, jnp.maximum(threshold, threshold + (total - 1) / jnp.where(derivative == 0, 1, derivative))
 
     least = jnp.min(scores, axis, keepdims=True, initial=-1)  # -1 or NaN
-    return ~(scores <= lax.while_loop(rises, step, (least - 1, least))[1])
+    return ~(scores <= lax.while_loop(increases, step, (least - 1, least))[1])
 
 
 def _where_real(weights, mask, empty):
@@ -161,10 +161,10 @@ def top_k_softmax(scores, mask=None, *, k, axis=-1):
     rows = jnp.moveaxis(lax.stop_gradient(scores if mask is None else jnp.where(mask, scores, -jnp.inf)), axis, -1)
     largest, _ = lax.top_k(rows, smaller(k, rows.shape[-1]))
     least = jnp.min(largest, -1, keepdims=True, initial=jnp.inf)
-    top = jnp.max(rows, -1, keepdims=True, initial=-jnp.inf)
-    wild = jnp.moveaxis(jnp.isnan(top) | (top == jnp.inf), -1, axis)
-    kept = ~(scores < jnp.moveaxis(least, -1, axis)) | wild  # all of a row that is NaN
-    return softmax(scores, kept if mask is None else kept & mask, axis)
+    max_score = jnp.max(rows, -1, keepdims=True, initial=-jnp.inf)
+    undefined = jnp.moveaxis(jnp.isnan(max_score) | (max_score == jnp.inf), -1, axis)
+    selected = ~(scores < jnp.moveaxis(least, -1, axis)) | undefined  # a row with NaN is NaN as a whole
+    return softmax(scores, selected if mask is None else selected & mask, axis)
 
 
 @compiled
@@ -179,7 +179,7 @@ def gumbel_softmax(scores, mask=None, noise=None, *, temperature=1.0, hard=False
         scores = scores + (noise if mask is None else jnp.where(mask, noise, 0))
     if mask is not None:
         scores = jnp.where(mask, scores, 0)
-    nothing = scores == -jnp.inf  # the quotient of an infinity has no slope
+    nothing = scores == -jnp.inf  # the gradient of -inf / temperature is NaN
     scaled = jnp.where(nothing, -jnp.inf, jnp.where(nothing, 0, scores) / temperature)
     weights = softmax(scaled, mask, axis)
     if not hard:
@@ -194,7 +194,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
     >>> masked_sigmoid(jnp.array([0.0, 0.0, 9.0]), jnp.array([True, True, False]))
     Array([0.5, 0.5, 0. ], dtype=float32)
     """
-    return sigmoid_shares(scores, mask, axis) if normalize else sigmoid(scores, mask)
+    return normalized_sigmoid(scores, mask, axis) if normalize else sigmoid(scores, mask)
 
 
 def sigmoid(scores, mask):
@@ -203,7 +203,7 @@ def sigmoid(scores, mask):
     return weights if mask is None else jnp.where(mask, weights, 0)
 
 
-def sigmoid_shares(scores, mask, axis=-1):
+def normalized_sigmoid(scores, mask, axis=-1):
     """Returns the masked sigmoid of checked arguments, divided by its sum."""
     return softmax(jax.nn.log_sigmoid(_finite(scores, mask)), mask, axis)
 
@@ -230,12 +230,12 @@ def first_largest(scores, mask, axis=-1):
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
     scores = lax.stop_gradient(scores)
-    top = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)
+    max_score = jnp.max(scores, axis, keepdims=True, initial=-jnp.inf)
     place = lax.broadcasted_iota(jnp.int32, scores.shape, axis % scores.ndim)
     count = jnp.asarray(as_number(scores.shape[axis], jnp.int32))
-    first = jnp.min(jnp.where(scores == top, place, count), axis, keepdims=True, initial=count)
-    weights = ((place == first) & (top > -jnp.inf)).astype(scores.dtype)
-    weights = jnp.where(jnp.isnan(top) | (top == jnp.inf), jnp.nan, weights)
+    first = jnp.min(jnp.where(scores == max_score, place, count), axis, keepdims=True, initial=count)
+    weights = ((place == first) & (max_score > -jnp.inf)).astype(scores.dtype)
+    weights = jnp.where(jnp.isnan(max_score) | (max_score == jnp.inf), jnp.nan, weights)
     return weights if mask is None else jnp.where(mask, weights, 0)
 
 
@@ -253,8 +253,8 @@ def normalize(scores, mask, normalizer):
 
     Args:
       scores: [..., m] in the computing dtype.
-      mask: bool, of as many axes; 1 where it is shared, and None where all are real.
-      normalizer: a name, or the caller's function, which gets both in one shape and scores that are 0 at padding.
+      mask: bool with as many axes, of size 1 where it is shared; None if all are real.
+      normalizer: a name, or a function of the caller, which is called with both broadcast and scores 0 at padding.
     """
     if isinstance(normalizer, str):
         return NORMALIZERS[normalizer](scores, mask)
@@ -267,7 +267,7 @@ def normalize(scores, mask, normalizer):
 
 
 def unnormalized_weights(scores, mask, normalizer):
-    """Returns (unnormalized weights, their denominator); the denominator is None where nothing is divided."""
+    """Returns (unnormalized weights, denominator); the denominator is None if the weights are final."""
     if isinstance(normalizer, str) and normalizer == "softmax":
         return exp_scores(scores, mask)
     return normalize(scores, mask, normalizer), None
@@ -289,4 +289,4 @@ def unit(x, axis=-1):
     scaled = x / power_of_two(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0))
     squares = jnp.sum(scaled * scaled, axis, keepdims=True)
     norm = jnp.sqrt(jnp.where(squares == 0, 1, squares))
-    return jnp.where(squares == 0, 0, scaled / norm)  # a constant: the zero vector has no gradient
+    return jnp.where(squares == 0, 0, scaled / norm)  # a constant: the gradient at the zero vector is 0

@@ -19,20 +19,12 @@ from attnpool_flax.reductions import (
     unify_varying,
 )
 from attnpool_flax.reductions.largest_products import in_blocks, of_all
-from attnpool_flax.reductions.query_blocks import (
-    even_rows,
-    over_first,
-    over_queries,
-    placed,
-    rows_of,
-    size_of,
-    written_in_blocks,
-)
+from attnpool_flax.reductions.query_blocks import for_queries, over_first, over_queries, over_sequences, size_of
 from attnpool_flax.reductions.sums import summed, weighted
 from attnpool_flax.scores import dot
 
 
-@compiled(as_they_come=("x", "y"))
+@compiled(tokens=("x", "y"), as_they_come=("x", "y"))
 def cross_attention_pooling(
     x,
     y,
@@ -57,11 +49,17 @@ def cross_attention_pooling(
     >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0], [9.0, 9.0]]), jnp.array([[1.0, 0.0]])
     >>> cross_attention_pooling(x, y, jnp.array([True, True, False]))
     (Array([2., 2.], dtype=float32), Array([1., 0.], dtype=float32))
+
+    Packed:
+      O((N + M) d), no matrix over pairs.
+
+    >>> x, y = jnp.array([[2.0, 0.0], [2.0, 4.0]]), jnp.array([[1.0, 0.0]])
+    >>> segment_cross_attention_pooling(x, jnp.array([0, 0]), y, jnp.array([0]), 1)
+    (Array([[2., 2.]], dtype=float32), Array([[1., 0.]], dtype=float32))
     """
-    xs, ys = (Dense(*side, implementation, precision, axis_name) for side in ((x, x_mask), (y, y_mask)))
-    if reduction == "max":
-        return _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights)
-    pooled, weights = cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale)
+    if reduction == "max":  # refused of packed tokens
+        return _by_largest(x, y, x_kernel, y_kernel, scale, return_weights)
+    pooled, weights = cross_attention(x, y, x_kernel, y_kernel, reduction, scale)
     return (pooled, weights) if return_weights else pooled
 
 
@@ -77,11 +75,6 @@ def cross_attention(xs, ys, x_kernel, y_kernel, reduction, scale):
     sides = all_reduced_softmax((xs, x_query[..., None, :], y_real), (ys, y_query[..., None, :], x_real))
     (x_pooled, x_weights), (y_pooled, y_weights) = sides
     return (x_pooled[..., 0, :], y_pooled[..., 0, :]), (x_weights[..., 0, :], y_weights[..., 0, :])
-
-
-def _summary(tokens, reduction):
-    """Returns [..., d]: the sum or the mean of the real tokens."""
-    return tokens.mean() if reduction == "mean" else tokens.sum()
 
 
 def _seen_from(total, own_kernel, others_kernel, precision):
@@ -114,7 +107,7 @@ def _by_largest(xs, ys, x_kernel, y_kernel, scale, return_weights):
 
 
 def _average(weights, x, precision):
-    """Averages clean values [..., L, d] under weights [..., L]: [..., d]."""
+    """Averages values [..., L, d] under weights [..., L]: [..., d]."""
     return weighted(weights[..., None, :], x, precision)[..., 0, :]
 
 
@@ -156,7 +149,7 @@ def cross_attention_pooling_all_pairs(
             [2., 4.]]], dtype=float32)
     """
     x, y, x_mask, y_mask, x_kernel, y_kernel, scale = unify_varying(x, y, x_mask, y_mask, x_kernel, y_kernel, scale)
-    over_all = functools.partial(_over_all, default_implementation(x, y) == "tiles")
+    over_all = functools.partial(over_sequences, default_implementation(x, y) == "tiles")
     if reduction == "max":
         x_scores, y_scores = _largest_of_pairs(x, y, x_mask, y_mask, x_kernel, y_kernel, scale, precision)
         by_scores = functools.partial(_pooled_by_scores, precision)
@@ -173,21 +166,12 @@ def cross_attention_pooling_all_pairs(
     return (pooled, weights) if return_weights else pooled
 
 
-def _over_all(tiled, function, axis, own, shared):
-    """Computes ``function(own, shared)`` of all sequences, in blocks if tiled; results have them along an axis."""
-    count, length, width = own[0].shape
-    partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
-    cost = (length + partners) * width
-    if tiled and known(count, cost) and rows_of(cost) < count:
-        return written_in_blocks(function, even_rows(rows_of(cost), count), axis, own, shared)
-    return placed(function, axis, own, shared)
-
-
 def _summed_up(precision, reduction, own, shared):
     """Returns the sums or the means of tokens [n, L, d], as [n, 1, d]."""
     del shared
     x, mask = own
-    return (_summary(Dense(x, mask, "einsum", precision), reduction)[:, None],)
+    tokens = Dense(x, mask, "einsum", precision)
+    return ((tokens.mean() if reduction == "mean" else tokens.sum())[:, None],)
 
 
 def _pooled_by_queries(precision, reduction, own, shared):
@@ -240,14 +224,15 @@ def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=No
     return _summed_best(best[..., 0], y, x_mask, y_mask, mean)
 
 
-def _best_of(y, y_mask, precision):
-    """Returns a function from rows [..., n, d] to their largest products [..., n, 1] with the real tokens of y."""
+def _best_of(y, y_mask, precision, scale=None):
+    """Returns a function from rows [..., n, d] to their largest scaled products [..., n, 1] with the real tokens of y."""
     longest = jnp.max(norm(y), -2, initial=0)
     real = None if y_mask is None else y_mask[..., None, :]
 
     def best(rows):
-        size = norm(rows)[..., 0] * longest
-        return largest_product(dot(rows, y, precision), real, size, rows.shape[-1])[..., None]
+        scores = dot(rows if scale is None else scale * rows, y, precision)
+        size = norm(rows)[..., 0] if scale is None else jnp.abs(scale) * norm(rows)[..., 0]
+        return largest_product(scores, real, size * longest, rows.shape[-1])[..., None]
 
     return best
 
@@ -276,14 +261,17 @@ def maxsim_score_all_pairs(
 
     def of_document(y, y_mask):
         y, y_mask = keep_real(y.astype(dtype), y_mask)[None], None if y_mask is None else y_mask[None]
-        rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # so that blocks end anywhere
+        rows = jnp.reshape(x, (1, count * length, width)) if known(count) else x  # blocks may then end anywhere
         best = over_queries(_best_of(y, y_mask, precision), (rows,), keys=rows.shape[0] * y.shape[1])
         return _summed_best(jnp.reshape(best, (count, length)), y, x_mask, y_mask, mean)
 
     return over_first(of_document, (y, y_mask), count * length * y.shape[1]).T
 
 
-@compiled
+_for_context = functools.partial(for_queries, queries="context", keys="query")
+
+
+@compiled(kernel=_for_context)
 def code_wise_attention(
     query,
     context,
@@ -304,14 +292,7 @@ def code_wise_attention(
     Array([1.5, 1.5], dtype=float32)
     """
     query, context = keep_real(query, query_mask), keep_real(context, context_mask)
-    longest = jnp.max(norm(query), -2, initial=0)
-    real = None if query_mask is None else query_mask[..., None, :]
-
-    def best(rows):
-        scores = dot(scale * rows, query, precision)
-        size = jnp.abs(scale) * norm(rows)[..., 0] * longest
-        return largest_product(scores, real, size, rows.shape[-1])[..., None]
-
+    best = _best_of(query, query_mask, precision, scale)
     scores = over_queries(best, (context,), keys=_keys(query, context), implementation=implementation)
     weights = softmax(scores[..., 0], context_mask)
     pooled = _average(weights, context, precision)
@@ -323,7 +304,7 @@ def _keys(query, context):
     return size_of(query, 2, context, 2) * query.shape[-2]
 
 
-@compiled(weights_apart=True)
+@compiled(weights_apart=True, kernel=_for_context)
 def mask_attention(
     query,
     context,
@@ -337,7 +318,7 @@ def mask_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.mask_attention`: blocks of context; all of [n, k] for the weights alone.
+    """Twin of :func:`attnpool_ref.mask_attention`: blocks of context; all of [n, k] only for the weights.
 
     >>> query, context = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([[0.0, 0.0], [200.0, 0.0]])
     >>> mask_attention(query, context)
@@ -353,7 +334,7 @@ def mask_attention(
     return keep_real(rows.average(query, False, implementation, precision), context_mask)
 
 
-@compiled(weights_apart=True)
+@compiled(weights_apart=True, kernel=_for_context)
 def bidaf_attention(
     context,
     query,
@@ -367,9 +348,9 @@ def bidaf_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.bidaf_attention`: blocks of context; all of [T, J] for the weights alone.
+    """Twin of :func:`attnpool_ref.bidaf_attention`: blocks of context; all of [T, J] only for the weights.
 
-    The scores are taken apart, H w1 + U w2 + (H * w3) U^T, so that no [T, J, 3d] exists. The first term is the same
+    The scores are H w1 + U w2 + (H * w3) U^T, without an array [T, J, 3d]. The first term is the same
     for a whole row: it waits for the maxima.
 
     >>> bidaf_attention(jnp.array([[1.0], [2.0]]), jnp.array([[1.0], [0.0]]), jnp.zeros(3))

@@ -10,17 +10,16 @@ from jax import lax
 from attnpool_flax.attention import from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized
-from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import softmax, unit
 from attnpool_flax.numerics.activations import geglu
-from attnpool_flax.reductions import Dense, query_blocks, unify_varying
+from attnpool_flax.reductions import query_blocks, unify_varying
 from attnpool_flax.reductions.query_blocks import over_first, over_queries
 
 ROWS = 256
 """Tokens of a block at least: kernels are read from memory once a block."""
 
 
-@compiled
+@compiled(tokens=("x",))
 def latent_attention_pooling(
     x,
     mask=None,
@@ -60,9 +59,27 @@ def latent_attention_pooling(
     >>> x, mask = jnp.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> latent_attention_pooling(x, mask, **parameters)
     Array([3., 2.], dtype=float32)
+
+    Packed:
+      Keys and values once a call, blocks of tokens.
+
+    >>> parameters = {
+    ...     "latents": jnp.array([[1.0, -1.0]]),
+    ...     "query_kernel": jnp.eye(2)[:, None],
+    ...     "key_kernel": jnp.eye(2)[:, None],
+    ...     "value_kernel": jnp.eye(2)[:, None],
+    ...     "out_kernel": jnp.eye(2)[None],
+    ...     "mlp_kernel": jnp.zeros((2, 2)),
+    ...     "mlp_out_kernel": jnp.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> x, numbers = jnp.array([[1.0, 2.0], [9.0, 8.0], [3.0, 4.0]]), jnp.array([0, 1, 0])
+    >>> segment_latent_attention_pooling(x, numbers, 2, **parameters)
+    Array([[ 3.,  2.],
+           [10.,  7.]], dtype=float32)
     """
     each = asked_of_latents(
-        keep_real(x, mask),
+        x.zero_padded(),
         latents,
         query_kernel,
         key_kernel,
@@ -81,7 +98,7 @@ def latent_attention_pooling(
         epsilon,
         precision,
     )
-    return Dense(each, mask, "einsum", axis_name=axis_name).mean()
+    return x.with_values(each).mean()
 
 
 def asked_of_latents(
@@ -104,8 +121,8 @@ def asked_of_latents(
     epsilon,
     precision,
 ):
-    """Applies latent attention and the MLP to each clean token by itself: [..., L, d]."""
-    # a parameter that is the same on all devices becomes each one's own once, and not in every block
+    """Applies latent attention and the MLP to each token separately: [..., L, d]."""
+    # parameters shared by all devices become varying once, not in every block
     x, query_kernel, out_kernel, mlp_kernel, mlp_out_kernel, mlp_bias, mlp_out_bias, *norms = unify_varying(
         x,
         query_kernel,
@@ -137,7 +154,7 @@ def asked_of_latents(
     return over_queries(of_tokens, (x,), keys=keys_of_one)
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def set2set_pooling(
     x,
     mask=None,
@@ -152,14 +169,20 @@ def set2set_pooling(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.set2set_pooling`; the first query, which all examples share, is computed once.
+    """Twin of :func:`attnpool_ref.set2set_pooling`; the first query, the same for all examples, is computed once.
 
     >>> parameters = {"input_kernel": jnp.zeros((2, 4)), "recurrent_kernel": jnp.zeros((1, 4)), "bias": jnp.zeros(4)}
     >>> set2set_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **parameters, num_steps=2)
     Array([0., 2.], dtype=float32)
+
+    Packed:
+
+    >>> parameters = {"input_kernel": jnp.zeros((2, 4)), "recurrent_kernel": jnp.zeros((1, 4)), "bias": jnp.zeros(4)}
+    >>> segment_set2set_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2, **parameters, num_steps=2)
+    Array([[0., 2.],
+           [0., 5.]], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision, axis_name)
-    read, weights = set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps)
+    read, weights = set2set(x, input_kernel, recurrent_kernel, bias, num_steps)
     return (read, weights) if return_weights else read
 
 
@@ -169,7 +192,7 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
     hidden = cell = jnp.zeros((1,) * (tokens.x.ndim - 2) + (width,), tokens.dtype)
     read: Any = None
     weights: Any = None
-    shares: Any = None
+    weight_sums: Any = None
     for _ in range(num_steps):
         gates = jnp.reshape(bias, (1,) * (hidden.ndim - 1) + bias.shape)
         if read is not None:
@@ -178,14 +201,14 @@ def set2set(tokens, input_kernel, recurrent_kernel, bias, num_steps):
         keep, forget, new, show = jnp.split(gates, 4, -1)
         cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(keep) * jnp.tanh(new)
         hidden = jax.nn.sigmoid(show) * jnp.tanh(cell)
-        pooled, weights, shares = tokens.softmax_with_weight_sums(hidden[..., None, :])
+        pooled, weights, weight_sums = tokens.softmax_with_weight_sums(hidden[..., None, :])
         pooled = pooled[..., 0, :]
         hidden, cell = (jnp.broadcast_to(part, pooled.shape) for part in (hidden, cell))
         read = jnp.concatenate([hidden, pooled], -1)
-    return jnp.where(shares == 0, 0, read), weights[..., 0, :]
+    return jnp.where(weight_sums == 0, 0, read), weights[..., 0, :]
 
 
-@compiled
+@compiled(tokens=("x",))
 def vlad_pooling(
     x,
     mask=None,
@@ -206,9 +229,18 @@ def vlad_pooling(
     >>> x, mask = jnp.array([[1.0], [4.0], [99.0]]), jnp.array([True, True, False])
     >>> vlad_pooling(x, mask, assign_kernel=jnp.zeros((1, 1)), centers=jnp.array([[2.0]]), normalize=False)
     Array([[1.]], dtype=float32)
+
+    Packed:
+      One cluster after another, no residuals [N, K, d].
+
+    >>> parameters = {"assign_kernel": jnp.zeros((1, 1)), "centers": jnp.array([[2.0]])}
+    >>> x, numbers = jnp.array([[1.0], [5.0], [4.0]]), jnp.array([0, 1, 0])
+    >>> segment_vlad_pooling(x, numbers, 2, **parameters, normalize=False)
+    Array([[[1.]],
+    <BLANKLINE>
+           [[3.]]], dtype=float32)
     """
-    tokens = Dense(x, mask, "einsum", precision, axis_name)
-    top, residuals, weights = residuals_of(tokens, assign_kernel, centers, assign_bias)
+    top, residuals, weights = residuals_of(x, assign_kernel, centers, assign_bias)
     result = vlad_of(top, residuals, normalize)
     return (result, weights) if return_weights else result
 
@@ -220,25 +252,25 @@ def residuals_of(tokens, assign_kernel, centers, assign_bias):
       (max score [..., K], the largest logarithm of a weight, treated as a constant; the sums [..., K, d] of the residuals
       under weights relative to it; weights [..., L, K]).
     """
-    # a parameter that is the same on all devices becomes each one's own once, and not in every trip of the loop
+    # parameters shared by all devices become varying once, not in every step of the loop
     _, assign_kernel, centers, assign_bias = unify_varying(tokens.x, assign_kernel, centers, assign_bias)
     scores = jnp.einsum("...d,dk->...k", tokens.zero_padded(), assign_kernel, precision=tokens.precision)
     if assign_bias is not None:
         scores = scores + jnp.reshape(assign_bias, (1,) * (scores.ndim - 1) + assign_bias.shape)
     logs = jnp.swapaxes(jax.nn.log_softmax(scores)[..., : centers.shape[0]], -1, -2)
     weights = tokens.fill_padding(jnp.exp(logs))
-    shares, top = tokens.exp_scores(logs)
+    unnormalized, top = tokens.exp_scores(logs)
 
-    def of_cluster(center, shares):
-        return tokens.minus(center).sum(shares)
+    def of_cluster(center, unnormalized):
+        return tokens.minus(center).sum(unnormalized)
 
-    parts = centers, jnp.moveaxis(shares, -2, 0)
+    parts = centers, jnp.moveaxis(unnormalized, -2, 0)
     residuals = jnp.moveaxis(over_first(of_cluster, parts, math.prod(tokens.x.shape)), 0, -2)
     return *tokens.all_reduce_softmax(top, residuals), jnp.swapaxes(weights, -1, -2)
 
 
 def vlad_of(top, residuals, normalize):
-    """Returns [..., K, d]: sums of residuals under weights relative to ``top``, normalised or in their own size."""
+    """Returns [..., K, d]: sums of residuals under weights relative to ``top``, normalised or rescaled."""
     if not normalize:
         return jnp.exp(lax.stop_gradient(top))[..., None] * residuals
     each = unit(residuals)

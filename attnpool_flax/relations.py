@@ -1,5 +1,7 @@
 """Relations. Twin of :mod:`attnpool_ref.relations`."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -8,6 +10,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.decomposition import project
 from attnpool_flax.masks import keep_real
 from attnpool_flax.normalizers import exp_scores, softmax
+from attnpool_flax.reductions.query_blocks import for_queries
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import scaled_dot
 
@@ -117,7 +120,7 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
     scores = scores + jnp.einsum(f"...je,{_slots(kernel)}e->...j", fields, kernel[..., width:], precision=precision)
     weights = softmax(jnp.tanh(scores + jnp.broadcast_to(bias, scores.shape)), mask)
     pooled = weighted(weights[..., None, :], fields, precision)[..., 0, :]
-    unknown = jnp.any(jnp.isnan(weights), -1, keepdims=True)  # the weights sum to 1, or nobody knows to what
+    unknown = jnp.any(jnp.isnan(weights), -1, keepdims=True)  # NaN for the target too: its weight is the sum, 1 or NaN
     target = jnp.where(unknown, jnp.nan, jnp.broadcast_to(target, (*pooled.shape[:-1], width)))
     pooled = jnp.concatenate([target, pooled], -1)
     return (pooled, weights) if return_weights else pooled
@@ -128,7 +131,7 @@ def _slots(kernel):
     return "j" if kernel.ndim == 2 else ""
 
 
-@compiled(weights_apart=True)
+@compiled(weights_apart=True, kernel=functools.partial(for_queries, queries="labels", keys="labels"))
 def label_attention(
     labels,
     mask=None,
@@ -140,7 +143,7 @@ def label_attention(
     implementation=None,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.label_attention`: blocks of labels; all of [M, M] for the weights alone.
+    """Twin of :func:`attnpool_ref.label_attention`: blocks of labels; all of [M, M] only for the weights.
 
     >>> labels, kernel = jnp.array([[0.0], [2.0]]), jnp.array([[3.0]])
     >>> label_attention(labels, query_kernel=jnp.zeros((1, 1)), key_kernel=kernel, value_kernel=kernel)

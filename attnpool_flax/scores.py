@@ -11,6 +11,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import unit
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import resolve_for_units
+from attnpool_flax.reductions.dispatch import for_units
 from attnpool_flax.reductions.query_blocks import over_queries, size_of
 
 
@@ -71,7 +72,7 @@ def cosine_score(query, key, *, precision=None):
     return dot(unit(query), unit(key), precision)
 
 
-@compiled
+@compiled(kernel=for_units)
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.additive_score`: one hidden unit after another.
 
@@ -88,14 +89,14 @@ def additive(query, key, query_kernel, key_kernel, out_kernel, bias, precision, 
     if resolve_for_units(implementation) == "einsum":
         weight = 1 if out_kernel is None else jnp.reshape(out_kernel, (1,) * (key.ndim) + (-1,))
         query, key = affine(query, query_kernel, None, precision), affine(key, key_kernel, bias, precision)
-        return _hidden_in_blocks(lambda q, k: weight * jnp.tanh(q + k), query, key)
+        return _sum_in_blocks(lambda q, k: weight * jnp.tanh(q + k), query, key)
     query, key = _units(query, query_kernel, None, precision), _units(key, key_kernel, bias, precision)
     weights = jnp.ones(query.shape[0], query.dtype) if out_kernel is None else out_kernel
     return _sum_of_tanh(query, key, weights)
 
 
 UNROLL = 16
-"""Units of a trip: with 8 or fewer, XLA's CPU backend runs the loop several times slower."""
+"""Hidden units per step of the loop: with 8 or fewer, XLA's CPU backend runs the loop several times slower."""
 
 
 @jax.custom_jvp
@@ -103,11 +104,11 @@ def _sum_of_tanh(query, key, weights):
     """Returns scores [..., n, m]: the weighted sum over the first axis of tanh(query [h, ..., n] + key [h, ..., m]).
 
     tanh(a + b) is 1 - 2 / (1 + exp(2a) exp(2b)): exponentials of the parts take the place of one tanh for each pair.
-    Where parts are large they overflow, and where all are small 1 hides the rest: there it is the tanh itself.
+    For large parts the exponentials overflow, and for small ones the 1 cancels their digits: then it is tanh itself.
     """
     largest = jnp.maximum(jnp.max(jnp.abs(query), initial=0), jnp.max(jnp.abs(key), initial=0))
     ordinary = (largest >= 0.25) & (largest <= 20)
-    return lax.cond(ordinary, _sum_by_exponentials, functools.partial(_walk, _tanh), query, key, weights)
+    return lax.cond(ordinary, _sum_by_exponentials, functools.partial(_sum_over_units, _tanh), query, key, weights)
 
 
 def _tanh(query, key, weight):
@@ -118,20 +119,20 @@ def _sum_by_exponentials(query, key, weights):
     def part(query, key, weight):
         return weight / (1 + query * key)
 
-    return jnp.sum(weights) - 2 * _walk(part, jnp.exp(2 * query), jnp.exp(2 * key), weights)
+    return jnp.sum(weights) - 2 * _sum_over_units(part, jnp.exp(2 * query), jnp.exp(2 * key), weights)
 
 
 @_sum_of_tanh.defjvp
 def _sum_of_tanh_jvp(primals, tangents):
-    return _sum_of_tanh(*primals), _slope(_tanh, primals, tangents)
+    return _sum_of_tanh(*primals), _tangent_of_sum(_tanh, primals, tangents)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def sum_of_units(of_unit, query, key, weights):
     """Returns scores [..., n, m]: a sum over the first axis of [h, ..., n] and [h, ..., m], one unit after another.
 
-    The pairs [..., n, m] of a few units are all that exists at once, also in the backward pass, which computes them
-    anew; the rule for gradients is one of forward mode, so that every mode works.
+    At most the pairs [..., n, m] of a few units exist at once, also in the backward pass, which recomputes them. The
+    derivative is a forward-mode rule, from which JAX derives reverse mode.
 
     Args:
       of_unit: from a unit's [..., n, 1], [..., 1, m] and weight to its part of the scores.
@@ -139,15 +140,15 @@ def sum_of_units(of_unit, query, key, weights):
       key: [h, ..., m].
       weights: [h].
     """
-    return _walk(of_unit, query, key, weights)
+    return _sum_over_units(of_unit, query, key, weights)
 
 
 @sum_of_units.defjvp
 def _sum_of_units_jvp(of_unit, primals, tangents):
-    return sum_of_units(of_unit, *primals), _slope(of_unit, primals, tangents)
+    return sum_of_units(of_unit, *primals), _tangent_of_sum(of_unit, primals, tangents)
 
 
-def _walk(of_unit, query, key, weights):
+def _sum_over_units(of_unit, query, key, weights):
     """Computes the sum by a loop over the units."""
     zero = _zero_scores(of_unit, query, key, weights)
 
@@ -164,7 +165,7 @@ def _zero_scores(of_unit, query, key, weights):
     return jnp.where(jnp.ones(first.shape, bool), jnp.zeros_like(first), first)
 
 
-def _slope(of_unit, primals, tangents):
+def _tangent_of_sum(of_unit, primals, tangents):
     """Computes the tangent of the sum by a loop over given units: its transpose accumulates no array of full size."""
     zero = _zero_scores(of_unit, *primals)
 
@@ -180,7 +181,7 @@ def _slope(of_unit, primals, tangents):
     return jax.jvp(summed, primals, tangents)[1]
 
 
-def _hidden_in_blocks(of_pair, query, key):
+def _sum_in_blocks(of_pair, query, key):
     """Computes the same sum for a block of queries at a time; XLA fuses it and never writes the hidden layer.
 
     Args:
@@ -201,7 +202,7 @@ def _units(x, kernel, bias, precision):
     return units if bias is None else units + jnp.reshape(bias, (-1,) + (1,) * (units.ndim - 1))
 
 
-@compiled
+@compiled(kernel=for_units)
 def concat_score(query, key, kernel, out_kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.concat_score`: the additive score with the kernel's two parts.
 
@@ -218,7 +219,7 @@ def split(kernel, query):
     return kernel[: query.shape[-1]], kernel[query.shape[-1] :]
 
 
-@compiled
+@compiled(kernel=for_units)
 def tanh_sum_score(query, key, kernel, *, bias=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.tanh_sum_score`: the additive score with the kernel's two parts, all weights 1.
 
@@ -238,10 +239,10 @@ def location_score(query, state, kernel, *, bias=None, precision=None):
     >>> location_score(jnp.array([[1.0]]), jnp.array([[2.0]]), kernel)
     Array([[ 1.,  2., 13.]], dtype=float32)
     """
-    return beside(query, state, kernel, bias, precision)
+    return affine_of_both(query, state, kernel, bias, precision)
 
 
-def beside(query, other, kernel, bias, precision):
+def affine_of_both(query, other, kernel, bias, precision):
     """Multiplies [query; other] by a kernel [d+e, o]; without concatenation, because one of the two may be shared."""
     query_kernel, other_kernel = split(kernel, query)
     return affine(query, query_kernel, None, precision) + affine(other, other_kernel, bias, precision)
@@ -266,7 +267,7 @@ def trilinear(query, key, kernel, precision):
     return dot(weighted, key, precision) + query_part + key_part
 
 
-@compiled
+@compiled(kernel=for_units)
 def gaussian_score(query, key, *, bandwidth=1.0, implementation=None):
     """Twin of :func:`attnpool_ref.gaussian_score`: one feature after another.
 
@@ -290,6 +291,6 @@ def squared_distances(query, key, part, implementation=None):
         return difference * difference
 
     if resolve_for_units(implementation) == "einsum":
-        return _hidden_in_blocks(lambda q, k: squared(q, k, part), query, key)
+        return _sum_in_blocks(lambda q, k: squared(q, k, part), query, key)
     query, key = jnp.moveaxis(query, -1, 0), jnp.moveaxis(key, -1, 0)
     return sum_of_units(squared, query, key, jnp.broadcast_to(part, query.shape[:1]))

@@ -4,28 +4,40 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.activations import OF_SCORES, relu
-from attnpool_flax.reductions import DenseChannels, exp_scores, moments
+from attnpool_flax.reductions import exp_scores, moments
 from attnpool_flax.reductions.moments import mean_and_deviation
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
-    """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, so that no square overflows.
+    """Twin of :func:`attnpool_ref.std_pooling`; tokens are scaled by a power of two, to prevent squares from overflowing.
 
     >>> std_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_std_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[1.],
+           [0.]], dtype=float32)
     """
-    return statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon)[1]
+    return statistics(x.channels(), weights, ddof, epsilon)[1]
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0, axis_name=None):
-    """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, so that no square overflows.
+    """Twin of :func:`attnpool_ref.statistics_pooling`; tokens are scaled by a power of two, to prevent squares from overflowing.
 
     >>> statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
     Array([2., 1.], dtype=float32)
+
+    Packed:
+
+    >>> segment_statistics_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[2., 1.],
+           [5., 0.]], dtype=float32)
     """
-    return jnp.concatenate(statistics(DenseChannels(x, mask, axis_name), weights, ddof, epsilon), -1)
+    return jnp.concatenate(statistics(x.channels(), weights, ddof, epsilon), -1)
 
 
 def statistics(channels, weights, ddof, epsilon):
@@ -34,7 +46,7 @@ def statistics(channels, weights, ddof, epsilon):
     return mean_and_deviation(moments(channels, weights), ddof, epsilon)
 
 
-@compiled(as_they_come=("x",))
+@compiled(tokens=("x",), as_they_come=("x",))
 def attentive_statistics_pooling(
     x,
     mask=None,
@@ -62,8 +74,17 @@ def attentive_statistics_pooling(
     >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
     >>> attentive_statistics_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]), **kernels)
     Array([2., 1.], dtype=float32)
+
+    Packed:
+      The context is one vector for each segment.
+
+    >>> x, ids = jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0])
+    >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
+    >>> segment_attentive_statistics_pooling(x, ids, 2, **kernels)
+    Array([[2., 1.],
+           [5., 0.]], dtype=float32)
     """
-    channels = DenseChannels(x, mask, axis_name)
+    channels = x.channels()
     context = (context_ddof, epsilon) if global_context else None
     network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
     pooled, weights = attentive_statistics(channels, network, context, epsilon, precision)
@@ -76,12 +97,12 @@ def attentive_statistics(channels, network, context, epsilon, precision):
     Args:
       channels: the tokens.
       network: kernel, bias, norm scale, norm bias, the name of the activation, out kernel.
-      context: (ddof, epsilon) of the statistics that each token is scored beside, or None.
+      context: (ddof, epsilon) of the statistics that are concatenated to each token, or None.
       epsilon: the floor of the variance.
       precision: of the products.
     """
-    beside = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
-    unnormalized, _ = exp_scores(channels, scores_of(channels, network, beside, precision))
+    statistics_of_all = None if context is None else jnp.concatenate(statistics(channels, None, *context), -1)
+    unnormalized, _ = exp_scores(channels, scores_of(channels, network, statistics_of_all, precision))
     found = moments(channels, unnormalized)
     total = channels.expand_to_tokens(jnp.where(found.total == 0, 1, found.total) * found.unit)
     weights = channels.fill_padding(unnormalized / total)
@@ -89,24 +110,24 @@ def attentive_statistics(channels, network, context, epsilon, precision):
     return pooled, weights if network[-1].ndim == 2 else weights[..., 0]
 
 
-def scores_of(channels, network, beside, precision):
-    """Scores each token by a network, [..., L, d] or [..., L, 1]; ``beside`` [..., 2d] is its context or None."""
+def scores_of(channels, network, context, precision):
+    """Scores each token by a network, [..., L, d] or [..., L, 1]; ``context`` [..., 2d] is concatenated to it, if given."""
     kernel, bias, norm_scale, norm_bias, activation, out_kernel = network
     width = channels.x.shape[-1]
     hidden = jnp.einsum("...d,dh->...h", channels.x, kernel[:width], precision=precision)
-    if beside is not None:
+    if context is not None:
         hidden = hidden + channels.expand_to_tokens(
-            jnp.einsum("...d,dh->...h", beside, kernel[width:], precision=precision)
+            jnp.einsum("...d,dh->...h", context, kernel[width:], precision=precision)
         )
     if bias is not None:
-        hidden = hidden + _lifted(bias, hidden)
+        hidden = hidden + _with_all_axes(bias, hidden)
     if norm_scale is not None:
-        hidden = relu(hidden) * _lifted(norm_scale, hidden)
-        hidden = hidden if norm_bias is None else hidden + _lifted(norm_bias, hidden)
+        hidden = relu(hidden) * _with_all_axes(norm_scale, hidden)
+        hidden = hidden if norm_bias is None else hidden + _with_all_axes(norm_bias, hidden)
     hidden = OF_SCORES[activation](hidden)
     out_kernel = out_kernel if out_kernel.ndim == 2 else out_kernel[:, None]
     return jnp.einsum("...h,hd->...d", hidden, out_kernel, precision=precision)
 
 
-def _lifted(vector, like):
+def _with_all_axes(vector, like):
     return jnp.reshape(vector, (1,) * (like.ndim - 1) + vector.shape)

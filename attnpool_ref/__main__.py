@@ -12,7 +12,7 @@ MISUSED, INTERRUPTED = 2, 130  # as commands/exits.py has them, which needs an e
 
 
 def main():
-    """Runs the command line; without its extra, says in one line which one to install."""
+    """Runs the command; without its extra, prints one line that names the extra to install."""
     missing = extras.missing("cli")
     if missing:
         print(missing, file=sys.stderr)
@@ -42,7 +42,7 @@ def _run():
 
 
 def _unwritten(error):
-    """Drops the output that nobody reads, or that has no room; returns the exit status."""
+    """Discards output that cannot be written (closed pipe, full disk); returns the exit status."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno()

@@ -1,4 +1,4 @@
-"""Additive pooling: each token's score is a perceptron of the token alone, with one hidden layer, and without a query."""
+"""Additive pooling: each token's score is a perceptron with one hidden layer of only that token, without a query."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def additive_attention_pooling(
     normalizer="softmax",
     return_weights=False,
 ):
-    r"""Averages the real tokens by the scores of a perceptron, gated or not; one average for each hop.
+    r"""Pools each bag by additive or gated attention (ABMIL), with one or several hops.
 
     .. math:: o_i = \sum_l w_{il} v_l, \qquad w_i = \mathrm{softmax}_{l : k_l}(s_{il}), \qquad
               s_{il} = u_l \cdot K_i + c_i, \qquad u_l = \phi(x_l W + b) \odot \sigma(x_l U + g)
@@ -44,7 +44,7 @@ def additive_attention_pooling(
       gate_kernel: [d, h], :math:`U`, or None; the paper's :math:`U` transposed.
       gate_bias: [h], :math:`g`, or None; only with ``gate_kernel``.
       out_bias: () or, of n hops, [n], :math:`c`, or None.
-      value: [..., L, v] what is averaged, or None for the tokens.
+      value: [..., L, v] the values to average, or None for the tokens.
       activation: :math:`\phi`: "tanh", "relu", "gelu" (exact) or "identity".
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (under which :math:`c` counts, and the weights do not sum
         to 1), "hardmax", or a function (scores, mask) -> weights, as :func:`attend` takes it.
@@ -52,7 +52,7 @@ def additive_attention_pooling(
 
     Returns:
       [..., v], and with ``return_weights`` the weights [..., L]; of n hops [..., n, v] and
-      [..., n, L]. 0 where nothing is real.
+      [..., n, L]. 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation or normaliser, a
@@ -64,6 +64,14 @@ def additive_attention_pooling(
     >>> x, kernel = [[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], np.zeros((2, 4))
     >>> additive_attention_pooling(x, [True, True, False], kernel=kernel, out_kernel=np.ones(4))
     array([2., 0.])
+
+    Packed:
+      ValueError: shapes disagree, a float mask, a gate's bias without its kernel, an unknown activation or normaliser.
+
+    >>> x, kernel = [[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], np.zeros((2, 4))
+    >>> segment_additive_attention_pooling(x, [0, 1, 0], 2, kernel=kernel, out_kernel=np.ones(4))
+    array([[2., 0.],
+           [9., 9.]])
     """
     parameters = kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation
     scores = additive_scores(np.where(mask[..., None], x, 0), *parameters)
@@ -76,7 +84,7 @@ def additive_attention_pooling(
 
 
 def additive_scores(x, kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation):
-    """The scores [..., n, L] of clean tokens; n is 1 for an ``out_kernel`` [h]."""
+    """Returns scores [..., n, L] of tokens without padding values; n is 1 for an ``out_kernel`` [h]."""
     hidden = OF_SCORES[activation](x @ kernel + (0 if bias is None else bias))
     if gate_kernel is not None:
         hidden = hidden * _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
@@ -90,15 +98,15 @@ def _sigmoid(x):
 
 @definition
 def attention_penalty(weights):
-    r"""Says how much several hops look at the same tokens, or spread: 0 where each looks at one token of its own.
+    r"""Penalizes hops that attend to the same tokens, or spread: 0 if each attends to a different single token.
 
     .. math:: p = \big\lVert A A^\top - I \big\rVert_F^2
 
-    :math:`I` has 0 in place of 1 for a row of :math:`A` that is all 0, so that an empty example costs nothing. The caller
+    :math:`I` has 0 instead of 1 for a row of :math:`A` that is all 0: a fully masked row costs nothing. The caller
     averages over the batch, and multiplies by a coefficient.
 
     Args:
-      weights: [..., n, L] weights of n hops, :math:`A`, as ``return_weights`` gives them.
+      weights: [..., n, L] weights of n hops, :math:`A`, as returned with ``return_weights``.
 
     Returns:
       [...]: a number for each example.

@@ -12,7 +12,7 @@ from attnpool_ref.scores import additive_score, gaussian_score, location_score, 
 def attend(
     scores, value, mask=None, *, lengths=None, normalizer="softmax", dropout_multiplier=None, return_weights=False
 ):
-    r"""Averages the values under normalised scores.
+    r"""Averages values under normalised scores: attention with scores that the caller computes.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{normalizer}(s_i)
 
@@ -26,7 +26,7 @@ def attend(
         or ``mask``.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
         (scores, mask) -> weights, such as ``partial(entmax, alpha=1.3)``. It gets the mask as a boolean array of the
-        scores' shape, and scores that are 0 at padding; what it returns there is dropped. JAX compiles once for each
+        scores' shape, and scores that are 0 at padding; its weights there are replaced by 0. JAX compiles once for each
         function: keep one object.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights, which then no longer sum to 1.
       return_weights: also return the weights, as they are before dropout.
@@ -64,7 +64,7 @@ def dot_product_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Scaled dot-product attention.
+    r"""Computes scaled dot-product attention (Vaswani et al. 2017).
 
     .. math:: O = \mathrm{softmax}\Big(\frac{Q K^\top}{\sqrt d} + B\Big) V
 
@@ -76,7 +76,7 @@ def dot_product_attention(
       lengths: number of keys that each query sees, counted from the left: int [..., n], [...] or (). Give this
         or ``mask``.
       bias: broadcastable to [..., n, m], :math:`B`; does not decide the result's dtype.
-      scale: a number in place of :math:`1/\sqrt d`.
+      scale: a number instead of :math:`1/\sqrt d`.
       dropout_multiplier: broadcastable to [..., n, m]; multiplies the weights.
       return_weights: also return the weights, as they are before dropout.
 
@@ -119,7 +119,7 @@ def additive_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Attention whose scores are a perceptron with one hidden layer; queries and keys may differ in width.
+    r"""Computes additive attention (Bahdanau): the scores are a perceptron of query and key, with one hidden layer.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\big(w^\top \tanh(W_q q_i + W_k k_j + b)\big)
 
@@ -157,7 +157,7 @@ def additive_attention(
 
 @definition
 def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bias=None, return_weights=False):
-    r"""Attention whose scores are the sum of a hidden layer over query and key side by side.
+    r"""Computes attention whose scores are the sum of a hidden layer over query and key, concatenated.
 
     .. math:: o_i = \sum_j w_{ij} v_j, \qquad w_i = \mathrm{softmax}_j\Big(\sum_h \tanh(W [q_i; k_j] + b)_h\Big)
 
@@ -191,7 +191,7 @@ def tanh_sum_attention(query, key, value, kernel, mask=None, *, lengths=None, bi
 
 @definition
 def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, mask=None, *, return_weights=False):
-    r"""Attention over numbered slots, each with its own score; query and context then go through an affine map.
+    r"""Computes location-based attention: a score per slot from the query, then an affine map of query and context.
 
     .. math:: o_i = W_o [q_i; c_i] + b_o, \qquad c_i = \sum_j w_{ij} v_j, \qquad
               w_i = \mathrm{softmax}_j\big((W [q_i; k_i] + b)_j\big)
@@ -200,8 +200,8 @@ def location_attention(query, state, value, kernel, bias, out_kernel, out_bias, 
 
     Args:
       query: [..., n, d] queries, :math:`q`.
-      state: [..., n, e] one vector beside each query, :math:`k`.
-      value: [..., m, v] what stands in the slots.
+      state: [..., n, e] one vector per query, :math:`k`.
+      value: [..., m, v] the contents of the slots.
       kernel: [d+e, m], :math:`W` transposed, the query's rows first; a column for each slot.
       bias: [m], :math:`b`.
       out_kernel: [d+v, o], :math:`W_o` transposed, the query's rows first.
@@ -247,12 +247,12 @@ def multi_head_attention(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Scaled dot-product attention in several heads, each with its own projections, and an affine map of them all.
+    r"""Computes multi-head attention: scaled dot products in H projections, then an affine map of all heads.
 
     .. math:: O = \sum_h \mathrm{softmax}\Big(\frac{Q_h K_h^\top}{\sqrt c}\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = K W_k^h + b_k^h, \quad V_h = V W_v^h + b_v^h
 
-    Where a query sees nothing, what the heads attend to is 0 and the result is :math:`b_o`.
+    For a query that sees no key the heads' outputs are 0, and the result is :math:`b_o`.
 
     Args:
       query: [..., n, d] queries, :math:`Q`.
@@ -310,7 +310,7 @@ def multi_head_attention(
 
 
 def project_to_heads(x, kernel, bias):
-    """[..., L, d] by a kernel [d, H, c] to [..., H, L, c]."""
+    """Projects [..., L, d] by a kernel [d, H, c] to [..., H, L, c]."""
     heads = np.einsum("...ld,dhc->...hlc", x, kernel)
     return heads if bias is None else heads + bias[:, None, :]
 
@@ -319,7 +319,7 @@ def project_to_heads(x, kernel, bias):
 def kernel_regression(
     query, key, value, mask=None, *, lengths=None, kernel="gaussian", bandwidth=1.0, return_weights=False
 ):
-    r"""Nadaraya-Watson regression: averages the values under a kernel of the distance between query and key.
+    r"""Averages values under a kernel of the distance between query and key (Nadaraya-Watson regression).
 
     .. math:: o_i = \frac{\sum_j K(u_{ij}) v_j}{\sum_j K(u_{ij})}, \qquad u_{ij} = \frac{\lVert q_i - k_j \rVert}{\sigma}
 

@@ -1,4 +1,4 @@
-"""Decomposition: what of a vector is like a reference, and what is not."""
+"""Decomposition of vectors into a part similar to a reference and a dissimilar part."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def orthogonal_decomposition(x, reference):
 
     Args:
       x: [..., d] vectors, :math:`s`.
-      reference: [..., d] vectors, :math:`\hat s`, as :func:`semantic_match` or :func:`mask_attention` gives them.
+      reference: [..., d] vectors, :math:`\hat s`, such as those of :func:`semantic_match` or :func:`mask_attention`.
 
     Returns:
       (similar, dissimilar), both [..., d]; they add up to ``x``.
@@ -38,7 +38,7 @@ def orthogonal_decomposition(x, reference):
 
 
 def projection(x, reference):
-    """(x . r / r . r) r, by the unit vector along r: squares of 1e-300 would underflow."""
+    """Returns (x . r / r . r) r, computed with the unit vector along r, because squares of 1e-300 would underflow."""
     unit = l2_normalize(reference)
     return np.sum(x * unit, -1, keepdims=True) * unit
 
@@ -75,12 +75,12 @@ def linear_decomposition(x, reference):
 
 @definition
 def rigid_decomposition(x, reference, *, atol=0.0):
-    r"""Calls a vector similar if it equals a reference, else dissimilar.
+    r"""Returns a vector as the similar part if it equals the reference, else as the dissimilar part.
 
     .. math:: (s^+, s^-) = (s, 0) \text{ if } |s_c - \hat s_c| \le \mathrm{atol} \text{ for all } c,
               \text{ else } (0, s)
 
-    The reference has no gradient. Where the vectors hold a NaN, nobody knows: both parts are NaN.
+    The reference has no gradient. If a vector holds NaN, both parts are NaN.
 
     Args:
       x: [..., d] vectors, :math:`s`.
@@ -112,7 +112,7 @@ def rigid_decomposition(x, reference, *, atol=0.0):
 def semantic_match(
     x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, method="max", window=1, normalize=True
 ):
-    r"""Finds for each token of a sequence what the other sequence has most like it.
+    r"""Finds for each token of a sequence its best match in the other sequence, by cosine.
 
     .. math:: a_{ij} = \cos(s_i, t_j), \qquad k = \arg\max_j a_{ij}
 
@@ -120,11 +120,11 @@ def semantic_match(
               \hat s_i = \frac{\sum_j a_{ij} t_j}{\sum_j a_{ij}}
               \text{ over all } j \text{ (global)}, \text{ or } |j - k| \le w \text{ (local)}
 
-    All runs over real tokens. The window is counted in them, so that deleting a padded token is the same as masking
+    All runs over real tokens, and the window counts only them: deleting a padded token is the same as masking
     it: w on each side and the centre, fewer at the ends. A zero vector has cosine 0; ties of the largest cosine go to
     the first real token, where cosines that differ by no more than rounding tie; where the weights sum to exactly 0 the
     normalised match is 0. Weights may be negative. The gradient is that of the chosen token or window; the choice itself
-    has none, so that with "max" x has none. NaN among the cosines leaves the choice unknown: that match is NaN.
+    has none; with "max" x therefore has none. NaN among the cosines leaves the choice unknown: that match is NaN.
 
     Args:
       x: [..., L, d] tokens, :math:`s`.
@@ -135,7 +135,7 @@ def semantic_match(
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
       method: "max", "global" or "local".
       window: :math:`w` of "local", a Python integer of at least 0.
-      normalize: divide by the sum of the weights; False is the sum alone. "max" has one weight, which is 1.
+      normalize: divide by the sum of the weights; False returns the sum. "max" has one weight, which is 1.
 
     Returns:
       [..., L, d]; 0 in padded rows and where no token of y is real.
@@ -180,7 +180,7 @@ def semantic_match(
 
 @definition
 def graph_decomposition(labels, adjacency, *, num_layers=2):
-    r"""Takes from each label the mean of its projections on its neighbours, again and again.
+    r"""Subtracts from each label the mean of its projections on its neighbours, for several layers.
 
     .. math:: \ell_i \leftarrow \ell_i - \frac{1}{|N(i)|} \sum_{j \in N(i)}
               \frac{\ell_i \cdot \ell_j}{\ell_j \cdot \ell_j}\, \ell_j
@@ -219,6 +219,6 @@ def graph_decomposition(labels, adjacency, *, num_layers=2):
 
 
 def norm(x):
-    """Euclidean norms along the last axis, which stays; squares of 1e-300 would underflow."""
+    """Returns Euclidean norms along the last axis, with the axis; scaled, because squares of 1e-300 would underflow."""
     size = power_of_two(np.max(np.abs(x), -1, keepdims=True))
     return size * np.sqrt(np.sum((x / size) ** 2, -1, keepdims=True))

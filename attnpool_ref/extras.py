@@ -1,13 +1,13 @@
-"""Extras that install the packages which the commands need."""
+"""Messages about missing extras."""
 
 from importlib.util import find_spec
 
 EXTRAS = {"cli": ("click", "rich"), "flax": ("jax", "flax"), "plot": ("matplotlib",), "test": ("hypothesis",)}
-"""For each extra the packages without which its commands do not work."""
+"""The packages that the commands of each extra need."""
 
 
 def missing(*extras):
-    """One line that says what to install for these extras; empty where everything is there.
+    """Returns one line that says what to install for these extras; "" if nothing is missing.
 
     >>> missing()
     ''

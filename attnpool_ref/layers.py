@@ -1,4 +1,4 @@
-"""Layers that heads put before and after a pooling: normalisation, and a perceptron beside its input."""
+"""Layers before and after a pooling: layer normalisation, and a residual perceptron."""
 
 import numpy as np
 
@@ -11,12 +11,12 @@ ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu, "geglu": gegl
 
 @definition
 def layer_norm(x, scale=None, bias=None, *, epsilon=1e-6):
-    r"""Shifts and scales each vector to mean 0 and variance 1.
+    r"""Shifts and scales each vector to mean 0 and variance 1 (layer normalisation).
 
     .. math:: y = \gamma \frac{x - \bar x}{\sqrt{\mathrm{var}(x) + \epsilon}} + \beta, \qquad
               \mathrm{var}(x) = \frac 1 d \sum_c (x_c - \bar x)^2
 
-    A vector of equal numbers becomes :math:`\beta`, with :math:`\epsilon = 0` as well, which then gives it no gradient.
+    A vector of equal numbers becomes :math:`\beta`, also with :math:`\epsilon = 0`, and then has no gradient.
 
     Args:
       x: [..., d] vectors.
@@ -61,7 +61,7 @@ def residual_feed_forward(
     activation="gelu",
     epsilon=1e-6,
 ):
-    r"""Adds to each vector what a perceptron with one hidden layer makes of its normalisation.
+    r"""Adds to each vector a perceptron of its layer normalisation (pre-norm residual MLP).
 
     .. math:: y = x + \mathrm{act}(\mathrm{LN}(x) W + b) W_o + b_o
 

@@ -9,7 +9,7 @@ from attnpool_ref.contract.ragged import checked_sequences, padded_length, seque
 
 @definition
 def lengths_to_mask(lengths, max_length, *, side="right"):
-    r"""Marks ``lengths`` of ``max_length`` positions as real: the first, or with the padding on the left the last.
+    r"""Converts lengths to a mask: the first positions are real, or with padding on the left the last.
 
     .. math:: k_j = [j < \ell], \qquad \text{left:}\ k_j = [L - 1 - j < \ell]
 
@@ -41,7 +41,7 @@ def lengths_to_mask(lengths, max_length, *, side="right"):
 
 @definition
 def spans_to_mask(spans, max_length, span_mask=None):
-    r"""Marks the slots of spans: one mask for each span, both ends in it.
+    r"""Converts spans to masks: one per span, both ends included.
 
     .. math:: k_{sl} = [a_s \le l \le b_s]
 
@@ -50,7 +50,7 @@ def spans_to_mask(spans, max_length, span_mask=None):
     Args:
       spans: integer [..., S, 2], first and last slot :math:`a, b` of each span, from 0 to ``max_length`` - 1.
       max_length: size of the new axis, a Python integer.
-      span_mask: bool, broadcastable to [..., S], True = real; the others are empty, whatever their ends are.
+      span_mask: bool, broadcastable to [..., S], True = real; other spans are empty, and their ends are ignored.
 
     Returns:
       bool [..., S, max_length].
@@ -71,7 +71,7 @@ def spans_to_mask(spans, max_length, span_mask=None):
 
 @definition
 def token_positions(mask):
-    r"""Counts the real tokens: the rank of each among them, from 0, and -1 at padding.
+    r"""Returns each real token's position among the real ones, from 0, and -1 at padding.
 
     .. math:: p_l = \sum_{i < l} k_i \text{ where } k_l, \text{ else } -1
 
@@ -97,7 +97,7 @@ def token_positions(mask):
 
 @contract.with_short_traceback
 def pad(sequences, *, length=None, side="right"):
-    """Brings sequences of any lengths to one length, with a mask of what is real.
+    """Pads sequences to one length, and returns the mask.
 
     Args:
       sequences: a list of [L_i, d].

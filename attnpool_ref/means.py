@@ -1,4 +1,4 @@
-"""Sums, order statistics and generalised means of one sequence: from its tokens to one vector, each channel by itself."""
+"""Sums, order statistics and generalised means of one sequence, channel by channel."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def sum_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -31,6 +31,12 @@ def sum_pooling(x, mask=None, *, lengths=None):
 
     >>> sum_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([4.])
+
+    Packed:
+
+    >>> segment_sum_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[4.],
+           [5.]])
     """
     return np.sum(np.where(mask[..., None], x, 0), -2)
 
@@ -51,7 +57,7 @@ def min_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real. +inf at a real token is data.
+      [..., d]; 0 in a fully masked row. +inf at a real token is data.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -61,13 +67,19 @@ def min_pooling(x, mask=None, *, lengths=None):
 
     >>> min_pooling([[1.0], [3.0], [-99.0]], [True, True, False])
     array([1.])
+
+    Packed:
+
+    >>> segment_min_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[1.],
+           [5.]])
     """
     return 0 - max_pooling(-x, mask)
 
 
 @definition
 def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
-    r"""Takes a quantile of the real values of each feature, between two of them by linear interpolation.
+    r"""Computes a quantile of the real values of each feature, with linear interpolation.
 
     .. math:: o_c = x_{(j)c} + (i - j) (x_{(j+1)c} - x_{(j)c}), \qquad i = (N - 1) q, \quad j = \lfloor i \rfloor
 
@@ -81,7 +93,7 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -115,13 +127,12 @@ def quantile_pooling(x, mask=None, q=0.5, *, lengths=None):
 
 @definition
 def top_k_pooling(x, mask=None, *, lengths=None, k):
-    r"""Averages the largest real values of each feature.
+    r"""Averages the k largest real values of each feature.
 
     .. math:: o_c = \frac 1 m \sum_{i=1}^{m} x_{[i]c}, \qquad m = \min(k, N), \quad x_{[1]c} \ge x_{[2]c} \ge \dots
 
-    Where fewer than k tokens are real, all of them count. Ties at the smallest value that is taken share its weight
-    evenly, so that no order decides, and ``k=1`` is :func:`max_pooling` with its gradient. There is no layout but the
-    dense one.
+    If fewer than k tokens are real, all of them count. Ties at the k-th largest value have equal weights in the gradient,
+    and ``k=1`` is :func:`max_pooling` with its gradient. Only dense tokens are supported.
 
     Args:
       x: [..., L, d] tokens.
@@ -130,7 +141,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
       k: :math:`k`, an integer of at least 1.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree, a float mask, k below 1.
@@ -156,7 +167,7 @@ def top_k_pooling(x, mask=None, *, lengths=None, k):
 
 @definition
 def noisy_or_pooling(x, mask=None, *, lengths=None):
-    r"""Gives the probability that at least one of independent events happens.
+    r"""Computes the probability that at least one of independent events happens (noisy-or).
 
     .. math:: o_c = 1 - \prod_{l : k_l} (1 - x_{lc})
 
@@ -170,7 +181,7 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -180,27 +191,33 @@ def noisy_or_pooling(x, mask=None, *, lengths=None):
 
     >>> noisy_or_pooling([[0.5], [0.5], [0.9]], [True, True, False])
     array([0.75])
+
+    Packed:
+
+    >>> segment_noisy_or_pooling([[0.5], [0.25], [0.5]], [0, 1, 0], 2)
+    array([[0.75],
+           [0.25]])
     """
     return 1 - np.prod(np.where(mask[..., None], 1 - x, 1), -2)
 
 
 def either(a, b):
-    """The probability that at least one of two independent events happens."""
+    """Returns the probability that at least one of two independent events happens."""
     with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
         return np.where(np.isinf(a) | np.isinf(b), 1 - (1 - a) * (1 - b), a + b * (1 - a))
 
 
 @definition
 def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    r"""Takes the generalised mean of the real values of each feature, which are clamped from below.
+    r"""Computes the power mean of the real values of each feature, clamped from below (GeM pooling).
 
     .. math:: o_c = \Big( \frac 1 N \sum_{l : k_l} y_{lc}^{\,p_c} \Big)^{1 / p_c}, \qquad y = \max(x, \epsilon)
 
     :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
 
     p = 1 is the mean, 0 the geometric mean, -1 the harmonic one, an infinite p the largest or the smallest value. It is
-    computed in logarithms, so that nothing overflows. Negative values are clamped, as in every source: features with signs
-    want :func:`softmax_pooling` or :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of
+    computed in logarithms, which do not overflow. Negative values are clamped, as in every source: for signed features
+    take :func:`softmax_pooling` or :func:`logsumexp_pooling`. At :math:`x = \epsilon` the gradient is that of
     :math:`x > \epsilon`. With ``epsilon=0`` a token that is 0 has weight 0 unless p is 1, and makes the result 0 where p is
     not positive. The derivative by p at exactly 0 is not promised.
 
@@ -212,7 +229,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
       epsilon: :math:`\epsilon`, a number of at least 0.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -222,6 +239,12 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
     >>> power_mean_pooling([[3.0], [4.0], [99.0]], [True, True, False], 2.0) ** 2
     array([12.5])
+
+    Packed:
+
+    >>> segment_power_mean_pooling([[1.0], [5.0], [7.0]], [0, 1, 0], 2, p=2.0)
+    array([[5.],
+           [5.]])
     """
     real = mask[..., None]
     with np.errstate(divide="ignore"):  # epsilon 0
@@ -232,7 +255,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
 
 @definition
 def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    r"""Takes the logarithm of the mean, or of the sum, of the exponentials of each feature.
+    r"""Computes the logarithm of the mean, or the sum, of the exponentials of each feature (log-sum-exp pooling).
 
     .. math:: o_c = \frac{1}{r_c} \ln \Big( \frac 1 N \sum_{l : k_l} e^{r_c x_{lc}} \Big)
 
@@ -249,7 +272,7 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
       mean: divide by the number of real tokens.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree, a float mask, a scale of 0 without ``mean``.
@@ -259,6 +282,12 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
     >>> logsumexp_pooling([[0.0], [0.0], [99.0]], [True, True, False], 2.0)
     array([0.])
+
+    Packed:
+
+    >>> segment_logsumexp_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
+    array([[2.],
+           [5.]])
     """
     real = mask[..., None]
     return np.where(np.any(real, -2), _mean_of_exponentials(x, real, scale, mean), 0)
@@ -266,7 +295,7 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True):
 
 @definition
 def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=False):
-    r"""Averages the real values of each feature under their own softmax.
+    r"""Averages the real values of each feature under their softmax (AutoPool).
 
     .. math:: o_c = \sum_l w_{lc} x_{lc}, \qquad w_c = \mathrm{softmax}_{l : k_l}(r_c x_{lc})
 
@@ -283,7 +312,7 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
       return_weights: also return the weights.
 
     Returns:
-      [..., d], and with ``return_weights`` the weights [..., L, d]; 0 where nothing is real.
+      [..., d], and with ``return_weights`` the weights [..., L, d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -293,6 +322,12 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
     >>> softmax_pooling([[1.0], [3.0], [99.0]], [True, True, False], 0.0)
     array([2.])
+
+    Packed:
+
+    >>> segment_softmax_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
+    array([[2.],
+           [5.]])
     """
     real = mask[..., None]
     x, scale, unit = in_range(x, real, scale)
@@ -305,32 +340,32 @@ def softmax_pooling(x, mask=None, scale=1.0, *, lengths=None, return_weights=Fal
 
 
 def in_range(x, real, scale):
-    """(x, scale, unit): tokens in a unit [..., d], 1 unless they are so large that a sum of differences overflows."""
+    """Returns (x, scale, unit): tokens divided by a unit [..., d], 1 unless sums of their differences would overflow."""
     most = np.max(np.where(real & np.isfinite(x), np.abs(x), 0), -2, keepdims=True, initial=0)
     unit = np.where(most > LARGE, SMALLER, 1.0)
     with np.errstate(over="ignore"):  # an infinite scale leaves the largest token, as one of that size does
         return x / unit, scale * unit, unit[..., 0, :]
 
 
-def depths(heights, top, scale):
-    """Distances of heights from the largest, at most 0; beside an infinite one 0 for what the mean has at a scale of 0."""
-    level = (heights == top) | ((top == np.inf) & (scale == 0) & (heights > -np.inf))
+def below_maximum(values, top, scale):
+    """Returns values minus their maximum, at most 0; 0 for a scale of 0 if the maximum is infinite."""
+    level = (values == top) | ((top == np.inf) & (scale == 0) & (values > -np.inf))
     with np.errstate(invalid="ignore"):  # inf - inf, which is not taken
-        return np.where(level, 0, heights - top)
+        return np.where(level, 0, values - top)
 
 
 def _below_the_top(x, real, scale):
-    """Distances of x, and of scale x, from their largest real value, as scale x goes; 0 at padding; and that x."""
-    heights = np.where(scale < 0, -x, x)
-    top = np.max(np.where(real, heights, -np.inf), -2, keepdims=True, initial=-np.inf)
-    below = np.where(real, depths(np.where(real, heights, top), top, scale), 0)
+    """Returns (x, scale x) minus their value at the largest real scale x, 0 at padding, and that x."""
+    signed = np.where(scale < 0, -x, x)
+    top = np.max(np.where(real, signed, -np.inf), -2, keepdims=True, initial=-np.inf)
+    below = np.where(real, below_maximum(np.where(real, signed, top), top, scale), 0)
     with np.errstate(invalid="ignore"):  # 0 inf, which is not taken
         scaled = np.where((below == 0) | (scale == 0), 0, np.abs(scale) * below)
     return below, scaled, np.where(scale < 0, -top, top)[..., 0, :]
 
 
 def _mean_of_exponentials(x, real, scale, mean):
-    """ln(mean exp(scale x)) / scale, of the sum without ``mean``, for any scale; anything where nothing is real."""
+    """Computes ln(mean exp(scale x)) / scale, of the sum without ``mean``; undefined in a fully masked row."""
     x, scale, unit = in_range(x, real, scale)
     scale = np.broadcast_to(scale, (*x.shape[:-2], 1, x.shape[-1]))
     below_top, scaled, top = _below_the_top(x, real, scale)
@@ -338,7 +373,7 @@ def _mean_of_exponentials(x, real, scale, mean):
     count = np.maximum(np.sum(real, -2), 1)
     with np.errstate(invalid="ignore", divide="ignore"):  # an empty row, scales of 0, and all tokens infinite
         logarithm = np.log(np.sum(np.where(real, np.exp(scaled), 0), -2) / (count if mean else 1))
-        if mean:  # near 1 the logarithm would lose what is left
+        if mean:  # near 1 the logarithm would cancel
             rest = np.sum(np.where(real, np.expm1(scaled), 0), -2) / count
             logarithm = np.where(rest > -0.5, np.log1p(np.maximum(rest, -0.5)), logarithm)
             limit = np.sum(below_top, -2) / count

@@ -310,7 +310,7 @@ def masked_sigmoid(scores, mask=None, *, normalize=False, axis=-1):
 
 @definition
 def hardmax(scores, mask=None, *, axis=-1):
-    r"""Gives the first of the largest real scores the weight 1, and all others 0.
+    r"""Gives the first of the largest real scores weight 1, and all others 0 (one-hot argmax).
 
     .. math:: w_j = [j = \min \operatorname*{argmax}_{i : k_i} s_i]
 

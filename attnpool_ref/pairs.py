@@ -1,4 +1,4 @@
-"""Pairs: two sequences, two masks, each pooled by what the other one holds."""
+"""Poolings of pairs: two sequences, two masks, each pooled by its scores with the other one."""
 
 import numpy as np
 
@@ -21,25 +21,25 @@ def cross_attention_pooling(
     scale=1.0,
     return_weights=False,
 ):
-    r"""Pools each of two sequences by its tokens' scores over the other one.
+    r"""Pools each of two sequences by its tokens' scores over the other one (cross pooling, SimKGC).
 
     .. math:: A_{lt} = \alpha\, (x_l W_x) \cdot (y_t W_y), \qquad
               o_x = \sum_l \mathrm{softmax}_l\big(\mathrm{reduce}_t A_{lt}\big) x_l, \qquad
               o_y = \sum_t \mathrm{softmax}_t\big(\mathrm{reduce}_l A_{lt}\big) y_t
 
-    Softmax and reduction run over real tokens. Where the other side is empty its sum, mean or maximum is 0, so that
-    the result is the mean of the real tokens; an empty side itself gives 0. The products are scaled first, which
+    Softmax and reduction run over real tokens. Where the other side is empty its sum, mean or maximum is 0, and
+    the result is the mean of the real tokens; the result of an empty side is 0. The products are scaled first, which
     matters for a negative scale with ``max``; the gradient of ``max`` is shared evenly among ties.
 
     Args:
       x: [..., L, d] tokens.
-      y: [..., T, e] tokens; e = d unless kernels say otherwise.
+      y: [..., T, e] tokens; e = d without kernels.
       x_mask: bool, broadcastable to [..., L], True = real.
       y_mask: bool, broadcastable to [..., T], True = real.
       x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
-      x_kernel: [d, c], :math:`W_x`, for the scores alone.
-      y_kernel: [e, c], :math:`W_y`, for the scores alone.
+      x_kernel: [d, c], :math:`W_x`, only for the scores.
+      y_kernel: [e, c], :math:`W_y`, only for the scores.
       reduction: "sum", "mean" or "max" of the scores over the other side.
       scale: :math:`\alpha`, a number.
       return_weights: also return both weights.
@@ -70,7 +70,7 @@ def cross_attention_pooling(
 
 
 def _reduce(scores, real, reduction, axis):
-    """Sum, mean or maximum over the real pairs along an axis; 0 where there are none."""
+    """Computes the sum, mean or maximum over the real pairs along an axis; 0 if there are none."""
     if reduction == "max":
         largest = np.max(np.where(real, scores, -np.inf), axis, initial=-np.inf)
         return np.where(np.any(real, axis), largest, 0)
@@ -97,17 +97,17 @@ def cross_attention_pooling_all_pairs(
 
     .. math:: (o^x_{bc}, o^y_{bc}) = \mathrm{cross}(x_b, y_c)
 
-    What a contrastive loss over in-batch negatives needs: each negative is pooled with its own partner.
+    For contrastive losses over in-batch negatives: each negative is pooled with its partner.
 
     Args:
       x: [B, L, d] tokens.
-      y: [C, T, e] tokens; e = d unless kernels say otherwise.
+      y: [C, T, e] tokens; e = d without kernels.
       x_mask: bool, broadcastable to [B, L], True = real.
       y_mask: bool, broadcastable to [C, T], True = real.
       x_lengths: number of real tokens of x, counted from the left: int [B] or (). Give this or ``x_mask``.
       y_lengths: number of real tokens of y, counted from the left: int [C] or (). Give this or ``y_mask``.
-      x_kernel: [d, c], :math:`W_x`, for the scores alone.
-      y_kernel: [e, c], :math:`W_y`, for the scores alone.
+      x_kernel: [d, c], :math:`W_x`, only for the scores.
+      y_kernel: [e, c], :math:`W_y`, only for the scores.
       reduction: "sum", "mean" or "max" of the scores over the other side.
       scale: :math:`\alpha`, a number.
       return_weights: also return both weights.
@@ -120,7 +120,7 @@ def cross_attention_pooling_all_pairs(
       ValueError: shapes disagree, other than one batch axis a side, a float mask, an unknown reduction.
 
     Source:
-      Notebook 000 (docs/notebooks), for all pairs that SimKGC scores; the notebook pools matching pairs alone.
+      Notebook 000 (docs/notebooks), for all pairs that SimKGC scores; the notebook pools only matching pairs.
 
     >>> x_pooled, y_pooled = cross_attention_pooling_all_pairs([[[1.0], [2.0]]], [[[1.0]], [[0.0]]])
     >>> x_pooled[0].round(6)
@@ -130,7 +130,7 @@ def cross_attention_pooling_all_pairs(
     pairs = x.shape[0], y.shape[0]
 
     def paired(array, axis):
-        """The array once per partner: [B, C, ...]."""
+        """Broadcasts an array to pairs: [B, C, ...]."""
         return np.broadcast_to(np.expand_dims(array, axis), pairs + array.shape[1:])
 
     return cross_attention_pooling(
@@ -148,7 +148,7 @@ def cross_attention_pooling_all_pairs(
 
 @definition
 def maxsim_score(x, y, x_mask=None, y_mask=None, *, x_lengths=None, y_lengths=None, mean=False):
-    r"""Scores a document by the best product of each of the query's tokens: late interaction.
+    r"""Scores a document by the best product of each query token (MaxSim, ColBERT's late interaction).
 
     .. math:: s = \sum_l \max_t\; x_l \cdot y_t
 
@@ -230,13 +230,13 @@ def code_wise_attention(
     scale=1.0,
     return_weights=False,
 ):
-    r"""Pools the context by how well each of its tokens suits its best label.
+    r"""Pools the context under the softmax of each token's best score with a label (code-wise attention).
 
     .. math:: S_{ij} = \alpha\, d_i \cdot g_j, \qquad w = \mathrm{softmax}_i\big(\max_j S_{ij}\big), \qquad
               o = \sum_i w_i d_i
 
     What is called *query* holds the labels and is reduced by the maximum; *context* supplies keys and values.
-    Maximum and softmax run over what is real; without any real label, weights and result are 0. The products are
+    Maximum and softmax run over real labels and tokens; without any real label, weights and result are 0. The products are
     scaled first, which matters for a negative scale; the gradient of the maximum is shared evenly among ties.
 
     Args:
@@ -283,7 +283,7 @@ def mask_attention(
     scale=1.0,
     return_weights=False,
 ):
-    r"""Gives each token of the context its soft choice among the query's tokens.
+    r"""Computes for each token of the context its average of the query's tokens (mask attention).
 
     .. math:: E_{ij} = \alpha\, d_i \cdot c_j, \qquad P_i = \mathrm{softmax}_j(E_{ij}), \qquad
               \tilde c_i = \sum_j P_{ij} c_j
@@ -335,7 +335,7 @@ def bidaf_attention(
     query_lengths=None,
     return_weights=False,
 ):
-    r"""Joins each token of the context with what it attends to in the query, and with what the query attends to.
+    r"""Concatenates each context token with context-to-query and query-to-context attention (BiDAF).
 
     .. math:: S_{tj} = w \cdot [h_t ; u_j ; h_t \circ u_j]
 
@@ -344,7 +344,7 @@ def bidaf_attention(
 
     .. math:: G_t = [h_t ; \tilde u_t ; h_t \circ \tilde u_t ; h_t \circ \tilde h]
 
-    Maximum and both softmaxes run over what is real. Rows of padded context are 0 in all four blocks; without any
+    Maximum and both softmaxes run over real tokens. Rows of padded context are 0 in all four blocks; without any
     real token in the query, the rows are [h; 0; 0; 0]. The gradient of the maximum is shared evenly among ties.
 
     Args:

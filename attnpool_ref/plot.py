@@ -11,14 +11,14 @@ REAL, PADDING = "#2a6fb0", "#c23b22"
 
 
 def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Reds"):
-    """Draws a grid of matrices on one colour scale, so that panels can be compared.
+    """Draws a grid of matrices on one colour scale.
 
     Args:
       matrices: [rows, cols, n, m]; n queries down, m keys across. NaN is left grey.
-      xlabel: what the keys are; stands under the bottom row.
-      ylabel: what the queries are; stands left of the first column.
+      xlabel: label of the keys, below the bottom row.
+      ylabel: label of the queries, left of the first column.
       titles: one for each column, or None.
-      figsize: width and height in inches; None gives each panel 2.5 by 2.5.
+      figsize: width and height in inches; None for panels of 2.5 by 2.5.
       cmap: the name of a colour map of matplotlib.
 
     Returns:
@@ -58,9 +58,9 @@ def show_heatmaps(matrices, xlabel, ylabel, titles=None, figsize=None, cmap="Red
 
 
 def show_weights(tokens, weights, mask=None, titles=None, figsize=None):
-    """Draws how much weight each token gets, as bars; several rows of weights stand side by side on one scale.
+    """Draws the weight of each token as bars; several rows of weights side by side, on one scale.
 
-    Tokens that the mask calls padding share one bar at the bottom, in another colour, with their total weight.
+    Padding has one bar at the bottom, in another colour, with its total weight.
 
     Args:
       tokens: n words or word pieces.
@@ -120,13 +120,13 @@ def draw_weights(panel, tokens, weights, mask):
         )
     panel.spines["left"].set_bounds(-0.5, len(heights) - 0.5)
     panel.spines[["top", "right", "bottom"]].set_visible(False)
-    panel.xaxis.set_visible(False)  # the numbers stand at the bars
+    panel.xaxis.set_visible(False)  # numbers at the bars
     panel.tick_params(axis="y", length=0, labelsize=8)
     panel.margins(x=0.15)
 
 
 def new_figure(figsize):
-    """A figure of its own, in inches, whose layout makes room for every label."""
+    """Returns a new figure of this size in inches, whose layout makes room for every label."""
     try:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine

@@ -12,7 +12,7 @@ from attnpool_ref.conformance.running.judge import judge
 
 
 def tests_of(session, lines):
-    """The tests of all candidates; a candidate that cannot be found is an error of the collection.
+    """Yields the tests of all implementations; one that cannot be found is an error of the collection.
 
     Args:
       session: pytest's.
@@ -24,14 +24,14 @@ def tests_of(session, lines):
 
 
 class CandidateNode(pytest.Collector):
-    """One candidate; holds its rows."""
+    """Collector of one implementation; has a collector for each function."""
 
     def __init__(self, *, words, **node):
         super().__init__(**node)
         self.words = words
 
     def collect(self):
-        """A node for each row."""
+        """Yields a collector for each function."""
         try:
             claims = self._claims()
         except (ValueError, TypeError) as error:
@@ -40,28 +40,26 @@ class CandidateNode(pytest.Collector):
             yield RowNode.from_parent(self, name=row, claims=[claim for claim in claims if claim.row == row])
 
     def _claims(self):
-        """The promises of the implementation, which a child process imports and judges."""
+        """Returns the claims about the implementation, which a child process imports and judges."""
         missing = extras.missing("cli")
         if missing:
             raise ValueError(missing.removeprefix("attnpool: "))
         from attnpool_ref.cli.application import check
 
         with _refused_as_values():
-            named, asked, child = check.main(
-                shlex.split(self.words), "--attnpool", standalone_mode=False, obj=_question
-            )
-            if child is None:  # --jobs 0
+            named, asked, pool = check.main(shlex.split(self.words), "--attnpool", standalone_mode=False, obj=_question)
+            if pool is None:  # --jobs 0
                 target, rows = named()
                 return each_promise(target, *rows, **asked, jobs=0)
-            self.config.add_cleanup(child.close)
-            names = child.about.rows or child.about.has
+            self.config.add_cleanup(pool.close)
+            names = pool.properties.rows or pool.properties.has
         if not names:
             raise ValueError(f"{NONE}: --as NAME, with my.module:function")
-        return claims_of(names, lambda name: judge(child, only=(name,), **asked))
+        return claims_of(names, lambda name: judge(pool, only=(name,), **asked))
 
 
 class RowNode(pytest.Collector):
-    """One row of a candidate; holds its promises, which one judgement answers."""
+    """Collector of one function; has a test for each guarantee, all from one judgement."""
 
     def __init__(self, *, claims, **node):
         super().__init__(**node)
@@ -71,20 +69,20 @@ class RowNode(pytest.Collector):
             self.add_marker(pytest.mark.xdist_group(self.nodeid))  # --dist loadgroup judges each row in one process
 
     def collect(self):
-        """A test for each promise."""
+        """Yields a test for each guarantee."""
         for claim in self.claims:
             yield PromiseItem.from_parent(self, name=claim.promise, claim=claim)
 
 
 class PromiseItem(pytest.Item):
-    """One promise of one row."""
+    """Test of one guarantee of one function."""
 
     def __init__(self, *, claim, **node):
         super().__init__(**node)
         self.claim = claim
 
     def runtest(self):
-        """Asks for it; the first one of a row waits for the judging."""
+        """Checks the guarantee; the first test of a function waits for the judging."""
         try:
             self.claim.check()
         except unittest.SkipTest as reason:
@@ -93,7 +91,7 @@ class PromiseItem(pytest.Item):
             raise pytest.fail.Exception(str(broken), pytrace=False) from None
 
     def reportinfo(self):
-        """No file: the name alone."""
+        """Returns the test's name, without a file."""
         return self.path, None, f"{self.claim.row}: {self.claim.promise}"
 
 
@@ -109,7 +107,7 @@ def _refused_as_values():
 
 
 def _question(candidate, *, files, jobs, quick, **words):
-    """Translates options of ``attnpool check`` into the implementation, the judge's arguments and a process."""
+    """Translates options of ``attnpool check`` into the implementation, the judge's arguments and a pool of processes."""
     from attnpool_ref.cli import check
 
     if any(files.values()):
@@ -117,4 +115,4 @@ def _question(candidate, *, files, jobs, quick, **words):
     if jobs:
         raise ValueError(f"--jobs {jobs} is the command's; pytest-xdist has -n")
     named, asked = check.question(candidate, quick=quick, **words)
-    return named, asked, None if jobs == 0 else check.elsewhere(named, quick)
+    return named, asked, None if jobs == 0 else check.process_pool(named, quick, asked.get("time_limit", 0))

@@ -1,4 +1,4 @@
-"""Readouts: what turns a set of tokens into more than an average of them."""
+"""Readouts: poolings of a set that are more than one average of its tokens."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def latent_attention_pooling(
     mlp_norm_bias=None,
     epsilon=1e-5,
 ):
-    r"""Lets each token ask a learned dictionary of latents, then averages the tokens.
+    r"""Maps each token by cross-attention to learned latents and an MLP, then averages the tokens (NV-Embed).
 
     .. math:: h_l = x_l + \sum_h \mathrm{softmax}_r\Big(\frac{(\mathrm{LN}(x_l) W_q^h) \cdot
               (\mathrm{LN}(z_r) W_k^h)}{\sqrt c}\Big) (\mathrm{LN}(z_r) W_v^h) W_o^h
@@ -43,7 +43,7 @@ def latent_attention_pooling(
     :math:`k_l` is 1 at real tokens, else 0, and :math:`N` the number of real tokens.
 
     The tokens are the queries, and the latents keys and values; many copies have it the other way round. No token sees
-    another one before the mean. The source divides the result by its norm (:func:`l2_normalize`). Where nothing is real
+    another one before the mean. The source divides the result by its norm (:func:`l2_normalize`). In a fully masked row
     the result is 0, and no parameter has a gradient.
 
     Args:
@@ -55,7 +55,7 @@ def latent_attention_pooling(
       key_kernel: [e, H, c], :math:`W_k`.
       value_kernel: [e, H, c'], :math:`W_v`.
       out_kernel: [H, c', d], :math:`W_o`.
-      mlp_kernel: [d, 2f], :math:`G_1`, whose first half gives u.
+      mlp_kernel: [d, 2f], :math:`G_1`, whose first half is for u.
       mlp_out_kernel: [f, d], :math:`G_2`.
       mlp_bias: [2f], :math:`b_1`, or None.
       mlp_out_bias: [d], :math:`b_2`, or None.
@@ -68,7 +68,7 @@ def latent_attention_pooling(
       epsilon: of the three normalisations, a number.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree, a float mask, a norm's bias without its scale.
@@ -88,6 +88,22 @@ def latent_attention_pooling(
     ... }
     >>> latent_attention_pooling([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]], [True, True, False], **parameters)
     array([3., 2.])
+
+    Packed:
+
+    >>> parameters = {
+    ...     "latents": [[1.0, -1.0]],
+    ...     "query_kernel": np.eye(2)[:, None],
+    ...     "key_kernel": np.eye(2)[:, None],
+    ...     "value_kernel": np.eye(2)[:, None],
+    ...     "out_kernel": np.eye(2)[None],
+    ...     "mlp_kernel": np.zeros((2, 2)),
+    ...     "mlp_out_kernel": np.zeros((1, 2)),
+    ...     "epsilon": 0.0,
+    ... }
+    >>> segment_latent_attention_pooling([[1.0, 2.0], [9.0, 8.0], [3.0, 4.0]], [0, 1, 0], 2, **parameters)
+    array([[ 3.,  2.],
+           [10.,  7.]])
     """
     x = np.where(mask[..., None], x, 0)
     known = layer_norm(latents, latent_norm_scale, latent_norm_bias, epsilon=epsilon)
@@ -140,7 +156,7 @@ def set2set_pooling(
       return_weights: also return the weights of the last step.
 
     Returns:
-      [..., 2d], :math:`q^*`, and with ``return_weights`` the weights [..., L]; 0 where nothing is real.
+      [..., 2d], :math:`q^*`, and with ``return_weights`` the weights [..., L]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree, a float mask, no step.
@@ -151,6 +167,13 @@ def set2set_pooling(
     >>> parameters = {"input_kernel": np.zeros((2, 4)), "recurrent_kernel": np.zeros((1, 4)), "bias": np.zeros(4)}
     >>> set2set_pooling([[1.0], [3.0], [99.0]], [True, True, False], **parameters, num_steps=2)
     array([0., 2.])
+
+    Packed:
+
+    >>> parameters = {"input_kernel": np.zeros((2, 4)), "recurrent_kernel": np.zeros((1, 4)), "bias": np.zeros(4)}
+    >>> segment_set2set_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, **parameters, num_steps=2)
+    array([[0., 2.],
+           [0., 5.]])
     """
     x = np.where(mask[..., None], x, 0)
     state = np.zeros((*x.shape[:-2], x.shape[-1]))
@@ -204,7 +227,7 @@ def vlad_pooling(
       return_weights: also return the weights of the clusters.
 
     Returns:
-      [..., K, d], and with ``return_weights`` the weights [..., L, K]; 0 where nothing is real.
+      [..., K, d], and with ``return_weights`` the weights [..., L, K]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -214,6 +237,14 @@ def vlad_pooling(
 
     >>> vlad_pooling([[1.0], [4.0], [99.0]], [True, True, False], assign_kernel=[[0.0]], centers=[[2.0]], normalize=False)
     array([[1.]])
+
+    Packed:
+
+    >>> parameters = {"assign_kernel": [[0.0]], "centers": [[2.0]]}
+    >>> segment_vlad_pooling([[1.0], [5.0], [4.0]], [0, 1, 0], 2, **parameters, normalize=False)
+    array([[[1.]],
+    <BLANKLINE>
+           [[3.]]])
     """
     top, residuals, weights = residuals_of(x, mask, assign_kernel, centers, assign_bias)
     result = vlad_of(top, residuals, normalize)
@@ -221,7 +252,7 @@ def vlad_pooling(
 
 
 def residuals_of(x, mask, assign_kernel, centers, assign_bias):
-    """The sums of residuals.
+    """Computes the sums of residuals.
 
     Returns:
       (top [..., K], the largest logarithm of a weight; the sums [..., K, d] under weights relative to it; weights [..., L, K]).
@@ -239,7 +270,7 @@ def residuals_of(x, mask, assign_kernel, centers, assign_bias):
 
 
 def vlad_of(top, residuals, normalize):
-    """[..., K, d]: sums of residuals under weights relative to ``top``, normalised or in their own size."""
+    """Returns [..., K, d] from sums of residuals under weights relative to ``top``, normalised or rescaled."""
     if not normalize:
         return np.exp(top)[..., None] * residuals
     each = l2_normalize(residuals)

@@ -11,7 +11,7 @@ from attnpool_ref.scores import scaled_dot_score
 
 @definition
 def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
-    r"""Asks that attention be nearer to that of a supporting exemplar than to that of an opposing one.
+    r"""Computes a triplet loss: attention closer to a supporting exemplar's than to an opposing one's.
 
     .. math:: T = \max\big(0,\ \lVert s - s^+ \rVert^2 + \alpha - \lVert s - s^- \rVert^2\big)
 
@@ -40,13 +40,13 @@ def attention_triplet_loss(anchor, positive, negative, *, margin=0.2):
 
 
 def _triplet(to_positive, to_negative, margin):
-    """The hinge of two differences [..., m]."""
+    """Computes the hinge loss of two differences [..., m]."""
     return np.maximum(0, np.sum(to_positive**2, -1) + margin - np.sum(to_negative**2, -1))
 
 
 @definition
 def differential_context(attention, supporting, opposing, mask=None, *, mode="add", weight=1.0):
-    r"""Moves attention towards what two exemplars share with it, and away from what they do not.
+    r"""Moves a context along the projections of two exemplars on it, away from their residuals (differential attention).
 
     .. math:: r^+ = \frac{s \cdot s^+}{\lVert s \rVert^2} s + \frac{s \cdot s^-}{\lVert s \rVert^2} s, \qquad
               r^- = \Big(s^+ - \frac{s \cdot s^+}{\lVert s \rVert^2} s\Big)
@@ -120,7 +120,7 @@ def relation_vector(x, y, x_kernel, y_kernel, out_kernel, bias):
 
 @definition
 def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel, bias, *, margin):
-    r"""Asks that a case be related to a similar case as to itself, more than to a dissimilar one.
+    r"""Computes a triplet loss of relation vectors: a similar case relates like the case itself, a dissimilar one does not.
 
     .. math:: L = \max\big(0,\ \delta + \lVert a(r, r) - a(r, r^+) \rVert^2 - \lVert a(r, r) - a(r, r^-) \rVert^2\big)
 
@@ -158,16 +158,16 @@ def relation_triplet_loss(x, similar, dissimilar, x_kernel, y_kernel, out_kernel
 
 @definition
 def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_weights=False):
-    r"""Averages the fields of an example, each beside the target, by how they suit it.
+    r"""Averages the fields of an example by scores of each field concatenated with the target.
 
     .. math:: V_j = [e ; f_j], \qquad \alpha = \mathrm{softmax}_j\big(\tanh(V_j \cdot W_j + b_j)\big), \qquad
               R = \sum_j \alpha_j V_j
 
     The values are the concatenated vectors: the target's part of the result is the target itself. Scores lie
-    between -1 and 1, so that no weight is :math:`e^2` times another.
+    between -1 and 1: no weight is more than :math:`e^2` times another.
 
     Args:
-      target: [..., d] candidate items, :math:`e`; a width of 0 is legal and leaves the fields alone.
+      target: [..., d] candidate items, :math:`e`; with width 0 only the fields are scored.
       fields: [..., J, e] behaviours, user or context fields, :math:`f`.
       kernel: [J, d+e], :math:`W`, one for each field; or [d+e], shared.
       bias: [J] or (), :math:`b`.
@@ -198,7 +198,7 @@ def field_attention_pooling(target, fields, kernel, bias, mask=None, *, return_w
 
 @definition
 def label_attention(labels, mask=None, *, query_kernel, key_kernel, value_kernel, return_weights=False):
-    r"""Lets label vectors attend to each other.
+    r"""Computes self-attention of label vectors.
 
     .. math:: O = \mathrm{softmax}\Big(\frac{(R W_q)(R W_k)^\top}{\sqrt c}\Big) R W_v
 

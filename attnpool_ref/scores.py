@@ -1,4 +1,4 @@
-"""Scores: how well each key suits each query. Scores know neither masks nor weights."""
+"""Scores of each query and key. Scores have no masks."""
 
 import numpy as np
 
@@ -33,14 +33,14 @@ def dot_score(query, key):
 
 @definition
 def scaled_dot_score(query, key, *, scale=None):
-    r"""Scores each pair by its dot product, scaled so that its variance does not grow with the width.
+    r"""Scores each pair by its dot product over the root of the width (scaled dot product).
 
     .. math:: s_{ij} = \frac{q_i \cdot k_j}{\sqrt d}
 
     Args:
       query: [..., n, d] queries.
       key: [..., m, d] keys.
-      scale: a number in place of :math:`1/\sqrt d`.
+      scale: a number instead of :math:`1/\sqrt d`.
 
     Returns:
       [..., n, m] scores.
@@ -61,7 +61,7 @@ def scaled_dot_score(query, key, *, scale=None):
 
 @definition
 def bilinear_score(query, key, kernel):
-    r"""Scores each pair by a learned bilinear form; queries and keys may differ in width.
+    r"""Scores each pair by a learned bilinear form (Luong's general score); widths may differ.
 
     .. math:: s_{ij} = q_i^\top W k_j
 
@@ -87,7 +87,7 @@ def bilinear_score(query, key, kernel):
 
 @definition
 def cosine_score(query, key):
-    r"""Scores each pair by the cosine of its angle; a zero vector has cosine 0.
+    r"""Scores each pair by its cosine similarity; a zero vector has cosine 0.
 
     .. math:: s_{ij} = \frac{q_i \cdot k_j}{\lVert q_i \rVert \lVert k_j \rVert}
 
@@ -114,7 +114,7 @@ def cosine_score(query, key):
 
 @definition
 def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=None):
-    r"""Scores each pair by a perceptron with one hidden layer; queries and keys may differ in width.
+    r"""Scores each pair by a perceptron with one hidden layer (Bahdanau's additive score); widths may differ.
 
     .. math:: s_{ij} = w^\top \tanh(W_q q_i + W_k k_j + b)
 
@@ -146,7 +146,7 @@ def additive_score(query, key, query_kernel, key_kernel, out_kernel, *, bias=Non
 
 @definition
 def concat_score(query, key, kernel, out_kernel, *, bias=None):
-    r"""Scores each pair by a perceptron with one hidden layer over query and key side by side.
+    r"""Scores each pair by a perceptron over the concatenated query and key (Luong's concat score).
 
     .. math:: s_{ij} = w^\top \tanh(W [q_i; k_j] + b)
 
@@ -177,7 +177,7 @@ def concat_score(query, key, kernel, out_kernel, *, bias=None):
 
 @definition
 def tanh_sum_score(query, key, kernel, *, bias=None):
-    r"""Scores each pair by the sum of a hidden layer over query and key side by side.
+    r"""Scores each pair by the sum of a hidden layer over the concatenated query and key.
 
     .. math:: s_{ij} = \sum_h \tanh(W [q_i; k_j] + b)_h
 
@@ -209,13 +209,13 @@ def tanh_sum_score(query, key, kernel, *, bias=None):
 
 @definition
 def location_score(query, state, kernel, *, bias=None):
-    r"""Scores slots by an affine map of a query and its state: what stands in a slot is never looked at.
+    r"""Scores slots by an affine map of a query and its state, without their contents (Luong's location score).
 
     .. math:: s_{ij} = (W [q_i; k_i] + b)_j
 
     Args:
       query: [..., n, d] queries, :math:`q`.
-      state: [..., n, e] one vector beside each query, :math:`k`.
+      state: [..., n, e] one vector per query, :math:`k`.
       kernel: [d+e, m], :math:`W` transposed, the query's rows first; a column for each slot.
       bias: [m], :math:`b`, or None.
 
@@ -238,7 +238,7 @@ def location_score(query, state, kernel, *, bias=None):
 
 @definition
 def trilinear_score(query, key, kernel):
-    r"""Scores each pair by a linear form of query, key and their product.
+    r"""Scores each pair by a linear form of query, key and their product (BiDAF's similarity).
 
     .. math:: s_{ij} = w^\top [q_i; k_j; q_i \circ k_j]
 
@@ -291,7 +291,7 @@ def gaussian_score(query, key, *, bandwidth=1.0):
 
 
 def _side_by_side(query, key):
-    """[..., n, m, d+e]: each query followed by each key."""
+    """Concatenates each query with each key: [..., n, m, d+e]."""
     *batch, n, d = query.shape
     m, e = key.shape[-2:]
     queries = np.broadcast_to(query[..., :, None, :], (*batch, n, m, d))

@@ -1,225 +1,25 @@
 """Packed sequences: tokens [N, d] in one array, and the number of the segment that each belongs to.
 
-Each function is the dense one, segment by segment, and is made from it.
+Each function is the dense one, segment by segment, and is made from it for the rows whose layouts have "segments". That of
+two sequences is written out: it refuses the reduction "max", and its docstring says what pairs of segments are.
 """
+
+from importlib import import_module
 
 import numpy as np
 
-from attnpool_ref import additive, contract, means, pairs, pooling, readouts, statistics
+from attnpool_ref import contract, pairs, table
 from attnpool_ref.contract.definition import as_array, definition
 from attnpool_ref.contract.packed_definition import each_segment
 from attnpool_ref.contract.ragged import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 
-segment_mean_pooling = each_segment(
-    pooling.mean_pooling,
-    """
-    >>> segment_mean_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
-    array([[2.],
-           [5.]])
-    """,
-)
-
-segment_max_pooling = each_segment(
-    pooling.max_pooling,
-    """
-    >>> segment_max_pooling([[1.0], [-5.0], [3.0]], [0, 1, 0], 2)
-    array([[ 3.],
-           [-5.]])
-    """,
-)
-
-segment_first_pooling = each_segment(
-    pooling.first_pooling,
-    """
-    >>> segment_first_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
-    array([[1.],
-           [5.]])
-    """,
-)
-
-segment_last_pooling = each_segment(
-    pooling.last_pooling,
-    """
-    >>> segment_last_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
-    array([[3.],
-           [5.]])
-    """,
-)
-
-segment_weighted_pooling = each_segment(
-    pooling.weighted_pooling,
-    """
-    >>> segment_weighted_pooling([[1.0], [5.0], [4.0]], [0, 1, 0], 2, [2.0, 3.0, 1.0])
-    array([[2.],
-           [5.]])
-    """,
-)
-
-segment_attention_pooling = each_segment(
-    pooling.attention_pooling,
-    """
-    >>> segment_attention_pooling([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], [0, 1, 0], 2, query=[0.0, 1.0])
-    array([[2., 0.],
-           [9., 9.]])
-    """,
-)
-
-segment_multi_head_attention_pooling = each_segment(
-    pooling.multi_head_attention_pooling,
-    """
-    >>> kernel = np.eye(2).reshape(2, 2, 1)
-    >>> segment_multi_head_attention_pooling(
-    ...     [[1.0, 2.0], [9.0, 9.0], [3.0, 4.0]],
-    ...     [0, 1, 0],
-    ...     2,
-    ...     query=[[0.0, 0.0]],
-    ...     query_kernel=kernel,
-    ...     key_kernel=kernel,
-    ...     value_kernel=kernel,
-    ...     out_kernel=kernel.reshape(2, 1, 2),
-    ... )
-    array([[[2., 3.]],
-    <BLANKLINE>
-           [[9., 9.]]])
-    """,
-)
-
-segment_std_pooling = each_segment(
-    statistics.std_pooling,
-    """
-    >>> segment_std_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
-    array([[1.],
-           [0.]])
-    """,
-)
-
-segment_statistics_pooling = each_segment(
-    statistics.statistics_pooling,
-    """
-    >>> segment_statistics_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
-    array([[2., 1.],
-           [5., 0.]])
-    """,
-)
-
-segment_attentive_statistics_pooling = each_segment(
-    statistics.attentive_statistics_pooling,
-    """
-    >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
-    >>> segment_attentive_statistics_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, **kernels)
-    array([[2., 1.],
-           [5., 0.]])
-    """,
-)
-
-
-segment_sum_pooling = each_segment(
-    means.sum_pooling,
-    """
-    >>> segment_sum_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
-    array([[4.],
-           [5.]])
-    """,
-)
-
-segment_min_pooling = each_segment(
-    means.min_pooling,
-    """
-    >>> segment_min_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
-    array([[1.],
-           [5.]])
-    """,
-)
-
-segment_noisy_or_pooling = each_segment(
-    means.noisy_or_pooling,
-    """
-    >>> segment_noisy_or_pooling([[0.5], [0.25], [0.5]], [0, 1, 0], 2)
-    array([[0.75],
-           [0.25]])
-    """,
-)
-
-segment_power_mean_pooling = each_segment(
-    means.power_mean_pooling,
-    """
-    >>> segment_power_mean_pooling([[1.0], [5.0], [7.0]], [0, 1, 0], 2, p=2.0)
-    array([[5.],
-           [5.]])
-    """,
-)
-
-segment_logsumexp_pooling = each_segment(
-    means.logsumexp_pooling,
-    """
-    >>> segment_logsumexp_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
-    array([[2.],
-           [5.]])
-    """,
-)
-
-segment_softmax_pooling = each_segment(
-    means.softmax_pooling,
-    """
-    >>> segment_softmax_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, scale=0.0)
-    array([[2.],
-           [5.]])
-    """,
-)
-
-segment_additive_attention_pooling = each_segment(
-    additive.additive_attention_pooling,
-    """
-    >>> x, kernel = [[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], np.zeros((2, 4))
-    >>> segment_additive_attention_pooling(x, [0, 1, 0], 2, kernel=kernel, out_kernel=np.ones(4))
-    array([[2., 0.],
-           [9., 9.]])
-    """,
-)
-
-segment_latent_attention_pooling = each_segment(
-    readouts.latent_attention_pooling,
-    """
-    >>> parameters = {
-    ...     "latents": [[1.0, -1.0]],
-    ...     "query_kernel": np.eye(2)[:, None],
-    ...     "key_kernel": np.eye(2)[:, None],
-    ...     "value_kernel": np.eye(2)[:, None],
-    ...     "out_kernel": np.eye(2)[None],
-    ...     "mlp_kernel": np.zeros((2, 2)),
-    ...     "mlp_out_kernel": np.zeros((1, 2)),
-    ...     "epsilon": 0.0,
-    ... }
-    >>> segment_latent_attention_pooling([[1.0, 2.0], [9.0, 8.0], [3.0, 4.0]], [0, 1, 0], 2, **parameters)
-    array([[ 3.,  2.],
-           [10.,  7.]])
-    """,
-)
-
-segment_set2set_pooling = each_segment(
-    readouts.set2set_pooling,
-    """
-    >>> parameters = {"input_kernel": np.zeros((2, 4)), "recurrent_kernel": np.zeros((1, 4)), "bias": np.zeros(4)}
-    >>> segment_set2set_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, **parameters, num_steps=2)
-    array([[0., 2.],
-           [0., 5.]])
-    """,
-)
-
-segment_vlad_pooling = each_segment(
-    readouts.vlad_pooling,
-    """
-    >>> parameters = {"assign_kernel": [[0.0]], "centers": [[2.0]]}
-    >>> segment_vlad_pooling([[1.0], [5.0], [4.0]], [0, 1, 0], 2, **parameters, normalize=False)
-    array([[[1.]],
-    <BLANKLINE>
-           [[3.]]])
-    """,
-)
-
+for _row in table.VARIANTS:
+    if "segments" in _row.layouts and _row.family != "pairs":
+        _dense = getattr(import_module(f"attnpool_ref.{_row.family}"), _row.name)
+        globals()[f"segment_{_row.name}"] = each_segment(_dense)
 
 __test__ = {name: made.__doc__ for name, made in list(vars().items()) if name.startswith("segment_")}
-"""The examples of what is made, where doctest finds them."""
+"""Holds the examples of the derived functions for doctest."""
 
 
 @definition
@@ -244,20 +44,20 @@ def segment_cross_attention_pooling(
     .. math:: o^x_s = \sum_{i : \sigma_i = s} \mathrm{softmax}_i\big(\mathrm{reduce}_{j : \tau_j = s}\,
               \alpha\, (x_i W_x) \cdot (y_j W_y)\big) x_i
 
-    and :math:`o^y_s` likewise: the same numbers as :func:`cross_attention_pooling` of each pair of segments. Where the
-    other side's segment is empty, the result is the mean of the own one. ``reduction="max"`` is refused: the largest
+    and :math:`o^y_s` in the same way: the result of :func:`cross_attention_pooling` of each pair of segments. Where the
+    other side's segment is empty, the result is the mean of this one. ``reduction="max"`` is refused: the largest
     score needs every pair of tokens.
 
     Args:
       x: [N, d] tokens of all segments.
       x_segment_ids: int [N], the segment of each token of x, from 0 to ``num_segments`` - 1, in any order.
-      y: [M, e] tokens of all segments; e = d unless kernels say otherwise.
+      y: [M, e] tokens of all segments; e = d without kernels.
       y_segment_ids: int [M], the segment of each token of y.
       num_segments: the number of segments, an integer.
       x_mask: bool, broadcastable to [N], True = real.
       y_mask: bool, broadcastable to [M], True = real.
-      x_kernel: [d, c], :math:`W_x`, for the scores alone.
-      y_kernel: [e, c], :math:`W_y`, for the scores alone.
+      x_kernel: [d, c], :math:`W_x`, only for the scores.
+      y_kernel: [e, c], :math:`W_y`, only for the scores.
       reduction: "sum" or "mean" of the scores over the other side.
       scale: :math:`\alpha`, a number.
       indices_are_sorted: a promise that the numbers never decrease, of both sides.
@@ -282,7 +82,7 @@ def segment_cross_attention_pooling(
     del indices_are_sorted  # nothing is read faster here
     pooled = np.zeros((num_segments, x.shape[1])), np.zeros((num_segments, y.shape[1]))
     weights = np.zeros(len(x)), np.zeros(len(y))
-    pool = pairs.cross_attention_pooling.__wrapped__  # what is packed has been checked already
+    pool = pairs.cross_attention_pooling.__wrapped__  # the packed arguments are checked before
     for s in range(num_segments):
         of_x, of_y = x_segment_ids == s, y_segment_ids == s
         (pooled[0][s], pooled[1][s]), (weights[0][of_x], weights[1][of_y]) = pool(
@@ -337,7 +137,7 @@ def pack(sequences, *, length=None, num_segments=None):
 
 @contract.with_short_traceback
 def unpack(x, segment_ids, num_segments):
-    """Takes packed tokens apart: the tokens of each segment, in their order; what :func:`pack` put together.
+    """Splits packed tokens into a list, the tokens of each segment in their order: the inverse of :func:`pack`.
 
     Args:
       x: [N, d] tokens.

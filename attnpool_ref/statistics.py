@@ -10,7 +10,7 @@ from attnpool_ref.numerics.rounding import power_of_two
 
 @definition
 def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Gives the standard deviation of the real tokens, feature by feature.
+    r"""Computes the standard deviation of the real tokens, feature by feature.
 
     .. math:: \sigma = \sqrt{\frac{\sum_{l : k_l} w_l (x_l - \mu)^2}{W - \delta W_2 / W}}, \qquad
               \mu = \frac 1 W \sum_{l : k_l} w_l x_l, \quad W = \sum_{l : k_l} w_l, \quad W_2 = \sum_{l : k_l} w_l^2
@@ -18,7 +18,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
     :math:`k_l` is 1 at real tokens, else 0.
 
     and :math:`\sqrt\epsilon` where the variance is not above :math:`\epsilon`; there its gradient is 0. A constant and a
-    single token have variance 0, whatever ``ddof``, and so has what the denominator leaves nothing of.
+    single token have variance 0, whatever ``ddof``, and so has a sum whose denominator is not positive.
 
     Args:
       x: [..., L, d] tokens.
@@ -29,7 +29,7 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
       epsilon: :math:`\epsilon`, a number: the floor of the variance.
 
     Returns:
-      [..., d]; 0 where nothing is real or the weights sum to 0.
+      [..., d]; 0 in a fully masked row, or if the weights sum to 0.
 
     Raises:
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
@@ -39,13 +39,20 @@ def std_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0
 
     >>> std_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([1.])
+
+    Packed:
+      weights: [N], or [N, d] for each feature; None is 1. At least 0.
+
+    >>> segment_std_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[1.],
+           [0.]])
     """
     return _moments(x, mask, weights, ddof, epsilon)[1]
 
 
 @definition
 def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Gives the mean and the standard deviation of the real tokens, after each other.
+    r"""Computes mean and standard deviation of the real tokens, concatenated (statistics pooling, x-vectors).
 
     .. math:: o = [\mu; \sigma], \qquad \mu = \frac 1 W \sum_{l : k_l} w_l x_l, \quad
               \sigma = \sqrt{\frac{\sum_{l : k_l} w_l (x_l - \mu)^2}{W - \delta W_2 / W}}, \quad
@@ -64,7 +71,7 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
       epsilon: the floor of the variance, a number.
 
     Returns:
-      [..., 2d]; 0 where nothing is real or the weights sum to 0.
+      [..., 2d]; 0 in a fully masked row, or if the weights sum to 0.
 
     Raises:
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
@@ -74,6 +81,13 @@ def statistics_pooling(x, mask=None, weights=None, *, lengths=None, ddof=0, epsi
 
     >>> statistics_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([2., 1.])
+
+    Packed:
+      weights: [N], or [N, d] for each feature; None is 1. At least 0.
+
+    >>> segment_statistics_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[2., 1.],
+           [5., 0.]])
     """
     return np.concatenate(_moments(x, mask, weights, ddof, epsilon), -1)
 
@@ -96,14 +110,14 @@ def attentive_statistics_pooling(
     epsilon=0.0,
     return_weights=False,
 ):
-    r"""Gives the mean and the standard deviation of the real tokens under weights that a small network learns.
+    r"""Computes mean and standard deviation under the attention of a small network (ASP, ECAPA-TDNN).
 
     .. math:: o = [\mu; \sigma], \qquad w = \mathrm{softmax}_{l : k_l}(a(u_l W + b) V), \qquad
               \mu = \sum_l w_l x_l, \quad \sigma = \sqrt{\sum_l w_l (x_l - \mu)^2}
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    :math:`u_l = x_l`, and with ``global_context`` the token beside the plain mean and standard deviation of its sequence.
+    :math:`u_l = x_l`, and with ``global_context`` the token, mean and standard deviation of its sequence, concatenated.
     With ``norm_scale`` the network is :math:`\tanh(\gamma\, \mathrm{relu}(u_l W + b) + \beta) V`: a batch normalisation
     that is frozen. What is added to every score cancels: ``out_bias`` is not read.
 
@@ -112,19 +126,19 @@ def attentive_statistics_pooling(
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       kernel: [d, h], :math:`W`; [3d, h] with ``global_context``, for the token, the mean and the deviation.
-      out_kernel: :math:`V`: [h] gives a token one weight, [h, d] one for each feature.
+      out_kernel: :math:`V`: [h] for one weight per token, [h, d] for one per feature.
       bias: [h], :math:`b`, or None.
       out_bias: a number or [d], or None.
       norm_scale: [h], :math:`\gamma`, or None; only with tanh.
       norm_bias: [h], :math:`\beta`, or None; only with ``norm_scale``.
       activation: :math:`a`: "tanh", "relu", "gelu" (by the error function) or "identity".
-      global_context: score each token beside the statistics of the whole.
+      global_context: score each token together with the statistics of its sequence.
       context_ddof: the ``ddof`` of these, a number.
       epsilon: the floor of both variances, a number.
       return_weights: also return the weights.
 
     Returns:
-      [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] for each feature; 0 where nothing is real.
+      [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] for each feature; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree, a float mask, ``norm_scale`` with another activation, ``norm_bias`` without it.
@@ -135,6 +149,13 @@ def attentive_statistics_pooling(
     >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
     >>> attentive_statistics_pooling([[1.0], [3.0], [99.0]], [True, True, False], **kernels)
     array([2., 1.])
+
+    Packed:
+
+    >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
+    >>> segment_attentive_statistics_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2, **kernels)
+    array([[2., 1.],
+           [5., 0.]])
     """
     clean = np.where(mask[..., None], x, 0)
     if global_context:
@@ -151,7 +172,7 @@ def attentive_statistics_pooling(
 
 
 def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kernel):
-    """The scores [..., L] or [..., L, d] that the network gives clean tokens."""
+    """Computes the network's scores [..., L] or [..., L, d] of tokens without padding values."""
     hidden = tokens @ kernel + (0 if bias is None else bias)
     if norm_scale is not None:
         hidden = norm_scale * np.maximum(hidden, 0) + (0 if norm_bias is None else norm_bias)
@@ -159,14 +180,14 @@ def scores_of(tokens, kernel, bias, norm_scale, norm_bias, activation, out_kerne
 
 
 def _moments(x, mask, weights, ddof, epsilon):
-    """(mean, deviation) [..., d] of the real tokens under weights [..., L] or [..., L, d], None for 1."""
+    """Returns (mean, deviation) [..., d] of the real tokens under weights [..., L] or [..., L, d], None for 1."""
     mask = np.broadcast_to(mask[..., None], x.shape)
     if weights is None:
         weights = np.ones(x.shape)
     weights = np.where(mask, weights if weights.ndim == x.ndim else weights[..., None], 0)
     weights = weights / power_of_two(np.max(np.abs(weights), -2, keepdims=True, initial=0))  # squares may overflow
     total, squares = np.sum(weights, -2), np.sum(weights**2, -2)
-    origin = first_used(x, weights)  # a constant is met exactly: what is left of it is 0
+    origin = first_used(x, weights)  # exact for a constant: its differences are 0
     with np.errstate(invalid="ignore"):  # inf - inf: an infinite token has no deviation
         shifted = np.where(mask & counting(x, weights), x, origin) - origin
         size = power_of_two(np.max(np.abs(shifted), -2, keepdims=True, initial=0))  # no square over- or underflows
@@ -178,7 +199,7 @@ def _moments(x, mask, weights, ddof, epsilon):
 
 
 def deviation_of(total, squares, second, ddof, epsilon, size=1):
-    """The deviation of the sum of weights, of their squares, and of weighted squared distances in units of ``size``."""
+    """Computes the deviation from the sums of weights, squared weights, and weighted squared distances in units of ``size``."""
     whole = total - ddof * squares / np.where(total == 0, 1, total)
     variance = np.where(whole <= 0, 0, second) / np.where(whole <= 0, 1, whole)
     deviation, floor = size * np.sqrt(np.where(variance < 0, 0, variance)), np.sqrt(epsilon)
@@ -191,7 +212,7 @@ def counting(x, weights):
 
 
 def first_used(x, weights):
-    """[..., 1, d]: for each feature the first token whose weight is not 0; 0 where none is."""
+    """Returns [..., 1, d]: for each feature the first token whose weight is not 0, or 0."""
     if x.shape[-2] == 0:
         return np.sum(x, -2, keepdims=True)
     used = np.broadcast_to(weights != 0, x.shape)

@@ -5,6 +5,7 @@ from itertools import groupby
 from pathlib import Path
 
 from bench import accelerator_page, plots
+from bench.aot import page as compiled_page
 from bench.timing import exponent, ratio
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,16 +40,15 @@ def paths(folder=None):
 
 def write(results, document, redraw=True):
     """Writes the page, and its pictures if they are to be drawn anew, from the JSON files that are there."""
-    found = json.loads(results.read_text()) if results.exists() else None
-    accelerator = results.with_name("accelerator.json")
-    measured = json.loads(accelerator.read_text()) if accelerator.exists() else None
+    files = [results, results.with_name("accelerator.json"), results.with_name("aot.json")]
+    found, measured, compiled = (json.loads(file.read_text()) if file.exists() else None for file in files)
     document.parent.mkdir(parents=True, exist_ok=True)
-    document.write_text(page(found, measured))
+    document.write_text(page(found, measured, compiled))
     if found and redraw:
         plots.draw(benchmarks_of(found, "sweep"), document.parent / "performance")
 
 
-def page(found, accelerator=None):
+def page(found, accelerator=None, compiled=None):
     """The text."""
     parts = [HEAD]
     if found is None:
@@ -58,7 +58,8 @@ def page(found, accelerator=None):
         parts += [about(found["machine_info"])]
         parts += [f"![{name}: time against length](performance/{name}.svg)\n" for name in drawn]
         parts += [cases(found), oracle(found), memory(found), growth(found), eager(found), lines(found)]
-    return "\n".join([*parts, accelerator_page.section(accelerator)])
+    text = "\n".join([*parts, accelerator_page.section(accelerator)])
+    return compiled_page.joined(text, compiled_page.section(compiled) if compiled else "")
 
 
 def benchmarks_of(found, part):

@@ -1,8 +1,8 @@
-"""Dispatch of the JAX functions: checked arguments, one compiled function for each signature, dtype promotion.
+"""The `@compiled` decorator: checked arguments, one compiled function for each specialization, results in their dtype.
 
 The checks run in Python, before tracing, and raise the same errors as the oracle. Shapes and dtypes are checked once for
-each signature, the values of host arrays at each call. Compiled functions compute in float32, or in float64 if an argument
-is float64, and round once, at the end.
+each specialization, the values of host arrays at each call. Compiled functions compute in float32, or in float64 if an
+argument is float64, and round once, at the end.
 """
 
 import functools
@@ -10,79 +10,108 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
 from attnpool_flax.call.documentation import composed
+from attnpool_flax.call.precision import resolve_precision
+from attnpool_flax.call.prepare import as_array, computing_dtype, convert_host_array, finish, prepare, result_dtype
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
-from attnpool_flax.numerics.prefix_mask import prefix
-from attnpool_flax.numerics.sizes import as_limit
-from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode, logged_dispatches
-from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal
+from attnpool_flax.call.tokens import with_tokens
+from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode
+from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, for_tokens, logged_dispatches
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
 from attnpool_ref import contract, table
-from attnpool_ref.contract.conversion_errors import refuse, refuse_masked
+from attnpool_ref.contract.packed_definition import packed_signature
 
-NARROW = ("float16", "bfloat16")
-KEPT = 4096
-"""Signatures of a function that are remembered."""
+CACHE_SIZE = 4096
+"""Specializations of a function that are kept."""
 
 _SETTINGS: Any = jax.config
-"""JAX's configuration as it is now, context managers included."""
+"""JAX's configuration at this moment, context managers included."""
 
 _MISSING, _NUMBER, _DEFAULT = object(), object(), object()
 _PYTHON_NUMBERS = (float, int)
 
 
-def compiled(function=None, *, as_they_come=(), weights_apart=False) -> Any:  # public types stand in __init__.pyi
+def compiled(
+    function=None, *, tokens=(), as_they_come=(), weights_apart=False, kernel=for_tokens
+) -> Any:  # typed in __init__.pyi
     """Turns the body of an implementation into the public function.
 
-    The body sees arrays of the computing dtype whose batch axes are in place (1 where an array is shared), masks that
-    are None or boolean of their full shape (also where lengths say what is real), segment numbers as int32 (those out of
-    range are padding), numbers as arrays of shape (), and a ``precision`` that is settled.
+    The body sees the arrays as :func:`~attnpool_flax.call.prepare.prepare` returns them, numbers as arrays of shape (), and
+    a ``precision`` that is resolved.
 
     Args:
       function: the body; its name is that of its row.
+      tokens: the arguments, "x" or "x" and "y", that the body receives as tokens objects in place of arrays:
+        :class:`~attnpool_flax.reductions.Dense`, or :class:`~attnpool_flax.reductions.Packed` in the packed function. They hold
+        masks and lengths, ``axis_name`` and ``implementation``, which the body does not get.
       as_they_come: floating arrays that the body receives in the caller's dtype, and masks whose axes of 1 stay.
       weights_apart: the weights cost more than the pooled result and are computed by a program of their own. The
         others always compute both, so that asking for the weights cannot change a bit of the result.
+      kernel: the rule by which the body takes "einsum" or "tiles", as
+        :func:`~attnpool_flax.reductions.dispatch.for_tokens`; only for functions that take ``implementation``.
     """
+    options = {"tokens": tokens, "as_they_come": as_they_come, "weights_apart": weights_apart, "kernel": kernel}
     if function is None:
-        return functools.partial(compiled, as_they_come=as_they_come, weights_apart=weights_apart)
-    frame = _Frame(function, as_they_come, weights_apart)
+        return functools.partial(compiled, **options)
+    own = CompiledFunction(table.get(function.__name__), contract.signature_of(function), function, options)
+    return _public(own, function)
 
-    @functools.wraps(function)
+
+def packed(dense, without=()):
+    """Derives the public function of packed tokens from the dense one: the same body, on other tokens objects.
+
+    Args:
+      dense: the public function; the section ``Packed`` of its body's docstring has the packed function's example.
+      without: arguments that the packed function lacks.
+    """
+    own = FUNCTIONS[dense.__name__]
+    row = table.get(f"segment_{dense.__name__}")
+    signature = packed_signature(own.signature, own.tokens, without)
+    return _public(CompiledFunction(row, signature, own.body, own.options))
+
+
+def _public(own, body=None):
+    """Makes the public function; of a body with its own signature, it is a wrapper."""
+
     def checked_implementation(*args, **kwargs):
         try:
-            plan, arrays, values = frame.prepare(args, kwargs)
+            specialization, arrays, values = own.specialize(args, kwargs)
         except (TypeError, ValueError) as error:
             raise contract.without_frames(error) from None
         try:
-            result = plan.programs[0](*arrays)
+            result = specialization.programs[0](*arrays)
         except TypeError as error:
-            if frame.has_rules and is_forward_refusal(error):
-                raise TypeError(f"{frame.row.name}: {REFUSAL}") from error
+            if own.has_tiles and is_forward_refusal(error):
+                raise TypeError(f"{own.row.name}: {REFUSAL}") from error
             raise
-        if not frame.row.weights:
-            return with_host_options(result, values) if frame.row.state else result
-        if weights_apart:
-            return (result, plan.programs[1](*arrays)[1]) if plan.wants_weights else result
-        return result if plan.wants_weights or plan.without_weights else result[0]
+        if not own.row.weights:
+            return with_host_options(result, values) if own.row.state else result
+        if own.weights_apart:
+            return (result, specialization.programs[1](*arrays)[1]) if specialization.wants_weights else result
+        return result if specialization.wants_weights or specialization.without_weights else result[0]
 
-    checked_implementation.__doc__ = composed(function)
-    FRAMES[frame.row.name] = frame
-    return contract.with_frame_name(checked_implementation, function)
+    FUNCTIONS[own.row.name] = own
+    made: Any = checked_implementation
+    if body is None:
+        made.__name__ = made.__qualname__ = own.row.name
+        made.__module__, made.__signature__ = f"attnpool_flax.{own.row.family}", own.signature
+    else:
+        functools.update_wrapper(made, body)
+    made.__doc__ = composed(own.body, own.row.name, own.row.family, own.signature.parameters)
+    return contract.with_frame_name(made, made)
 
 
-FRAMES = {}
-"""The frame of each public function, by its name."""
+FUNCTIONS = {}
+"""The :class:`CompiledFunction` of each public function, by its name."""
 
 
 @contract.with_short_traceback
 def chosen_implementation(name, *args, **kwargs):
-    """Returns the implementation that a call would use, without computing anything.
+    """Returns the implementation that a call would use, without tracing or computing anything.
 
     Args:
       name: the function's name, such as "attention_pooling".
@@ -90,7 +119,7 @@ def chosen_implementation(name, *args, **kwargs):
       **kwargs: the call's keywords.
 
     Returns:
-      "einsum" or "tiles".
+      "einsum" or "tiles"; "pallas" only where the call asks for it.
 
     Raises:
       ValueError: there is no such function, it does not walk over tokens, or the call is refused.
@@ -100,29 +129,36 @@ def chosen_implementation(name, *args, **kwargs):
     >>> chosen_implementation("attention_pooling", jnp.ones((2, 3, 4)), implementation="einsum")
     'einsum'
     """
-    frame = FRAMES[table.get(name).name]
-    if "implementation" not in frame.statics:
-        walkers = ", ".join(key for key, other in FRAMES.items() if "implementation" in other.statics)
-        raise ValueError(f"{name}: does not walk over tokens; these do: {walkers}")
-    bound = contract.bind(frame.row, frame.signature, args, kwargs)
-    abstract = {k: v for k, v in bound.items() if isinstance(v, jax.ShapeDtypeStruct)}
-    with logged_dispatches() as heard:
-        jax.eval_shape(lambda given: frame.traced(bound | given), abstract)
-    return heard[0]
+    function = FUNCTIONS[table.get(name).name]
+    if "implementation" not in function.static:
+        known = ", ".join(key for key, other in FUNCTIONS.items() if "implementation" in other.static)
+        raise ValueError(f"{name}: does not walk over tokens; these do: {known}")
+    values = contract.bind(function.row, function.signature, args, kwargs)
+    for key in function.row.arguments:
+        if not isinstance(values[key], jax.ShapeDtypeStruct):
+            values[key] = as_array(function.row.name, key, values[key])
+    call = contract.resolve(function.row, values)
+    check_implementation(function.row.name, values["implementation"])
+    if "axis_name" in values:
+        check_split(function.row, values)
+    if values["implementation"] == KERNEL:
+        function.check_kernel(values, call)
+        return KERNEL
+    return function.kernel(values, call)
 
 
 @dataclass
-class _Plan:
-    """Specialization of a function for one signature.
+class Specialization:
+    """Compiled functions and resolved signature for all calls of a function whose arguments have one signature.
 
     Attributes:
       call: the resolved signature.
       names: the arrays that are given, in the order in which the programs take them.
-      programs: the compiled program, and where the weights stand apart that of the weights.
+      programs: the compiled function, and where the weights are apart that of the weights.
       wants_weights: whether the caller asked for the weights.
       numbers: the defaults among the numbers, with their places among the names.
       dtype: the computing dtype.
-      without_weights: whether the program leaves out the weights, which a kernel computes apart, with the same bits.
+      without_weights: whether the program leaves out the weights: a kernel computes them apart, which changes no bit.
       placed: the defaults on the devices that were met.
     """
 
@@ -136,24 +172,24 @@ class _Plan:
     placed: dict[Any, list[tuple[int, Any]]] = field(default_factory=dict)
 
 
-class _Frame:
-    """State shared by all calls of one function: its row, signature and specializations."""
+class CompiledFunction:
+    """A public function: its row, its body, its signature, and the cache of its specializations."""
 
-    def __init__(self, function, as_they_come, weights_apart):
-        self.function, self.as_they_come, self.weights_apart = function, as_they_come, weights_apart
-        self.row = table.get(function.__name__)
-        self.signature = contract.signature_of(function)
+    def __init__(self, row, signature, body, options):
+        self.row, self.signature, self.body, self.options = row, signature, body, options
+        self.tokens, self.as_they_come = options["tokens"], options["as_they_come"]
+        self.weights_apart, self.kernel = options["weights_apart"], options["kernel"]
         parameters = self.signature.parameters.values()
         self.positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
         self.defaults = {p.name: _MISSING if p.default is p.empty else p.default for p in parameters}
         self.arrays = tuple((name, a.numeric) for name, a in self.row.arguments.items())
-        self.statics = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
+        self.static = {name: d for name, d in self.defaults.items() if name not in self.row.arguments}
         # tokens that come as they are go through tiles, whose rule for gradients forward mode cannot pass
-        self.has_rules = "implementation" in self.statics and "x" in as_they_come
-        self.plans, self.programs = {}, {}
+        self.has_tiles = "implementation" in self.static and "x" in self.as_they_come
+        self.specializations, self.programs = {}, {}
 
-    def prepare(self, args, kwargs):
-        """Returns (plan, the arrays that its programs take, the arguments by name) of a call.
+    def specialize(self, args, kwargs):
+        """Returns (the call's specialization, the arrays that its programs take, the arguments by name).
 
         Raises:
           TypeError: an argument is no array of numbers, or there is no such argument.
@@ -167,24 +203,27 @@ class _Frame:
                 contract.bind(self.row, self.signature, args, kwargs)  # raises
             values.update(zip(self.positional, args, strict=False))
         key, on_host = self._key(values)
-        plan = self._known_plan(key)
-        if plan is None:
+        try:
+            specialization = self.specializations.get(key)
+        except TypeError:  # a static array has no hash
+            specialization = None
+        if specialization is None:
             values = contract.bind(self.row, self.signature, args, kwargs)
             key, on_host = self._key(values)
-            plan = self._new_plan(values)
-            if len(self.plans) >= KEPT:
-                self.plans.clear()
+            specialization = self._specialization(values)
+            if len(self.specializations) >= CACHE_SIZE:
+                self.specializations.clear()
                 self.programs.clear()
-            self.plans[key] = plan
+            self.specializations[key] = specialization
         if on_host:
             integers = np.int64 if _SETTINGS.jax_enable_x64 else np.int32
-            contract.check_values(self.row, values, plan.call, np.iinfo(integers).max)
-        arrays = [values[name] for name in plan.names]
-        if plan.numbers:
-            _place_defaults(arrays, plan)
+            contract.check_values(self.row, values, specialization.call, np.iinfo(integers).max)
+        arrays = [values[name] for name in specialization.names]
+        if specialization.numbers:
+            _place_defaults(arrays, specialization)
         if on_host:
-            self._settle(arrays, plan)
-        return plan, arrays, values
+            self._convert_host_values(arrays, specialization)
+        return specialization, arrays, values
 
     def _key(self, values):
         """Returns (the key of the specialization, whether an array is on the host); host arrays become NumPy arrays."""
@@ -213,24 +252,17 @@ class _Frame:
                 traced = traced or type(value) in _TRACERS
                 key.append(value.shape)
                 key.append(value.dtype)
-        unasked = traced and self.has_rules and values["implementation"] is None
-        if unasked and any(in_forward_mode(values[name]) for name, _ in self.arrays):
+        by_default = traced and self.has_tiles and values["implementation"] is None
+        if by_default and any(in_forward_mode(values[name]) for name, _ in self.arrays):
             values["implementation"] = "einsum"
-        if "axis_name" in self.statics:
+        if "axis_name" in self.static:
             check_split(self.row, values)
-        for name, default in self.statics.items():
+        for name, default in self.static.items():
             value = values[name]
             key.append(_DEFAULT if value is default else (type(value), value))
         return tuple(key), on_host
 
-    def _known_plan(self, key):
-        """Returns the cached specialization of a key, or None."""
-        try:
-            return self.plans.get(key)
-        except TypeError:  # a static array, which has no hash
-            return None
-
-    def _new_plan(self, values):
+    def _specialization(self, values):
         values = dict(values)
         numbers = {}
         for name, is_number in self.arrays:
@@ -240,10 +272,10 @@ class _Frame:
                 values[name] = np.asarray(values[name])
         call = contract.resolve(self.row, values)
         dtype = result_dtype(call.dtype)
-        computing = _computing(dtype)
-        static = {name: values[name] for name in self.statics}
+        computing = computing_dtype(dtype)
+        static = {name: values[name] for name in self.static}
         if "precision" in static:
-            static["precision"] = settled_precision(self.row.name, static["precision"], dtype)
+            static["precision"] = resolve_precision(self.row.name, static["precision"], dtype)
         if "implementation" in static:
             check_implementation(self.row.name, static["implementation"])
         wants = static.get("return_weights", False)
@@ -253,12 +285,12 @@ class _Frame:
         each = (False,) if without_weights else each
         programs = tuple(self._program(values, names, call, dtype, static, weights) for weights in each)
         numbers = [(names.index(name), np.asarray(number, computing)) for name, number in numbers.items()]
-        return _Plan(call, names, programs, wants, numbers, computing, without_weights)
+        return Specialization(call, names, programs, wants, numbers, computing, without_weights)
 
     def _program(self, values, names, call, dtype, static, weights):
         """Returns the compiled function; one for all values of a number, its default included."""
         static = static if weights is None else static | {"return_weights": weights}
-        computing = _computing(dtype)
+        computing = computing_dtype(dtype)
         given = [values[name] for name in names if self.row.arguments[name].kind != "number"]
         shapes = tuple((array.shape, array.dtype if array.ndim else computing) for array in given)
         key = names, shapes, dtype, tuple((type(value), value) for value in static.values())
@@ -273,105 +305,64 @@ class _Frame:
             self.programs.setdefault(key, jax.jit(program))
         return self.programs[key]
 
-    def _is_number(self, name):
-        return self.row.arguments[name].numeric
-
     def run(self, given, call, dtype, static):
         """Runs the body, with the conversions before and after it that all bodies share."""
-        prepared = {
-            key: self._prepared(self._told(given, argument, call), argument, call, dtype, static)
-            for key, argument in call.arguments.items()
-        }
-        run = self._with_kernel if static.get("implementation") == KERNEL else self.function
-        result = run(**prepared, **static)
+        values = prepare(given, call, dtype, static, self.as_they_come) | static
+        values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
+        run = self._with_kernel if static.get("implementation") == KERNEL else self.body
+        result = run(**values)
         batch = call.batch if self.row.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)
-        return jax.tree.map(lambda part: _finish(part, batch, dtype), result)
+        return finish(result, batch, dtype)
 
-    def _with_kernel(self, **arguments):
+    def _with_kernel(self, **values):
         """Runs the body, and refuses in its name what no kernel takes."""
         try:
-            with logged_dispatches() as heard:
-                result = self.function(**arguments)
+            with logged_dispatches() as log:
+                result = self.body(**values)
         except KernelRefusal as refusal:
             raise ValueError(f"{self.row.name}: {refusal}") from None
-        if KERNEL not in heard:
+        if KERNEL not in log:
             names = " or ".join(map(repr, IMPLEMENTATIONS))
             raise ValueError(
-                f"{self.row.name}: `implementation` is 'pallas', which averages dense tokens under the softmax of "
+                f"{self.row.name}: `implementation` is {KERNEL!r}, which averages dense tokens under the softmax of "
                 f"their products with queries; this call does not; pass None, {names}"
             )
         return result
 
-    def traced(self, values):
-        """Runs a call without compilation or cache, to trace it."""
-        for name, _ in self.arrays:
-            values[name] = as_array(self.row.name, name, values[name])
-        call = contract.resolve(self.row, values)
-        dtype = result_dtype(call.dtype)
-        static = {name: values[name] for name in self.statics}
-        check_implementation(self.row.name, static["implementation"])
-        if "axis_name" in static:
-            check_split(self.row, values)
-        return self.run({name: values[name] for name, _ in self.arrays}, call, dtype, static)
+    def check_kernel(self, values, call):
+        """Traces a call, which raises what no kernel takes."""
+        static = {name: values[name] for name in self.static}
+        given = {name: values[name] for name in self.row.arguments if values[name] is not None}
+        jax.eval_shape(functools.partial(self.run, call=call, dtype=result_dtype(call.dtype), static=static), given)
 
-    def _told(self, given, argument, call):
-        """Returns the given value of an argument; for a mask that is given as lengths, that mask."""
-        lengths = given.get(argument.lengths) if argument.kind == "mask" else None
-        if lengths is None or argument.lengths not in call.targets:
-            return given.get(argument.name)
-        lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
-        return prefix(lengths, call.targets[argument.name][-1])
-
-    def _prepared(self, value, argument, call, dtype, static):
-        if value is None or argument.kind == "lengths":  # the mask says it
-            return None
-        if argument.kind in ("mask", "bool"):
-            value = jnp.asarray(value).astype(bool)
-        elif argument.kind == "segments":
-            return _in_32_bits(jnp.asarray(value), call.sizes["num_segments"])
-        elif argument.kind == "index":
-            value = _in_32_bits(jnp.asarray(value), static["max_length"])
-        elif not argument.integers:
-            computing = _computing(dtype)
-            own = argument.name in self.as_they_come and contract.kind_of(value.dtype) == "f"
-            # beside a float64 array a narrower one is widened before it is summed, not after
-            value = jnp.asarray(value, None if own and computing == np.float32 else computing)
-        if argument.kind in ("mask", "stretch"):
-            target = call.targets[argument.name]
-            if argument.name in self.as_they_come:
-                return jnp.reshape(value, (1,) * (len(target) - value.ndim) + value.shape)
-            return jnp.broadcast_to(value, target)
-        if argument.kind in ("data", "index") and argument.batched:
-            missing = len(call.targets[argument.name]) - value.ndim
-            return jnp.reshape(value, (1,) * missing + value.shape)
-        return value
-
-    def _settle(self, arrays, plan):
-        """Converts host arrays and Python numbers for JAX."""
-        for i, name in enumerate(plan.names):
+    def _convert_host_values(self, arrays, specialization):
+        """Converts host arrays and Python numbers for JAX, in place."""
+        for i, name in enumerate(specialization.names):
+            argument = self.row.arguments[name]
             if type(arrays[i]) is np.ndarray:
-                arrays[i] = _for_jax(arrays[i], self.row.arguments[name], plan.dtype)
-            elif self._is_number(name) and type(arrays[i]) in _PYTHON_NUMBERS:
-                arrays[i] = np.asarray(arrays[i], plan.dtype)
+                arrays[i] = convert_host_array(arrays[i], argument, specialization.dtype)
+            elif argument.numeric and type(arrays[i]) in _PYTHON_NUMBERS:
+                arrays[i] = np.asarray(arrays[i], specialization.dtype)
 
 
 _JAX_TYPES, _TRACERS = set(), set()
 """The classes of JAX's arrays that were met, and the tracers among them: asking each time would cost more than the rest."""
 
 
-def _place_defaults(arrays, plan):
+def _place_defaults(arrays, specialization):
     """Fills in the default numbers, as arrays on the devices of the other arguments."""
-    where = _place(arrays)
-    placed = plan.placed.get(where)
+    sharding = _sharding_of(arrays)
+    placed = specialization.placed.get(sharding)
     if placed is None:
-        placed = plan.placed[where] = [(i, _on(where, number)) for i, number in plan.numbers]
+        placed = [(i, _on(sharding, number)) for i, number in specialization.numbers]
+        specialization.placed[sharding] = placed
     for i, number in placed:
         arrays[i] = number
 
 
-def _place(arrays):
+def _sharding_of(arrays):
     """Returns the sharding of the first JAX array; None while JAX traces, and for NumPy arrays."""
     for array in arrays:
         if type(array) in _JAX_TYPES:
@@ -388,93 +379,8 @@ def _on(sharding, number):
         return jax.device_put(number)
 
 
-def as_array(name, key, value):
-    """Converts Python numbers to NumPy arrays, unwraps modules' parameters, and refuses other classes."""
-    if value is None or isinstance(value, jax.Array):
-        return value
-    if isinstance(value, (bool, int, float, complex, np.generic)):
-        value = np.asarray(value)
-    elif not isinstance(value, np.ndarray):
-        if not hasattr(value, "__jax_array__"):
-            refuse(name, key, value)
-        return jnp.asarray(value)
-    elif type(value) is not np.ndarray:
-        refuse_masked(name, key, value)
-    value = np.asarray(value)  # of a memmap too
-    return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
-
-
-def _for_jax(value, argument, computing):
-    """Converts a NumPy array for JAX: without x64, JAX would keep the lower half of a 64-bit integer."""
-    if argument.kind in ("data", "parameter", "stretch", "number"):
-        if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
-            return value.astype(computing)
-    elif argument.integers and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
-        limits = np.iinfo(np.int32)
-        return np.clip(value, limits.min, limits.max).astype(np.int32)
-    return value
-
-
-def _in_32_bits(numbers, count):
-    """Converts segment numbers and indices to int32; keeps their order, and numbers out of range out of range."""
-    own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
-    return jnp.clip(numbers, own(max(-1, info.min)), as_limit(count, own)).astype(jnp.int32)
-
-
-def result_dtype(decided):
-    """Returns the dtype of a result, from the arguments' promoted dtype (or None) and JAX's settings."""
-    if decided is None:
-        return np.dtype(jnp.result_type(float))
-    if decided == np.float64 and not _SETTINGS.jax_enable_x64:
-        return np.dtype(np.float32)
-    return decided
-
-
-def _computing(dtype):
-    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
-
-
-def check_implementation(name, asked):
+def check_implementation(name, requested):
     """Refuses what is no implementation, in the name of a function or a module."""
-    if asked is not None and (not isinstance(asked, str) or asked not in (*IMPLEMENTATIONS, KERNEL)):
+    if requested is not None and (not isinstance(requested, str) or requested not in (*IMPLEMENTATIONS, KERNEL)):
         names = ", ".join(map(repr, (*IMPLEMENTATIONS, KERNEL)))
-        raise ValueError(f"{name}: `implementation` is {asked!r}, needs None or one of {names}")
-
-
-def settled_precision(name, precision, dtype):
-    """Resolves the precision: the given one, else full float32 products; narrow inputs are exact in one pass."""
-    if precision is not None:
-        return _checked_precision(name, precision)
-    if _SETTINGS.jax_default_matmul_precision is not None:
-        return None
-    return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
-
-
-def _checked_precision(name, precision):
-    if isinstance(precision, (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
-        return precision
-    if isinstance(precision, str) and precision in jax.lax.DotAlgorithmPreset.__members__:
-        return precision
-    pair = isinstance(precision, tuple) and len(precision) == 2 and type(precision[0]) is type(precision[1])
-    if all(_names_a_precision(part) for part in (precision if pair else (precision,))):
-        return precision
-    raise ValueError(
-        f"{name}: `precision` is {precision!r}, needs None, a name such as 'highest', a jax.lax.Precision or a pair "
-        "of names or of these"
-    )
-
-
-def _names_a_precision(value):
-    if not isinstance(value, str):
-        return isinstance(value, jax.lax.Precision)
-    try:
-        jax.lax.Precision(value)
-    except ValueError:
-        return False
-    return True
-
-
-def _finish(part, batch, dtype):
-    if jnp.issubdtype(part.dtype, jnp.floating):
-        part = part.astype(dtype)
-    return jnp.broadcast_to(part, batch + part.shape[len(batch) :])
+        raise ValueError(f"{name}: `implementation` is {requested!r}, needs None or one of {names}")

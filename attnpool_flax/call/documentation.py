@@ -2,10 +2,8 @@
 
 import importlib
 import inspect
-import re
-import textwrap
 
-from attnpool_ref import table
+from attnpool_ref.contract import docstrings
 
 NOTES = {
     "axis_name": "a mesh axis, or a tuple of them, the slower one first, over which the sequences are split, inside of "
@@ -19,32 +17,34 @@ NOTES = {
 }
 """Descriptions of the arguments that only the JAX functions have."""
 
+OF_PACKED = "Segment numbers on a device that are out of range are padding."
+"""Difference of every packed function: the definition checks all segment numbers."""
 
-def composed(body, family=""):
-    """Composes the oracle's docstring, the additions of the body's docstring, and the body's example on JAX arrays.
+
+def composed(body, name, family, parameters):
+    """Composes the oracle's docstring, the differences that the body's docstring names, and its example on JAX arrays.
 
     Args:
-      body: a function with the oracle's name.
-      family: the oracle's file, where the table has no such row.
+      body: the function with the docstring; of a packed function that of the dense one, whose section ``Packed`` counts.
+      name: the public function's name.
+      family: the oracle's file.
+      parameters: the names of the public function's arguments.
     """
-    family = family or table.get(body.__name__).family
-    if family == "heads":  # which no definition has
+    if family == "heads":  # no definition
         return inspect.getdoc(body)
-    text, _ = _without_example(getattr(importlib.import_module(f"attnpool_ref.{family}"), body.__name__))
-    difference, example = _without_example(body)
-    notes = [_argument(name, note) for name, note in NOTES.items() if name in inspect.signature(body).parameters]
-    text = text.replace("\n\nReturns:", "".join(notes) + "\n\nReturns:", 1)
-    difference = re.sub(r"^Twin of :func:`[\w.]+`[.:;]\s*", "", difference)
-    if difference:
-        text += "\n\nIn JAX:\n" + textwrap.indent(difference[0].upper() + difference[1:], "  ")
-    return "\n\n".join(filter(None, (text, example)))
+    definition = docstrings.of(getattr(importlib.import_module(f"attnpool_ref.{family}"), name))
+    if not definition.paragraphs:  # Python strips docstrings (``-OO``)
+        return ""
+    own = docstrings.of(body)
+    if name == body.__name__:
+        difference, definition.example = _difference(own, name), own.example
+    else:
+        difference, definition.example = docstrings.filled(f"{own.sections['Packed']} {OF_PACKED}"), own.packed_example
+    notes = {key: note for key, note in NOTES.items() if key in parameters}
+    return str(definition.with_entries("Args", notes).with_section("In JAX", difference))
 
 
-def _without_example(function):
-    """Returns (text, example) of a docstring; both are empty if Python strips docstrings (``-OO``)."""
-    text, prompt, example = (inspect.getdoc(function) or "").partition(">>> ")
-    return text.strip(), prompt + example
-
-
-def _argument(name, note):
-    return "\n" + textwrap.fill(f"{name}: {note}", 116, initial_indent="  ", subsequent_indent="    ")
+def _difference(own, name):
+    """Returns what a body's docstring adds to the sentence that names the definition."""
+    text = "\n\n".join(own.paragraphs).removeprefix(f"Twin of :func:`attnpool_ref.{name}`").lstrip(".:; \n")
+    return text[:1].upper() + text[1:]

@@ -1,62 +1,68 @@
 """The modules of :mod:`attnpool_flax.modules` for Flax Linen models: same parameters, same names, same layouts.
 
-Sizes of the data are read from the first call, as usual in Linen; all other arguments are the same.
+Sizes of the data are read from the first call, as usual in Linen; all other arguments are the same. Each class is derived
+from the NNX class of its name (:mod:`attnpool_flax.linen.deriving`); the lines below say which sizes are read.
 """
 
-from attnpool_flax.linen.additive import AdditiveAttentionPool
-from attnpool_flax.linen.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
-from attnpool_flax.linen.formats import load, save
-from attnpool_flax.linen.heads import AttentionalPooler, AttentionPool2d, MAPHead
-from attnpool_flax.linen.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
-from attnpool_flax.linen.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
-from attnpool_flax.linen.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
-from attnpool_flax.linen.probes import PMA, AttentiveProbe
-from attnpool_flax.linen.readouts import LatentAttentionPool, Set2SetPool, VLADPool
-from attnpool_flax.linen.relations import FieldAttentionPool, LabelAttention, RelationVector
-from attnpool_flax.linen.scores import (
-    AdditiveScore,
-    BilinearScore,
-    ConcatScore,
-    LocationScore,
-    TanhSumScore,
-    TrilinearScore,
-)
-from attnpool_flax.linen.statistics import AttentiveStatisticsPool
+import sys
 
-__all__ = [  # in the order of the table
-    "BilinearScore",
-    "AdditiveScore",
-    "ConcatScore",
-    "TanhSumScore",
-    "LocationScore",
-    "TrilinearScore",
-    "AdditiveAttention",
-    "TanhSumAttention",
-    "LocationAttention",
-    "MultiHeadAttention",
-    "WeightedPool",
-    "AttentionPool",
-    "MultiHeadAttentionPool",
-    "PowerMeanPool",
-    "LogSumExpPool",
-    "SoftmaxPool",
-    "AttentiveStatisticsPool",
-    "MAPHead",
-    "AttentionalPooler",
-    "AttentionPool2d",
-    "PMA",
-    "AttentiveProbe",
-    "AdditiveAttentionPool",
-    "LatentAttentionPool",
-    "Set2SetPool",
-    "VLADPool",
-    "CrossAttentionPool",
-    "CodeWiseAttention",
-    "MaskAttention",
-    "BiDAFAttention",
-    "RelationVector",
-    "FieldAttentionPool",
-    "LabelAttention",
-    "load",
-    "save",
-]
+from attnpool_flax import modules
+from attnpool_flax.linen.deriving import derived
+from attnpool_flax.linen.formats import load, save
+from attnpool_flax.modules import sentences
+
+BilinearScore = derived(modules.BilinearScore, ("query_features", "key_features"))
+AdditiveScore = derived(modules.AdditiveScore, ("query_features", "key_features"))
+ConcatScore = derived(modules.ConcatScore, ("query_features", "key_features"))
+TanhSumScore = derived(modules.TanhSumScore, ("query_features", "key_features"))
+LocationScore = derived(modules.LocationScore, ("query_features", "state_features"))
+TrilinearScore = derived(modules.TrilinearScore, ("in_features",))
+AdditiveAttention = derived(modules.AdditiveAttention, ("query_features", "key_features"))
+TanhSumAttention = derived(modules.TanhSumAttention, ("query_features", "key_features"))
+LocationAttention = derived(
+    modules.LocationAttention, ("query_features", "state_features", "value_features", "num_slots")
+)
+MultiHeadAttention = derived(modules.MultiHeadAttention, ("query_features", "key_features", "value_features"))
+WeightedPool = derived(modules.WeightedPool, ("num_slots",))
+AttentionPool = derived(modules.AttentionPool, ("in_features",))
+MultiHeadAttentionPool = derived(modules.MultiHeadAttentionPool, ("in_features",))
+PowerMeanPool = derived(modules.PowerMeanPool)
+LogSumExpPool = derived(modules.LogSumExpPool)
+SoftmaxPool = derived(modules.SoftmaxPool)
+AttentiveStatisticsPool = derived(modules.AttentiveStatisticsPool, ("in_features",))
+MAPHead = derived(modules.MAPHead, ("in_features",))
+AttentionalPooler = derived(modules.AttentionalPooler, ("in_features",))
+AttentionPool2d = derived(modules.AttentionPool2d, ("in_features",))
+PMA = derived(modules.PMA, ("in_features",))
+AttentiveProbe = derived(modules.AttentiveProbe, ("in_features",))
+AdditiveAttentionPool = derived(modules.AdditiveAttentionPool, ("in_features",))
+LatentAttentionPool = derived(modules.LatentAttentionPool, ("in_features",))
+Set2SetPool = derived(modules.Set2SetPool, ("in_features",))
+VLADPool = derived(modules.VLADPool, ("in_features",))
+
+
+def _projected_sides(module):
+    """Returns both widths of a CrossAttentionPool that projects both sides; to project one, its width is given."""
+    both = module.x_features is None and module.y_features is None
+    return ("x_features", "y_features") if both and module.qk_features is not None else ()
+
+
+CrossAttentionPool = derived(
+    modules.CrossAttentionPool,
+    _projected_sides,
+    x_features="d; needed only to project x and not y: give it without ``y_features``.",
+    y_features="e; needed only to project y and not x: give it without ``x_features``.",
+)
+CodeWiseAttention = derived(modules.CodeWiseAttention)
+MaskAttention = derived(modules.MaskAttention)
+BiDAFAttention = derived(modules.BiDAFAttention, ("in_features",))
+RelationVector = derived(modules.RelationVector, ("in_features",))
+FieldAttentionPool = derived(modules.FieldAttentionPool, ("target_features", "field_features"))
+LabelAttention = derived(modules.LabelAttention, ("in_features",))
+SentencePool = derived(sentences.SentencePool)
+
+__all__ = [*modules.__all__, "load", "save"]  # pyright: ignore[reportUnsupportedDunderAll]
+
+for _family in {sentences.SentencePool.__module__, *(getattr(modules, name).__module__ for name in modules.__all__)}:
+    # pickles of earlier releases name the file of a family, such as attnpool_flax.linen.pooling
+    sys.modules[f"{__name__}.{_family.rpartition('.')[2]}"] = sys.modules[__name__]

@@ -9,10 +9,9 @@ import numpy as np
 from flax import linen as nn
 from flax.typing import Dtype
 
-from attnpool_flax.linen.sentences import SentencePool
+from attnpool_flax.modules.constructors import name_of
 from attnpool_flax.modules.formats import check_module, dtype_of, on_device, plain
-from attnpool_flax.modules.parameters import name_of
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import contract, formats
 
 
@@ -40,7 +39,7 @@ def load(
 
     Returns:
       The module, and its variables: "params", "batch_stats" where it has statistics, and "extras", NumPy arrays that
-      no module owns and :func:`save` gives back.
+      belong to no module, which :func:`save` writes back.
 
     Raises:
       ValueError: what :func:`attnpool_flax.load` refuses.
@@ -53,17 +52,17 @@ def load(
     arrays = {
         name: array for name, array in on_device(head.parameters, param_dtype, format).items() if array is not None
     }
-    owner = SentencePool if head.module == "SentencePool" else getattr(linen, head.module)
-    fields = {field.name for field in dataclasses.fields(owner)}
+    kind = getattr(linen, head.module)
+    fields = {field.name for field in dataclasses.fields(kind)}
     options = {name: value for name, value in head.options.items() if name in fields}
-    owned = OWNERS[head.module].parameters if head.module in OWNERS else ()
-    frozen = {parameter.name for parameter in owned if parameter.frozen}
+    parameters = SPECS[head.module].parameters if head.module in SPECS else ()
+    frozen = {parameter.name for parameter in parameters if parameter.frozen}
     variables = {
         "params": {name: array for name, array in arrays.items() if name not in frozen},
         "batch_stats": {name: array for name, array in arrays.items() if name in frozen},
         "extras": dict(head.extras),
     }
-    module = owner(**options, param_dtype=dtype_of(arrays))
+    module = kind(**options, param_dtype=dtype_of(arrays))
     return module, {name: collection for name, collection in variables.items() if collection}
 
 
@@ -96,7 +95,7 @@ def save(
     plain_variables = nn.meta.unbox(variables)
     if plain_variables and "params" not in plain_variables:
         raise ValueError(f'{format}: `variables` has no collection "params"; give what `module.init` or `load` returns')
-    owned = {**plain_variables.get("params", {}), **plain_variables.get("batch_stats", {})}
-    parameters = {name: np.asarray(value) for name, value in owned.items()}
+    values = {**plain_variables.get("params", {}), **plain_variables.get("batch_stats", {})}
+    parameters = {name: np.asarray(value) for name, value in values.items()}
     head = formats.Head(name_of(module), options, parameters, dict(plain_variables.get("extras", {})))
     formats.save(head, target, format, prefix=prefix)

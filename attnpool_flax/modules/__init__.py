@@ -4,57 +4,24 @@ Each module calls one function of this package; :mod:`attnpool_flax.modules.spec
 Linen are in :mod:`attnpool_flax.linen`.
 """
 
-from attnpool_flax.modules.additive import AdditiveAttentionPool
-from attnpool_flax.modules.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, TanhSumAttention
-from attnpool_flax.modules.heads import AttentionalPooler, AttentionPool2d, MAPHead
-from attnpool_flax.modules.means import LogSumExpPool, PowerMeanPool, SoftmaxPool
-from attnpool_flax.modules.pairs import BiDAFAttention, CodeWiseAttention, CrossAttentionPool, MaskAttention
-from attnpool_flax.modules.pooling import AttentionPool, MultiHeadAttentionPool, WeightedPool
-from attnpool_flax.modules.probes import PMA, AttentiveProbe
-from attnpool_flax.modules.readouts import LatentAttentionPool, Set2SetPool, VLADPool
-from attnpool_flax.modules.relations import FieldAttentionPool, LabelAttention, RelationVector
-from attnpool_flax.modules.scores import (
-    AdditiveScore,
-    BilinearScore,
-    ConcatScore,
-    LocationScore,
-    TanhSumScore,
-    TrilinearScore,
+from attnpool_flax.modules import (
+    additive,
+    attention,
+    heads,
+    means,
+    pairs,
+    pooling,
+    probes,
+    readouts,
+    relations,
+    scores,
+    statistics,
 )
-from attnpool_flax.modules.statistics import AttentiveStatisticsPool
+from attnpool_flax.modules.specs import SPECS
 
-__all__ = [  # in the order of the table
-    "BilinearScore",
-    "AdditiveScore",
-    "ConcatScore",
-    "TanhSumScore",
-    "LocationScore",
-    "TrilinearScore",
-    "AdditiveAttention",
-    "TanhSumAttention",
-    "LocationAttention",
-    "MultiHeadAttention",
-    "WeightedPool",
-    "AttentionPool",
-    "MultiHeadAttentionPool",
-    "PowerMeanPool",
-    "LogSumExpPool",
-    "SoftmaxPool",
-    "AttentiveStatisticsPool",
-    "MAPHead",
-    "AttentionalPooler",
-    "AttentionPool2d",
-    "PMA",
-    "AttentiveProbe",
-    "AdditiveAttentionPool",
-    "LatentAttentionPool",
-    "Set2SetPool",
-    "VLADPool",
-    "CrossAttentionPool",
-    "CodeWiseAttention",
-    "MaskAttention",
-    "BiDAFAttention",
-    "RelationVector",
-    "FieldAttentionPool",
-    "LabelAttention",
-]
+_FILES = (scores, attention, pooling, means, statistics, heads, probes, additive, readouts, pairs, relations)
+
+for _name in SPECS:  # each from the file that defines it; the types stand in __init__.pyi
+    globals()[_name] = next(getattr(file, _name) for file in _FILES if hasattr(file, _name))
+
+__all__ = [*SPECS]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -1,16 +1,19 @@
 """NNX module of additive attention pooling (ABMIL)."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.additive import additive_attention_pooling
-from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.layout import in_layout
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.segments import segment_additive_attention_pooling
 
 
+@constructor_from_fields
 class AdditiveAttentionPool(PoolingModule):
     """Attention over a bag, gated or not (ABMIL).
 
@@ -35,47 +38,26 @@ class AdditiveAttentionPool(PoolingModule):
       rngs: "params" for the parameters.
 
     >>> pool = AdditiveAttentionPool(4, 8, num_queries=5, gated=True, rngs=nnx.Rngs(0))
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 5, 4)
     """
 
-    kernel: nnx.Param
-    bias: nnx.Param | None
-    gate_kernel: nnx.Param | None
-    gate_bias: nnx.Param | None
-    out_kernel: nnx.Param
-
-    def __init__(
-        self,
-        in_features: int,
-        hidden_features: int,
-        *,
-        num_queries: int | None = None,
-        gated: bool = False,
-        use_bias: bool = True,
-        activation: str = "tanh",
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        axis_name: str | tuple[str, ...] | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.hidden_features = hidden_features
-        self.num_queries = num_queries
-        self.gated = gated
-        self.use_bias = use_bias
-        self.gate_has_bias = gated and use_bias
-        self.activation = activation
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        self.axis_name = axis_name
-        create(self, "AdditiveAttentionPool", rngs, kernel=kernel_init, bias=bias_init)
+    in_features: int
+    hidden_features: int
+    _: KW_ONLY
+    num_queries: int | None = None
+    gated: bool = False
+    use_bias: bool = True
+    activation: str = "tanh"
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self, x, mask=None, *, lengths=None, value=None, segment_ids=None, num_segments=None, return_weights=False
@@ -85,7 +67,7 @@ class AdditiveAttentionPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           value: [..., L, v] the values to average; None averages the tokens.
           return_weights: also return the weights.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
@@ -94,13 +76,12 @@ class AdditiveAttentionPool(PoolingModule):
         Returns:
           [..., v], and with ``return_weights`` the weights [..., L]; with ``num_queries`` [..., n, v] and [..., n, L].
         """
-        pool = in_layout(
-            "AdditiveAttentionPool",
+        pool, layout = in_layout(
+            self,
             additive_attention_pooling,
             segment_additive_attention_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
@@ -111,5 +92,6 @@ class AdditiveAttentionPool(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AdditiveAttentionPool", x=x),
+            **layout,
+            **self._values(x=x),
         )

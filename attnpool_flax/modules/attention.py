@@ -1,14 +1,17 @@
 """NNX modules of attention: one result for each query."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
 from attnpool_flax.attention import additive_attention, location_attention, multi_head_attention, tanh_sum_attention
-from attnpool_flax.modules.creation import PoolingModule, create, create_dropout, multiplier, values
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast, head_features
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
 
 
+@constructor_from_fields
 class AdditiveAttention(PoolingModule):
     """Additive attention (Bahdanau).
 
@@ -35,39 +38,19 @@ class AdditiveAttention(PoolingModule):
     (2, 3, 7)
     """
 
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    out_kernel: nnx.Param
-    bias: nnx.Param | None
-    dropout: nnx.Dropout | None
-
-    def __init__(
-        self,
-        query_features: int,
-        key_features: int,
-        hidden_features: int,
-        *,
-        use_bias: bool = False,
-        dropout_rate: float = 0.0,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.query_features = query_features
-        self.key_features = key_features
-        self.hidden_features = hidden_features
-        self.use_bias = use_bias
-        self.dropout_rate = dropout_rate
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "AdditiveAttention", rngs, kernel=kernel_init, bias=bias_init)
-        self.dropout = create_dropout("AdditiveAttention", dropout_rate, rngs)
+    query_features: int
+    key_features: int
+    hidden_features: int
+    _: KW_ONLY
+    use_bias: bool = False
+    dropout_rate: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self, query, key, value, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False
@@ -94,16 +77,15 @@ class AdditiveAttention(PoolingModule):
             cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
-            dropout_multiplier=multiplier(
-                self, "AdditiveAttention", deterministic, rngs, query=query, key=key, value=value
-            ),
+            dropout_multiplier=self._multiplier(deterministic, rngs, query=query, key=key, value=value),
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AdditiveAttention", query=query, key=key, value=value),
+            **self._values(query=query, key=key, value=value),
         )
 
 
+@constructor_from_fields
 class TanhSumAttention(PoolingModule):
     """Attention whose scores sum a tanh layer over the concatenated query and key.
 
@@ -129,33 +111,18 @@ class TanhSumAttention(PoolingModule):
     (2, 3, 7)
     """
 
-    kernel: nnx.Param
-    bias: nnx.Param | None
-
-    def __init__(
-        self,
-        query_features: int,
-        key_features: int,
-        hidden_features: int,
-        *,
-        use_bias: bool = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.query_features = query_features
-        self.key_features = key_features
-        self.hidden_features = hidden_features
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "TanhSumAttention", rngs, kernel=kernel_init, bias=bias_init)
+    query_features: int
+    key_features: int
+    hidden_features: int
+    _: KW_ONLY
+    use_bias: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key, value, mask=None, *, lengths=None, return_weights=False):
         """Attends.
@@ -181,10 +148,11 @@ class TanhSumAttention(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "TanhSumAttention", query=query, key=key, value=value),
+            **self._values(query=query, key=key, value=value),
         )
 
 
+@constructor_from_fields
 class LocationAttention(PoolingModule):
     """Attention over numbered slots with an output projection (Luong's "location").
 
@@ -211,37 +179,19 @@ class LocationAttention(PoolingModule):
     (2, 3, 8)
     """
 
-    kernel: nnx.Param
-    bias: nnx.Param | None
-    out_kernel: nnx.Param
-    out_bias: nnx.Param | None
-
-    def __init__(
-        self,
-        query_features: int,
-        state_features: int,
-        value_features: int,
-        num_slots: int,
-        out_features: int,
-        *,
-        use_bias: bool = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.query_features = query_features
-        self.state_features = state_features
-        self.value_features = value_features
-        self.num_slots = num_slots
-        self.out_features = out_features
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        create(self, "LocationAttention", rngs, kernel=kernel_init, bias=bias_init)
+    query_features: int
+    state_features: int
+    value_features: int
+    num_slots: int
+    out_features: int
+    _: KW_ONLY
+    use_bias: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, state, value, mask=None, *, return_weights=False):
         """Attends to slots and combines each query with what it found.
@@ -263,10 +213,11 @@ class LocationAttention(PoolingModule):
             mask=mask,
             return_weights=return_weights,
             precision=self.precision,
-            **values(self, "LocationAttention", query=query, state=state, value=value),
+            **self._values(query=query, state=state, value=value),
         )
 
 
+@constructor_from_fields
 class MultiHeadAttention(PoolingModule):
     """Multi-head scaled dot-product attention (Transformer).
 
@@ -291,56 +242,28 @@ class MultiHeadAttention(PoolingModule):
       bias_init: initialiser of the biases.
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
 
-    >>> attention = MultiHeadAttention(2, 4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
+    >>> attention = MultiHeadAttention(num_heads=2, query_features=4, key_features=6, value_features=7, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
     >>> attention(query, key, value).shape
     (2, 3, 4)
     """
 
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    value_kernel: nnx.Param
-    out_kernel: nnx.Param
-    query_bias: nnx.Param | None
-    key_bias: nnx.Param | None
-    value_bias: nnx.Param | None
-    out_bias: nnx.Param | None
-    dropout: nnx.Dropout | None
-
-    def __init__(
-        self,
-        num_heads: int,
-        query_features: int,
-        *,
-        key_features: int | None = None,
-        value_features: int | None = None,
-        qkv_features: int | None = None,
-        out_features: int | None = None,
-        use_bias: bool | tuple[str, ...] = True,
-        dropout_rate: float = 0.0,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.num_heads = num_heads
-        self.query_features = query_features
-        self.key_features = query_features if key_features is None else key_features
-        self.value_features = self.key_features if value_features is None else value_features
-        self.qkv_features = query_features if qkv_features is None else qkv_features
-        self.out_features = query_features if out_features is None else out_features
-        self.head_features = head_features("MultiHeadAttention", num_heads, self.qkv_features)
-        self.use_bias = use_bias
-        self.dropout_rate = dropout_rate
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "MultiHeadAttention", rngs, kernel=kernel_init, bias=bias_init)
-        self.dropout = create_dropout("MultiHeadAttention", dropout_rate, rngs)
+    _: KW_ONLY
+    num_heads: int
+    query_features: int
+    key_features: int | None = None
+    value_features: int | None = None
+    qkv_features: int | None = None
+    out_features: int | None = None
+    use_bias: bool | tuple[str, ...] = True
+    dropout_rate: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self, query, key, value, mask=None, *, lengths=None, deterministic=None, rngs=None, return_weights=False
@@ -367,11 +290,9 @@ class MultiHeadAttention(PoolingModule):
             cast(value, self.dtype),
             mask=mask,
             lengths=lengths,
-            dropout_multiplier=multiplier(
-                self, "MultiHeadAttention", deterministic, rngs, query=query, key=key, value=value
-            ),
+            dropout_multiplier=self._multiplier(deterministic, rngs, query=query, key=key, value=value),
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "MultiHeadAttention", query=query, key=key, value=value),
+            **self._values(query=query, key=key, value=value),
         )

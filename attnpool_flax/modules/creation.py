@@ -1,81 +1,193 @@
-"""Creation of NNX parameters from the table :data:`~attnpool_flax.modules.specs.OWNERS`, and their values in a call."""
+"""Base of the NNX modules: a constructor from fields, parameters from the table of specs, their values in a call."""
 
+import inspect
+from dataclasses import InitVar
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
+
+import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.core import Tracer
 
 from attnpool_flax.call.compiled import check_implementation
 from attnpool_flax.call.sharding import check_axis_name
+from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
 from attnpool_flax.modules.parameters import (
+    Shaped,
     cast,
     check_options,
     check_rate,
     check_sizes,
     initialize,
+    initializer,
+    made_for,
     multiplier_shape,
-    refuse_in_own_name,
+    resolved,
     shaped_parameters,
-    show_signature,
 )
-from attnpool_flax.modules.specs import FIXED, UNDRAWN
+from attnpool_flax.modules.specs import UNDRAWN
+
+Kind = TypeVar("Kind", bound=type)
+
+_PLAIN = (nnx.Param, nnx.BatchStat)
+"""Variables whose value needs no more than to be read."""
+
+_ARRAYS = set()
+"""Types of the arrays that calls have met."""
+
+
+class Shapes(NamedTuple):
+    """Names and shapes of a module, kept from its construction so that an eager call derives nothing.
+
+    Attributes:
+      parameters: each name, with the shape of the zeros that the function gets where the module has no such parameter.
+      widths: (argument, axis, size) of the data for which the module was made.
+    """
+
+    parameters: tuple[tuple[str, tuple[int, ...] | None], ...]
+    widths: tuple[tuple[str, int, int], ...]
 
 
 class PoolingModule(nnx.Module):
-    """Base of the NNX modules: the traceback of an error shows one frame of the package, that of the module."""
+    """Base of the NNX modules. Their fields are the constructor's arguments; an InitVar is not stored.
+
+    A call hands data, options and the values of the parameters to one function. What the calls use of the module, other
+    than its fields, is ``_values``, ``_multiplier`` and ``_mesh_axes``; the Linen classes have the same three, so that
+    one text of a call is right for both kinds (:mod:`attnpool_flax.linen.deriving`).
+    """
+
+    _pooling: str
+    """The module's name in the table of specs; a subclass of a caller has its parent's."""
+
+    _initial: tuple[str, ...]
+    """Arguments of the constructor that are not stored."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             show_signature(cls)
-        refuse_in_own_name(cls, "__init__", "__call__")
+        refuse_in_own_name(cls, "__call__")
+
+    def __post_init__(self, *initial):
+        given = vars(self) | dict(zip(self._initial, initial, strict=True))
+        _create(self, given, given.pop("rngs"))
+
+    @classmethod
+    def _check(cls, given):
+        """Refuses arguments of the constructor that no call could take."""
+        check_implementation(cls._pooling, given.get("implementation"))
+        check_axis_name(cls._pooling, given.get("axis_name"))
+        check_options(cls._pooling, given)
+
+    @classmethod
+    def _resolved(cls, given) -> dict[str, Any]:
+        """Returns the arguments with those filled in that follow from others."""
+        return resolved(cls._pooling, given)
+
+    @classmethod
+    def _shaped(cls, given) -> dict[str, Shaped | None]:
+        """Returns the parameters by name."""
+        return shaped_parameters(cls._pooling, given)
+
+    def _shapes_from(self, shaped):
+        """Keeps names and shapes for the calls."""
+        parameters = tuple((name, None if one is None or one.present else one.shape) for name, one in shaped.items())
+        self._shapes = Shapes(parameters, made_for(self._pooling, vars(self)))
+        return self._shapes
+
+    def _values(self: Any, **data):
+        """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
+
+        Raises:
+          ValueError: data of another size than the module was made for.
+        """
+        attributes = vars(self)
+        shapes = attributes.get("_shapes") or self._shapes_from(self._shaped(attributes))  # pickles of earlier releases
+        for key, axis, size in shapes.widths:
+            shape = getattr(data[key], "shape", ())
+            if len(shape) >= -axis and shape[axis] != size:
+                check_sizes(self._pooling, attributes, data)
+        dtype, passed = self.dtype, {}
+        for name, absent in shapes.parameters:
+            variable = attributes[name]
+            if variable is None:
+                passed[name] = None if absent is None else jnp.zeros(absent, dtype or self.param_dtype)
+                continue
+            value = variable.get_raw_value() if type(variable) in _PLAIN else None
+            if type(value) not in _ARRAYS or variable.has_metadata("on_get_value"):
+                value = variable[...]  # as Flax reads it, in 3 µs: a caller's kind of variable, or a reference
+                if isinstance(value, jax.Array) and not isinstance(value, Tracer):
+                    _ARRAYS.add(type(value))
+            passed[name] = value if dtype is None else cast(value, dtype)
+        return passed
+
+    def _multiplier(self: Any, deterministic, rngs, **data):
+        """Draws the dropout multiplier with :class:`flax.nnx.Dropout`: 0 or 1 / (1 - rate). Returns None without dropout."""
+        dropout = self.dropout
+        if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
+            return None
+        ones = jnp.ones(multiplier_shape(self._pooling, data, vars(self)))
+        return dropout(ones, deterministic=deterministic, rngs=rngs)
+
+    def _mesh_axes(self: Any):
+        """Returns the mesh axes over which sequences are split."""
+        return self.axis_name
 
 
-def create(module, name, rngs, given=None, **initializers):
+@dataclass_transform(eq_default=False)
+def constructor_from_fields(kind: Kind) -> Kind:
+    """Gives a module the constructor of its fields.
+
+    Defaults of what is not stored, such as ``kernel_init``, are deleted from the class, where a dataclass leaves them:
+    otherwise every module would have an attribute ``kernel_init``, whatever it was made with.
+    """
+    annotations = inspect.get_annotations(kind)
+    made: Any = nnx.dataclass(eq=False)(kind)
+    made._pooling = made.__name__
+    made._initial = tuple(name for name, annotation in annotations.items() if isinstance(annotation, InitVar))
+    for name in made._initial:
+        made.__init__.__annotations__[name] = annotations[name].type
+        if name in vars(made):
+            delattr(made, name)
+    keyword_only(made)
+    refuse_in_own_name(made, "__init__")
+    show_signature(made)
+    return made
+
+
+def _create(module, given, rngs):
     """Gives a module its parameters; those that it does not have are None.
 
     Args:
-      module: the module, whose sizes and options are attributes.
-      name: its key in the table; a subclass has its parent's.
-      rngs: where keys come from; may be None if no parameter is drawn.
-      given: arguments of the constructor that are no attributes, by name.
-      **initializers: by the kinds that the table names.
+      module: the module, whose stored arguments are attributes.
+      given: all arguments of the constructor by name.
+      rngs: the source of the keys; may be None if no parameter is drawn.
     """
+    name = module._pooling
     if rngs is not None and not isinstance(rngs, nnx.Rngs):  # a seed or a key
         raise TypeError(f"{name}: `rngs` is a {type(rngs).__name__}, needs an nnx.Rngs, such as `nnx.Rngs(0)`")
-    check_implementation(name, vars(module).get("implementation"))
-    check_axis_name(name, vars(module).get("axis_name"))
-    check_options(name, vars(module) | (given or {}))
-    for key, shaped in shaped_parameters(name, vars(module)).items():
+    module._check(given)
+    given = module._resolved(given)
+    for key in given.keys() - {*module._initial, "_pytree__nodes", "_pytree__state"}:
+        setattr(module, key, given[key])
+    shaped = module._shaped(given)
+    for key, one in shaped.items():
         setattr(module, key, nnx.data(None))
-        if shaped is None or not shaped.owned:
+        if one is None or not one.present:
             continue
-        kind, random = shaped.parameter.init, None
-        if kind not in UNDRAWN:
+        random = None
+        if one.parameter.init not in UNDRAWN:
             if rngs is None:
                 raise ValueError(f"{name}: `{key}` needs `rngs`")
             random = rngs.params()
-        value = initialize(random, shaped, (FIXED | initializers)[kind], module.param_dtype)
-        setattr(module, key, (nnx.BatchStat if shaped.parameter.frozen else nnx.Param)(value))
+        value = initialize(random, one, initializer(one.parameter, given), module.param_dtype)
+        setattr(module, key, (nnx.BatchStat if one.parameter.frozen else nnx.Param)(value))
+    module._shapes_from(shaped)
+    if "dropout_rate" in given:
+        module.dropout = _create_dropout(name, given["dropout_rate"], rngs)
 
 
-def values(module, name, **data):
-    """Returns the parameters by name, as the function takes them: zeros for one that it needs and the module lacks.
-
-    Raises:
-      ValueError: data of another size than the module was made for.
-    """
-    check_sizes(name, vars(module), data)
-    passed = {}
-    for key, shaped in shaped_parameters(name, vars(module)).items():
-        if shaped is None:
-            passed[key] = None
-        elif shaped.owned:
-            passed[key] = cast(getattr(module, key)[...], module.dtype)
-        else:
-            passed[key] = jnp.zeros(shaped.shape, module.dtype or module.param_dtype)
-    return passed
-
-
-def create_dropout(name, rate, rngs):
+def _create_dropout(name, rate, rngs):
     """Makes a :class:`flax.nnx.Dropout` with its own stream of keys; None without dropout."""
     check_rate(name, rate)
     if not rate:
@@ -86,11 +198,3 @@ def create_dropout(name, rate, rngs):
         raise ValueError(
             f'{name}: `dropout_rate` needs `rngs` with a stream "dropout", such as `nnx.Rngs(0, dropout=1)`'
         ) from None
-
-
-def multiplier(module, name, deterministic, rngs, **data):
-    """Draws the dropout multiplier with :class:`flax.nnx.Dropout`: 0 or 1 / (1 - rate). Returns None without dropout."""
-    dropout = module.dropout
-    if dropout is None or (dropout.deterministic if deterministic is None else deterministic):
-        return None
-    return dropout(jnp.ones(multiplier_shape(name, data, vars(module))), deterministic=deterministic, rngs=rngs)

@@ -13,7 +13,7 @@ from flax.core import meta
 from flax.typing import Dtype
 
 from attnpool_flax import modules
-from attnpool_flax.modules.parameters import name_of
+from attnpool_flax.modules.constructors import name_of
 from attnpool_flax.modules.sentences import SentencePool
 from attnpool_ref import contract, formats
 from attnpool_ref.formats.options import FLOATING
@@ -97,9 +97,9 @@ def load(
         plain(source), format, prefix=prefix, num_heads=num_heads, epsilon=epsilon, activation=activation
     )
     arrays = on_device(head.parameters, param_dtype, format)
-    owner = SentencePool if head.module == "SentencePool" else getattr(modules, head.module)
+    kind = SentencePool if head.module == "SentencePool" else getattr(modules, head.module)
     dtype = dtype_of(arrays)
-    module = nnx.eval_shape(lambda: owner(**head.options, param_dtype=dtype, rngs=nnx.Rngs(0)))
+    module = nnx.eval_shape(lambda: kind(**head.options, param_dtype=dtype, rngs=nnx.Rngs(0)))
     for name, array in arrays.items():
         if array is not None:
             setattr(module, name, type(getattr(module, name))(array))
@@ -127,7 +127,8 @@ def save(
       TypeError: it is no NNX module.
 
     >>> tensors = {}
-    >>> save(modules.MAPHead(4, 2, 8, rngs=nnx.Rngs(0)), tensors, "siglip", prefix="head.")
+    >>> head = modules.MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
+    >>> save(head, tensors, "siglip", prefix="head.")
     >>> tensors["head.attention.in_proj_weight"].shape
     (12, 4)
     """

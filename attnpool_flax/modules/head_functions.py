@@ -13,8 +13,9 @@ from attnpool_flax.attention import from_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import mapped, normalized, perceptron
 from attnpool_flax.numerics.activations import relu
-from attnpool_flax.pooling.multi_head import attended, queries_of_heads
+from attnpool_flax.pooling.multi_head import attended, kernel_of_heads, queries_of_heads
 from attnpool_flax.reductions import Dense, unify_varying
+from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_ref import contract
 
 PMA_EPSILON = 1e-5
@@ -24,7 +25,7 @@ AIM_EPSILON = 1e-6
 """Of the batch normalisation of AIM's probe."""
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_heads)
 def map_head(
     x,
     mask=None,
@@ -61,7 +62,7 @@ def map_head(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_heads)
 def attentional_pooler(
     x,
     mask=None,
@@ -95,7 +96,12 @@ def attentional_pooler(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("x",))
+def _kernel_of_2d(values, call):
+    """Rule of :func:`attention_pool_2d`: the mean of the tokens comes first, where it is the query."""
+    return for_tokens(values, call) if values["class_token"] is None else kernel_of_heads(values, call)
+
+
+@compiled(as_they_come=("x",), kernel=_kernel_of_2d)
 def attention_pool_2d(
     x,
     mask=None,
@@ -139,7 +145,7 @@ def attention_pool_2d(
     return (result, weights[..., 0, :]) if return_weights else result
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_heads)
 def pma(
     x,
     mask=None,
@@ -192,7 +198,7 @@ def pma(
     return (result, weights) if return_weights else result
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_heads)
 def attentive_probe(
     x,
     mask=None,

@@ -1,15 +1,18 @@
 """NNX modules of pooling heads: presets over multi-head attention pooling."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.head_functions import attention_pool_2d, attentional_pooler, map_head
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_size, head_features
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast
 from attnpool_flax.pooling.multi_head import of_queries
 
 
+@constructor_from_fields
 class MAPHead(PoolingModule):
     """MAP head of big_vision and SigLIP: attention pooling with one learned query, then a residual MLP.
 
@@ -34,58 +37,27 @@ class MAPHead(PoolingModule):
       query_init: initialiser of the query, which sees the shape [d, 1].
       rngs: "params" for the parameters.
 
-    >>> head = MAPHead(4, 2, 8, rngs=nnx.Rngs(0))
-    >>> head(jnp.ones((2, 3, 4))).shape
+    >>> head = MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head(x).shape
     (2, 1, 4)
     """
 
-    query: nnx.Param
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    value_kernel: nnx.Param
-    out_kernel: nnx.Param
-    query_bias: nnx.Param | None
-    key_bias: nnx.Param | None
-    value_bias: nnx.Param | None
-    out_bias: nnx.Param | None
-    norm_scale: nnx.Param
-    norm_bias: nnx.Param
-    mlp_kernel: nnx.Param
-    mlp_bias: nnx.Param
-    mlp_out_kernel: nnx.Param
-    mlp_out_bias: nnx.Param
-
-    def __init__(
-        self,
-        in_features: int,
-        num_heads: int,
-        hidden_features: int,
-        *,
-        epsilon: float = 1e-6,
-        activation: str = "gelu_tanh",
-        use_bias: bool | tuple[str, ...] = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        query_init: Initializer = QUERY_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.num_heads = num_heads
-        self.hidden_features = hidden_features
-        self.epsilon = epsilon
-        self.activation = activation
-        self.num_queries = 1
-        self.head_features = head_features("MAPHead", num_heads, in_features)
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "MAPHead", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+    _: KW_ONLY
+    in_features: int
+    num_heads: int
+    hidden_features: int
+    epsilon: float = 1e-6
+    activation: str = "gelu_tanh"
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    query_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -93,7 +65,7 @@ class MAPHead(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -108,10 +80,11 @@ class MAPHead(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "MAPHead", x=x),
+            **self._values(x=x),
         )
 
 
+@constructor_from_fields
 class AttentionalPooler(PoolingModule):
     """Attentional pooler of CoCa and CONCH: learned queries attend to normalized tokens, without an MLP.
 
@@ -138,59 +111,29 @@ class AttentionalPooler(PoolingModule):
       query_init: initialiser of the queries, which sees the shape [q, n].
       rngs: "params" for the parameters.
 
-    >>> head = AttentionalPooler(4, 2, 5, query_features=6, rngs=nnx.Rngs(0))
-    >>> head(jnp.ones((2, 3, 4))).shape
+    >>> head = AttentionalPooler(in_features=4, num_heads=2, num_queries=5, query_features=6, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head(x).shape
     (2, 5, 6)
     """
 
-    query: nnx.Param
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    value_kernel: nnx.Param
-    out_kernel: nnx.Param
-    query_bias: nnx.Param | None
-    key_bias: nnx.Param | None
-    value_bias: nnx.Param | None
-    out_bias: nnx.Param | None
-    norm_scale: nnx.Param
-    norm_bias: nnx.Param
-    query_norm_scale: nnx.Param
-    query_norm_bias: nnx.Param
-
-    def __init__(
-        self,
-        in_features: int,
-        num_heads: int,
-        num_queries: int | None,
-        *,
-        query_features: int | None = None,
-        qkv_features: int | None = None,
-        out_features: int | None = None,
-        epsilon: float = 1e-5,
-        use_bias: bool | tuple[str, ...] = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        query_init: Initializer = QUERY_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.num_heads = num_heads
-        self.num_queries = num_queries
-        self.epsilon = epsilon
-        self.query_features = in_features if query_features is None else query_features
-        self.qkv_features = self.query_features if qkv_features is None else qkv_features
-        self.out_features = self.query_features if out_features is None else out_features
-        self.head_features = head_features("AttentionalPooler", num_heads, self.qkv_features)
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "AttentionalPooler", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+    _: KW_ONLY
+    in_features: int
+    num_heads: int
+    num_queries: int | None
+    query_features: int | None = None
+    qkv_features: int | None = None
+    out_features: int | None = None
+    epsilon: float = 1e-5
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    query_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -198,7 +141,7 @@ class AttentionalPooler(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -213,11 +156,12 @@ class AttentionalPooler(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AttentionalPooler", x=x),
+            **self._values(x=x),
         )
         return of_queries(found, self.num_queries)
 
 
+@constructor_from_fields
 class AttentionPool2d(PoolingModule):
     """Attention pooling of CLIP's ResNets: the query is the mean of the real tokens, or a class token.
 
@@ -243,55 +187,28 @@ class AttentionPool2d(PoolingModule):
       query_init: initialiser of the positions, which sees the shape [d, num_slots + 1], and of the class token.
       rngs: "params" for the parameters.
 
-    >>> head = AttentionPool2d(4, 2, 3, out_features=6, rngs=nnx.Rngs(0))
-    >>> head(jnp.ones((2, 3, 4))).shape
+    >>> head = AttentionPool2d(in_features=4, num_heads=2, num_slots=3, out_features=6, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head(x).shape
     (2, 6)
     """
 
-    position: nnx.Param
-    class_token: nnx.Param | None
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    value_kernel: nnx.Param
-    out_kernel: nnx.Param
-    query_bias: nnx.Param | None
-    key_bias: nnx.Param | None
-    value_bias: nnx.Param | None
-    out_bias: nnx.Param | None
-
-    def __init__(
-        self,
-        in_features: int,
-        num_heads: int,
-        num_slots: int,
-        *,
-        qkv_features: int | None = None,
-        out_features: int | None = None,
-        use_class_token: bool = False,
-        use_bias: bool | tuple[str, ...] = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        query_init: Initializer = QUERY_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.num_heads = num_heads
-        self.num_slots = num_slots
-        self.num_positions = checked_size("AttentionPool2d", "num_slots", num_slots) + 1
-        self.qkv_features = in_features if qkv_features is None else qkv_features
-        self.out_features = in_features if out_features is None else out_features
-        self.head_features = head_features("AttentionPool2d", num_heads, self.qkv_features)
-        self.use_class_token = use_class_token
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "AttentionPool2d", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+    _: KW_ONLY
+    in_features: int
+    num_heads: int
+    num_slots: int
+    qkv_features: int | None = None
+    out_features: int | None = None
+    use_class_token: bool = False
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    query_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -299,7 +216,7 @@ class AttentionPool2d(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -312,5 +229,5 @@ class AttentionPool2d(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AttentionPool2d", x=x),
+            **self._values(x=x),
         )

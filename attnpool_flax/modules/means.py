@@ -1,16 +1,19 @@
 """NNX modules of generalized means with a learned parameter."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype
 
 from attnpool_flax.means import logsumexp_pooling, power_mean_pooling, softmax_pooling
-from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.layout import in_layout
 from attnpool_flax.modules.parameters import cast
 from attnpool_flax.segments import segment_logsumexp_pooling, segment_power_mean_pooling, segment_softmax_pooling
 
 
+@constructor_from_fields
 class PowerMeanPool(PoolingModule):
     """Generalized-mean pooling with a learned exponent (GeM).
 
@@ -27,29 +30,19 @@ class PowerMeanPool(PoolingModule):
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = PowerMeanPool(num_features=4)
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 4)
     """
 
-    p: nnx.Param
-
-    def __init__(
-        self,
-        *,
-        p: float = 3.0,
-        num_features: int | None = None,
-        epsilon: float = 1e-6,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        axis_name: str | tuple[str, ...] | None = None,
-        rngs: nnx.Rngs | None = None,
-    ):
-        self.num_features = num_features
-        self.epsilon = epsilon
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.axis_name = axis_name
-        create(self, "PowerMeanPool", rngs, {"p": p}, start=nnx.initializers.constant(p))
+    _: KW_ONLY
+    p: InitVar[float] = 3.0
+    num_features: int | None = None
+    epsilon: float = 1e-6
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    axis_name: str | tuple[str, ...] | None = None
+    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Takes the power mean of tokens.
@@ -57,30 +50,31 @@ class PowerMeanPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
           [..., d].
         """
-        pool = in_layout(
-            "PowerMeanPool",
+        pool, layout = in_layout(
+            self,
             power_mean_pooling,
             segment_power_mean_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
             cast(x, self.dtype),
             mask=mask,
             epsilon=self.epsilon,
-            **values(self, "PowerMeanPool", x=x),
+            **layout,
+            **self._values(x=x),
         )
 
 
+@constructor_from_fields
 class LogSumExpPool(PoolingModule):
     """Log-sum-exp pooling with a learned scale (LSE).
 
@@ -97,29 +91,19 @@ class LogSumExpPool(PoolingModule):
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = LogSumExpPool(num_features=4)
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 4)
     """
 
-    scale: nnx.Param
-
-    def __init__(
-        self,
-        *,
-        scale: float = 10.0,
-        num_features: int | None = None,
-        mean: bool = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        axis_name: str | tuple[str, ...] | None = None,
-        rngs: nnx.Rngs | None = None,
-    ):
-        self.num_features = num_features
-        self.mean = mean
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.axis_name = axis_name
-        create(self, "LogSumExpPool", rngs, {"scale": scale}, start=nnx.initializers.constant(scale))
+    _: KW_ONLY
+    scale: InitVar[float] = 10.0
+    num_features: int | None = None
+    mean: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    axis_name: str | tuple[str, ...] | None = None
+    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Takes the logarithm of the mean of exponentials.
@@ -127,30 +111,31 @@ class LogSumExpPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
           [..., d].
         """
-        pool = in_layout(
-            "LogSumExpPool",
+        pool, layout = in_layout(
+            self,
             logsumexp_pooling,
             segment_logsumexp_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
             cast(x, self.dtype),
             mask=mask,
             mean=self.mean,
-            **values(self, "LogSumExpPool", x=x),
+            **layout,
+            **self._values(x=x),
         )
 
 
+@constructor_from_fields
 class SoftmaxPool(PoolingModule):
     """Softmax average of each channel under its own values, with a learned scale (AutoPool).
 
@@ -166,27 +151,18 @@ class SoftmaxPool(PoolingModule):
       rngs: not used, because nothing is drawn; accepted because every module takes it.
 
     >>> pool = SoftmaxPool(num_features=4)
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 4)
     """
 
-    scale: nnx.Param
-
-    def __init__(
-        self,
-        *,
-        scale: float = 1.0,
-        num_features: int | None = None,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        axis_name: str | tuple[str, ...] | None = None,
-        rngs: nnx.Rngs | None = None,
-    ):
-        self.num_features = num_features
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.axis_name = axis_name
-        create(self, "SoftmaxPool", rngs, {"scale": scale}, start=nnx.initializers.constant(scale))
+    _: KW_ONLY
+    scale: InitVar[float] = 1.0
+    num_features: int | None = None
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    axis_name: str | tuple[str, ...] | None = None
+    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Averages tokens under their own softmax.
@@ -194,7 +170,7 @@ class SoftmaxPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
           return_weights: also return the weights.
@@ -202,18 +178,18 @@ class SoftmaxPool(PoolingModule):
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L, d].
         """
-        pool = in_layout(
-            "SoftmaxPool",
+        pool, layout = in_layout(
+            self,
             softmax_pooling,
             segment_softmax_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
             cast(x, self.dtype),
             mask=mask,
             return_weights=return_weights,
-            **values(self, "SoftmaxPool", x=x),
+            **layout,
+            **self._values(x=x),
         )

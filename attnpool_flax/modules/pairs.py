@@ -1,21 +1,24 @@
 """NNX modules of attention between two sequences."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.layout import in_layout
 from attnpool_flax.modules.parameters import KERNEL_INIT, cast
 from attnpool_flax.pairs import bidaf_attention, code_wise_attention, cross_attention_pooling, mask_attention
 from attnpool_flax.segments import segment_cross_attention_pooling
 
 
+@constructor_from_fields
 class CrossAttentionPool(PoolingModule):
     """Pooling of two sequences, each under its scores against the other.
 
-    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: none, and no ``rngs`` needed, unless
-    ``qk_features`` adds ``x_kernel`` [d, c], ``y_kernel`` [e, c] or both.
+    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: none, unless ``qk_features`` adds ``x_kernel``
+    [d, c], ``y_kernel`` [e, c] or both.
 
     Args:
       x_features: d, the width of x, if x is projected.
@@ -29,7 +32,7 @@ class CrossAttentionPool(PoolingModule):
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
       kernel_init: initialiser of the kernels.
-      rngs: "params" for the kernels.
+      rngs: "params" for the kernels; not needed without them.
 
     >>> pool = CrossAttentionPool(x_features=4, y_features=6, qk_features=8, rngs=nnx.Rngs(0))
     >>> x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
@@ -37,38 +40,24 @@ class CrossAttentionPool(PoolingModule):
     [(2, 4), (2, 6)]
     """
 
-    x_kernel: nnx.Param | None
-    y_kernel: nnx.Param | None
+    _: KW_ONLY
+    x_features: int | None = None
+    y_features: int | None = None
+    qk_features: int | None = None
+    reduction: str = "sum"
+    scale: float = 1.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    rngs: InitVar[nnx.Rngs | None] = None
 
-    def __init__(
-        self,
-        *,
-        x_features: int | None = None,
-        y_features: int | None = None,
-        qk_features: int | None = None,
-        reduction: str = "sum",
-        scale: float = 1.0,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        axis_name: str | tuple[str, ...] | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        rngs: nnx.Rngs | None = None,
-    ):
-        if qk_features is not None and x_features is None and y_features is None:
+    def __post_init__(self, *initial):
+        if self.qk_features is not None and self.x_features is None and self.y_features is None:
             raise ValueError("CrossAttentionPool: `qk_features` needs `x_features`, `y_features` or both")
-        self.x_features = x_features
-        self.y_features = y_features
-        self.qk_features = qk_features
-        self.reduction = reduction
-        self.scale = scale
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        self.axis_name = axis_name
-        create(self, "CrossAttentionPool", rngs, kernel=kernel_init)
+        super().__post_init__(*initial)
 
     def __call__(
         self,
@@ -91,8 +80,8 @@ class CrossAttentionPool(PoolingModule):
           y: [..., T, e] tokens.
           x_mask: bool, broadcastable to [..., L], True = real.
           y_mask: bool, broadcastable to [..., T], True = real.
-          x_lengths: number of real tokens of x, counted from the left: integers [...] or (). Give this or ``x_mask``.
-          y_lengths: number of real tokens of y, counted from the left: integers [...] or (). Give this or ``y_mask``.
+          x_lengths: number of real tokens of x, counted from the left: int [...] or (). Give this or ``x_mask``.
+          y_lengths: number of real tokens of y, counted from the left: int [...] or (). Give this or ``y_mask``.
           return_weights: also return the weights.
           x_segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with both others.
           y_segment_ids: int [M], the segment of each token of packed tokens y [M, e].
@@ -103,13 +92,12 @@ class CrossAttentionPool(PoolingModule):
         """
         lengths = {"x_lengths": x_lengths, "y_lengths": y_lengths}
         numbers = {"x_segment_ids": x_segment_ids, "y_segment_ids": y_segment_ids}
-        pool = in_layout(
-            "CrossAttentionPool",
+        pool, layout = in_layout(
+            self,
             cross_attention_pooling,
             segment_cross_attention_pooling,
             num_segments,
             lengths,
-            self.axis_name,
             **numbers,
         )
         return pool(
@@ -122,10 +110,12 @@ class CrossAttentionPool(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "CrossAttentionPool", x=x, y=y),
+            **layout,
+            **self._values(x=x, y=y),
         )
 
 
+@constructor_from_fields
 class CodeWiseAttention(PoolingModule):
     """Code-wise attention: pooling of a context under its best-matching labels (Yue et al. 2021).
 
@@ -144,20 +134,12 @@ class CodeWiseAttention(PoolingModule):
     (2, 4)
     """
 
-    def __init__(
-        self,
-        *,
-        scale: float = 1.0,
-        dtype: Dtype | None = None,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        rngs: nnx.Rngs | None = None,
-    ):
-        self.scale = scale
-        self.dtype = dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "CodeWiseAttention", rngs)
+    _: KW_ONLY
+    scale: float = 1.0
+    dtype: Dtype | None = None
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(
         self,
@@ -177,9 +159,9 @@ class CodeWiseAttention(PoolingModule):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
-          query_lengths: number of real query tokens, counted from the left: integers [...] or (). Give this or
+          query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
             ``query_mask``.
-          context_lengths: number of real context tokens, counted from the left: integers [...] or (). Give this or
+          context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
             ``context_mask``.
           return_weights: also return the weights.
 
@@ -200,6 +182,7 @@ class CodeWiseAttention(PoolingModule):
         )
 
 
+@constructor_from_fields
 class MaskAttention(PoolingModule):
     """Mask attention from each context token to the query's tokens (Yue et al. 2021).
 
@@ -218,20 +201,12 @@ class MaskAttention(PoolingModule):
     (2, 5, 4)
     """
 
-    def __init__(
-        self,
-        *,
-        scale: float = 1.0,
-        dtype: Dtype | None = None,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        rngs: nnx.Rngs | None = None,
-    ):
-        self.scale = scale
-        self.dtype = dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "MaskAttention", rngs)
+    _: KW_ONLY
+    scale: float = 1.0
+    dtype: Dtype | None = None
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(
         self,
@@ -251,9 +226,9 @@ class MaskAttention(PoolingModule):
           context: [..., n, d] tokens.
           query_mask: bool, broadcastable to [..., k], True = real.
           context_mask: bool, broadcastable to [..., n], True = real.
-          query_lengths: number of real query tokens, counted from the left: integers [...] or (). Give this or
+          query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
             ``query_mask``.
-          context_lengths: number of real context tokens, counted from the left: integers [...] or (). Give this or
+          context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
             ``context_mask``.
           return_weights: also return the weights.
 
@@ -274,6 +249,7 @@ class MaskAttention(PoolingModule):
         )
 
 
+@constructor_from_fields
 class BiDAFAttention(PoolingModule):
     """Bidirectional attention flow between context and query (BiDAF).
 
@@ -295,25 +271,14 @@ class BiDAFAttention(PoolingModule):
     (2, 5, 16)
     """
 
-    kernel: nnx.Param
-
-    def __init__(
-        self,
-        in_features: int,
-        *,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "BiDAFAttention", rngs, kernel=kernel_init)
+    in_features: int
+    _: KW_ONLY
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self,
@@ -333,9 +298,9 @@ class BiDAFAttention(PoolingModule):
           query: [..., J, d] tokens.
           context_mask: bool, broadcastable to [..., T], True = real.
           query_mask: bool, broadcastable to [..., J], True = real.
-          context_lengths: number of real context tokens, counted from the left: integers [...] or (). Give this or
+          context_lengths: number of real context tokens, counted from the left: int [...] or (). Give this or
             ``context_mask``.
-          query_lengths: number of real query tokens, counted from the left: integers [...] or (). Give this or
+          query_lengths: number of real query tokens, counted from the left: int [...] or (). Give this or
             ``query_mask``.
           return_weights: also return the weights.
 
@@ -352,5 +317,5 @@ class BiDAFAttention(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "BiDAFAttention", context=context, query=query),
+            **self._values(context=context, query=query),
         )

@@ -1,11 +1,6 @@
-"""Shapes and initial values of the parameters of a module, from the arguments of its constructor.
+"""Shapes and initial values of the parameters of a module, from its spec and the arguments of its constructor."""
 
-What there is stands in :mod:`attnpool_flax.modules.specs`.
-"""
-
-import inspect
 import math
-import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +12,8 @@ import numpy as np
 from flax import nnx
 from flax.typing import Dtype, Initializer
 
-from attnpool_flax.modules.specs import FIXED, OWNERS, Parameter
+from attnpool_flax.modules.sizes import checked_size, head_features
+from attnpool_flax.modules.specs import FIXED, SPECS, Parameter
 from attnpool_ref import contract, table
 from attnpool_ref.formats.options import FLOATING
 from attnpool_ref.table import language
@@ -64,42 +60,42 @@ class Shaped:
 
     Attributes:
       parameter: its entry of the table.
-      axes: those of its axes that are there.
+      axes: its axes, without those whose size is None.
       shape: their sizes.
-      owned: False if the module was told to go without, and its function takes zeros instead.
+      present: False if the module has no such parameter and its function gets zeros in place of it.
     """
 
     parameter: Parameter
     axes: tuple[str, ...]
     shape: tuple[int, ...]
-    owned: bool
+    present: bool
 
 
 def shaped_parameters(module: str, given: Mapping[str, Any]) -> dict[str, Shaped | None]:
     """Resolves the parameters of a module by name; None for those that its function does not need.
 
     Args:
-      module: a key of :data:`OWNERS`.
+      module: a key of :data:`SPECS`.
       given: the sizes and options by the names of the constructor's arguments.
 
     Raises:
       ValueError: a size that a parameter needs is None or no integer of at least 1.
     """
     _check_biases(module, given)
-    owner, shaped = OWNERS[module], {}
-    arguments = table.get(owner.function).arguments
-    for parameter in (own.settled(given) for own in owner.parameters):
+    spec, shaped = SPECS[module], {}
+    arguments = table.get(spec.function).arguments
+    for parameter in (each.resolved(given) for each in spec.parameters):
         if not _has(parameter, given):
             shaped.setdefault(parameter.name, None)
             continue
-        owned = all(_is_wanted(parameter, given[name]) for name in parameter.when if "=" not in name)
-        if not owned and arguments[parameter.name].optional:
+        present = all(_is_wanted(parameter, given[name]) for name in parameter.when if "=" not in name)
+        if not present and arguments[parameter.name].optional:
             shaped[parameter.name] = None
             continue
-        there = [axis for axis in parameter.axes if axis[-1] != "?" or given[owner.sizes[axis[:-1]]] is not None]
-        axes = tuple(axis.rstrip("?") for axis in there)
+        axes = [axis for axis in parameter.axes if axis[-1] != "?" or given[spec.sizes[axis[:-1]]] is not None]
+        axes = tuple(axis.rstrip("?") for axis in axes)
         shape = tuple(_size(module, parameter, axis, given) for axis in axes)
-        shaped[parameter.name] = Shaped(parameter, axes, shape, owned)
+        shaped[parameter.name] = Shaped(parameter, axes, shape, present)
     return shaped
 
 
@@ -121,21 +117,21 @@ def _check_biases(module, given):
     use_bias = given.get("use_bias", True)
     if isinstance(use_bias, (bool, np.bool_)):
         return
-    there = [p.name for p in OWNERS[module].parameters if "use_bias" in p.when and _has(p, given)]
-    if not isinstance(use_bias, (tuple, frozenset)) or not set(use_bias) <= set(there):
-        raise ValueError(f"{module}: `use_bias` is {use_bias!r}, needs True, False or a tuple of {', '.join(there)}")
+    biases = [p.name for p in SPECS[module].parameters if "use_bias" in p.when and _has(p, given)]
+    if not isinstance(use_bias, (tuple, frozenset)) or not set(use_bias) <= set(biases):
+        raise ValueError(f"{module}: `use_bias` is {use_bias!r}, needs True, False or a tuple of {', '.join(biases)}")
 
 
 def _size(module, parameter, axis, given):
     """Returns the size of an axis such as d, d+e or 3d."""
-    owner, total = OWNERS[module], 0
+    spec, total = SPECS[module], 0
     for number, symbol in _TERM.findall(axis):
-        argument = owner.sizes[symbol]
+        argument = spec.sizes[symbol]
         if _given(argument, given) is None:
             raise ValueError(
                 f"{module}: `{parameter.name}` [{', '.join(parameter.axes)}] needs `{argument}`, which is None"
             )
-        may_be_0 = parameter.init in FIXED or f"{symbol} may be 0" in table.get(owner.function).rules
+        may_be_0 = parameter.init in FIXED or f"{symbol} may be 0" in table.get(spec.function).rules
         total += int(number or 1) * checked_size(module, argument, _given(argument, given), 0 if may_be_0 else 1)
     return total
 
@@ -145,62 +141,32 @@ def _given(argument, given):
     return 1 if argument == "num_queries" and given[argument] is None else given[argument]
 
 
-def checked_size(module: str, argument: str, value: Any, least: int = 1) -> int:
-    """Converts ``value`` to an int; raises an error if it is no integer, too small, or larger than any axis."""
-    try:
-        size = operator.index(value)
-    except TypeError:
-        size = least - 1
-    if isinstance(value, bool) or size < least:
-        none = "; None makes one query, without an axis for it" if argument == "num_queries" else ""
-        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at least {least}{none}")
-    if size > contract.LARGEST_SIZE:
-        raise ValueError(f"{module}: `{argument}` is {value!r}, needs an integer of at most {contract.LARGEST_SIZE}")
-    return size
-
-
-def name_of(module: Any) -> str:
-    """Returns the module's name in the table, for a subclass that of its parent; its own if the table lacks it."""
-    return next((kind.__name__ for kind in type(module).__mro__ if kind.__name__ in OWNERS), type(module).__name__)
-
-
-def show_signature(kind: type):
-    """Gives a module's class the signature of its constructor for ``help``: without annotations and Linen's ``parent``."""
-    parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
-    parameters = [each for each in parameters if each.name not in ("self", "parent")]
-    kind.__signature__ = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters])
-
-
-def refuse_in_own_name(kind: type, *methods: str):
-    """Shortens the tracebacks of a module's refusals; a subclass of a caller keeps the frames of its own methods."""
-    if kind.__module__.partition(".")[0] == "attnpool_flax":
-        for name in vars(kind).keys() & set(methods):
-            setattr(kind, name, contract.with_short_traceback(getattr(kind, name)))
-
-
-def head_features(module: str, num_heads: int, qkv_features: int) -> int:
-    """Returns the width of one head."""
-    heads = checked_size(module, "num_heads", num_heads)
-    width = checked_size(module, "qkv_features", qkv_features)
-    if width % heads:
-        raise ValueError(f"{module}: `qkv_features` is {width}, needs a multiple of `num_heads`, {heads}")
-    return width // heads
+def resolved(module: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments with those filled in that follow from others, such as ``out_features=None``."""
+    spec, given = SPECS[module], dict(given)
+    for argument, default in spec.defaults.items():
+        if given.get(argument) is None:
+            given[argument] = default(given) if callable(default) else given[default]
+    if "head_features" in spec.sizes.values():
+        width = given["qkv_features"] if "qkv_features" in given else given["in_features"]
+        given["head_features"] = head_features(module, given["num_heads"], width)
+    return given
 
 
 def read_sizes(module: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Reads sizes off the data, by the names of the constructor's arguments; refuses what the function refuses."""
-    owner = OWNERS[module]
-    _, sizes = _read(owner.function, data)
-    return {owner.sizes[symbol]: size for symbol, size in sizes.items() if symbol in owner.sizes}
+    spec = SPECS[module]
+    _, sizes = _read(spec.function, data)
+    return {spec.sizes[symbol]: size for symbol, size in sizes.items() if symbol in spec.sizes}
 
 
 def check_sizes(module: str, given: Mapping[str, Any], data: Mapping[str, Any]):
     """Refuses data of another size than the module was made for, in the names of the module's arguments."""
-    owner, arguments = OWNERS[module], table.get(OWNERS[module].function).arguments
+    spec, arguments = SPECS[module], table.get(SPECS[module].function).arguments
     for key, value in data.items():
         own, shape = arguments[key].own, tuple(getattr(value, "shape", ()))
         for symbol, size in zip(reversed(own), reversed(shape), strict=False):
-            argument = owner.sizes.get(symbol)
+            argument = spec.sizes.get(symbol)
             made_for = None if argument is None else given[argument]
             if made_for is not None and size != made_for:
                 raise ValueError(
@@ -213,14 +179,14 @@ def check_options(module: str, given: Mapping[str, Any]):
     """Refuses what no call of the module could take, when the module is made.
 
     Args:
-      module: a key of :data:`OWNERS`.
+      module: a key of :data:`SPECS`.
       given: the constructor's arguments by name, or those of them that are known.
 
     Raises:
       ValueError: an option that the module's function does not take, a number that is none, a dtype that is not
         floating, a rate that is no probability.
     """
-    row = table.get(OWNERS[module].function)
+    row = table.get(SPECS[module].function)
     for key in row.options.keys() & given.keys():
         contract.checked_static(module, key, given[key], row.options[key], row.refused)
     for key in sorted(row.arguments.keys() & given.keys()):
@@ -255,12 +221,36 @@ def check_dtypes(module: str, given: Mapping[str, Any]):
             raise ValueError(f"{module}: `{key}` is {name}, needs one of {', '.join(FLOATING)}")
 
 
+def made_for(module: str, given: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
+    """Returns (argument, axis, size) of the data for which a module is made; axes are counted from the last."""
+    if module not in SPECS:
+        return ()
+    spec, widths = SPECS[module], []
+    parameters = {parameter.name for parameter in spec.parameters}
+    for key, argument in table.get(spec.function).arguments.items():
+        if argument.kind == "data" and key not in parameters:
+            for axis, symbol in enumerate(reversed(argument.own), 1):
+                size = given.get(spec.sizes.get(symbol, ""))
+                if size is not None:
+                    widths.append((key, -axis, size))
+    return tuple(widths)
+
+
+def initializer(parameter: Parameter, given: Mapping[str, Any]) -> Initializer:
+    """Returns the initializer of a parameter from the arguments of the constructor."""
+    if callable(parameter.init):
+        return parameter.init
+    if parameter.init == "start":
+        return nnx.initializers.constant(given[parameter.name])
+    return FIXED.get(parameter.init) or given[f"{parameter.init}_init"]
+
+
 def multiplier_shape(module: str, data: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[int, ...]:
     """Returns the shape of the dropout multiplier, one number for each weight."""
-    owner = OWNERS[module]
-    batch, sizes = _read(owner.function, data)
-    known = {symbol: _given(argument, given) for symbol, argument in owner.sizes.items() if argument in given}
-    target = table.get(owner.function).arguments["dropout_multiplier"].shapes[0]
+    spec = SPECS[module]
+    batch, sizes = _read(spec.function, data)
+    known = {symbol: _given(argument, given) for symbol, argument in spec.sizes.items() if argument in given}
+    target = table.get(spec.function).arguments["dropout_multiplier"].shapes[0]
     return contract.full_shape(target, batch, known | sizes)
 
 
@@ -297,11 +287,6 @@ def initialize(key: Any, shaped: Shaped, init: Initializer, dtype: Dtype):
     if isinstance(flat, nnx.VariableMetadata):
         return replace(flat, raw_value=lay_out(flat.raw_value))
     return jax.tree.map(lay_out, flat)
-
-
-def checked_variant(module: str, variant: str) -> str:
-    """Returns ``variant``; raises an error if the module does not have it."""
-    return contract.checked_static(module, "variant", variant, table.get(OWNERS[module].function).options["variant"])
 
 
 def check_rate(module: str, rate: float):

@@ -1,20 +1,22 @@
 """NNX modules of weighted and attention pooling."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar
 from typing import Any
 
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, create, create_dropout, multiplier, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.layout import in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast, head_features
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, Normalizer, cast
 from attnpool_flax.pooling import attention_pooling, multi_head_attention_pooling, weighted_pooling
 from attnpool_flax.pooling.multi_head import of_queries
 from attnpool_flax.segments import segment_attention_pooling, segment_multi_head_attention_pooling
 
 
+@constructor_from_fields
 class WeightedPool(PoolingModule):
     """Weighted mean of the tokens with one learned weight for each position.
 
@@ -29,28 +31,18 @@ class WeightedPool(PoolingModule):
       rngs: not used, because the weights start at ones; accepted because every module takes it.
 
     >>> pool = WeightedPool(3, rngs=nnx.Rngs(0))
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 4)
     """
 
-    weights: nnx.Param
-
-    def __init__(
-        self,
-        num_slots: int,
-        *,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        rngs: nnx.Rngs | None = None,
-    ):
-        self.num_slots = num_slots
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "WeightedPool", rngs)
+    num_slots: int
+    _: KW_ONLY
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    rngs: InitVar[nnx.Rngs | None] = None
 
     def __call__(self, x, mask=None, *, lengths=None):
         """Pools tokens.
@@ -58,7 +50,7 @@ class WeightedPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
         Returns:
           [..., d].
@@ -69,10 +61,11 @@ class WeightedPool(PoolingModule):
             lengths=lengths,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "WeightedPool", x=x),
+            **self._values(x=x),
         )
 
 
+@constructor_from_fields
 class AttentionPool(PoolingModule):
     """Attention pooling with one learned query.
 
@@ -103,46 +96,22 @@ class AttentionPool(PoolingModule):
     (2, 4)
     """
 
-    query: nnx.Param
-    query_kernel: nnx.Param | None
-    key_kernel: nnx.Param | None
-    query_norm_scale: nnx.Param | None
-    query_norm_bias: nnx.Param | None
-    dropout: nnx.Dropout | None
-
-    def __init__(
-        self,
-        in_features: int,
-        *,
-        qk_features: int | None = None,
-        normalize_query: bool = False,
-        epsilon: float = 1e-6,
-        scale: float | None = None,
-        normalizer: str | Callable[[Any, Any], Any] = "softmax",
-        dropout_rate: float = 0.0,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        axis_name: str | tuple[str, ...] | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        query_init: Initializer = QUERY_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.qk_features = qk_features
-        self.normalize_query = normalize_query
-        self.epsilon = epsilon
-        self.scale = scale
-        self.normalizer = normalizer
-        self.dropout_rate = dropout_rate
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        self.axis_name = axis_name
-        create(self, "AttentionPool", rngs, kernel=kernel_init, query=query_init)
-        self.dropout = create_dropout("AttentionPool", dropout_rate, rngs)
+    in_features: int
+    _: KW_ONLY
+    qk_features: int | None = None
+    normalize_query: bool = False
+    epsilon: float = 1e-6
+    scale: float | None = None
+    normalizer: str | Callable[[Any, Any], Any] = "softmax"
+    dropout_rate: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    query_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self,
@@ -161,7 +130,7 @@ class AttentionPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
@@ -171,13 +140,12 @@ class AttentionPool(PoolingModule):
         Returns:
           [..., d], and with ``return_weights`` the weights [..., L].
         """
-        pool = in_layout(
-            "AttentionPool",
+        pool, layout = in_layout(
+            self,
             attention_pooling,
             segment_attention_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
@@ -187,14 +155,16 @@ class AttentionPool(PoolingModule):
             epsilon=self.epsilon,
             scale=self.scale,
             normalizer=self.normalizer,
-            dropout_multiplier=multiplier(self, "AttentionPool", deterministic, rngs, x=x),
+            dropout_multiplier=self._multiplier(deterministic, rngs, x=x),
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AttentionPool", x=x),
+            **layout,
+            **self._values(x=x),
         )
 
 
+@constructor_from_fields
 class MultiHeadAttentionPool(PoolingModule):
     """Multi-head attention pooling with learned queries (MAP).
 
@@ -223,61 +193,31 @@ class MultiHeadAttentionPool(PoolingModule):
       query_init: initialiser of the queries, which sees the shape [d, n].
       rngs: "params" for the parameters, and "dropout" (or a default) if there is dropout.
 
-    >>> pool = MultiHeadAttentionPool(2, 4, num_queries=5, rngs=nnx.Rngs(0))
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> pool = MultiHeadAttentionPool(num_heads=2, in_features=4, num_queries=5, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 5, 4)
     """
 
-    query: nnx.Param
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    value_kernel: nnx.Param
-    out_kernel: nnx.Param
-    query_bias: nnx.Param | None
-    key_bias: nnx.Param | None
-    value_bias: nnx.Param | None
-    out_bias: nnx.Param | None
-    dropout: nnx.Dropout | None
-
-    def __init__(
-        self,
-        num_heads: int,
-        in_features: int,
-        *,
-        num_queries: int | None = 1,
-        qkv_features: int | None = None,
-        out_features: int | None = None,
-        use_bias: bool | tuple[str, ...] = True,
-        scale: float | None = None,
-        normalizer: Normalizer = "softmax",
-        dropout_rate: float = 0.0,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        axis_name: str | tuple[str, ...] | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        query_init: Initializer = QUERY_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.num_heads = num_heads
-        self.in_features = in_features
-        self.num_queries = num_queries
-        self.qkv_features = in_features if qkv_features is None else qkv_features
-        self.out_features = in_features if out_features is None else out_features
-        self.head_features = head_features("MultiHeadAttentionPool", num_heads, self.qkv_features)
-        self.use_bias = use_bias
-        self.scale = scale
-        self.normalizer = normalizer
-        self.dropout_rate = dropout_rate
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        self.axis_name = axis_name
-        create(self, "MultiHeadAttentionPool", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
-        self.dropout = create_dropout("MultiHeadAttentionPool", dropout_rate, rngs)
+    _: KW_ONLY
+    num_heads: int
+    in_features: int
+    num_queries: int | None = 1
+    qkv_features: int | None = None
+    out_features: int | None = None
+    use_bias: bool | tuple[str, ...] = True
+    scale: float | None = None
+    normalizer: Normalizer = "softmax"
+    dropout_rate: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    query_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(
         self,
@@ -296,7 +236,7 @@ class MultiHeadAttentionPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
           rngs: what draws the dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
@@ -307,13 +247,12 @@ class MultiHeadAttentionPool(PoolingModule):
           [..., n, o], and with ``return_weights`` the weights [..., H, n, L]; [..., o] and [..., H, L] of
           ``num_queries=None``.
         """
-        pool = in_layout(
-            "MultiHeadAttentionPool",
+        pool, layout = in_layout(
+            self,
             multi_head_attention_pooling,
             segment_multi_head_attention_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         found = pool(
@@ -321,10 +260,11 @@ class MultiHeadAttentionPool(PoolingModule):
             mask=mask,
             scale=self.scale,
             normalizer=self.normalizer,
-            dropout_multiplier=multiplier(self, "MultiHeadAttentionPool", deterministic, rngs, x=x),
+            dropout_multiplier=self._multiplier(deterministic, rngs, x=x),
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "MultiHeadAttentionPool", x=x),
+            **layout,
+            **self._values(x=x),
         )
         return of_queries(found, self.num_queries)

@@ -1,15 +1,18 @@
 """NNX modules of more pooling heads: the Set Transformer's PMA and attentive probes."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.head_functions import attentive_probe, pma
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, checked_variant, head_features
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast
 from attnpool_flax.pooling.multi_head import of_queries
 
 
+@constructor_from_fields
 class PMA(PoolingModule):
     """Pooling by multi-head attention of the Set Transformer (PMA), as in the authors' code or in PyG.
 
@@ -36,59 +39,27 @@ class PMA(PoolingModule):
       query_init: initialiser of the queries, which sees the shape [d, n].
       rngs: "params" for the parameters.
 
-    >>> head = PMA(4, 2, 5, rngs=nnx.Rngs(0))
-    >>> head(jnp.ones((2, 3, 4))).shape
+    >>> head = PMA(in_features=4, num_heads=2, num_queries=5, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head(x).shape
     (2, 5, 4)
     """
 
-    query: nnx.Param
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    value_kernel: nnx.Param
-    out_kernel: nnx.Param | None
-    query_bias: nnx.Param | None
-    key_bias: nnx.Param | None
-    value_bias: nnx.Param | None
-    out_bias: nnx.Param | None
-    input_kernel: nnx.Param | None
-    input_bias: nnx.Param | None
-    mlp_kernel: nnx.Param
-    mlp_bias: nnx.Param
-    norm_scale: nnx.Param | None
-    norm_bias: nnx.Param | None
-    mlp_norm_scale: nnx.Param | None
-    mlp_norm_bias: nnx.Param | None
-
-    def __init__(
-        self,
-        in_features: int,
-        num_heads: int,
-        num_queries: int | None,
-        *,
-        variant: str = "author",
-        normalize: bool | None = None,
-        use_bias: bool | tuple[str, ...] = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        query_init: Initializer = QUERY_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.num_heads = num_heads
-        self.num_queries = num_queries
-        self.variant = checked_variant("PMA", variant)
-        self.normalize = self.variant == "pyg" if normalize is None else normalize
-        self.head_features = head_features("PMA", num_heads, in_features)
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "PMA", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+    _: KW_ONLY
+    in_features: int
+    num_heads: int
+    num_queries: int | None
+    variant: str = "author"
+    normalize: bool | None = None
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    query_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -96,7 +67,7 @@ class PMA(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -111,11 +82,12 @@ class PMA(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "PMA", x=x),
+            **self._values(x=x),
         )
         return of_queries(found, self.num_queries)
 
 
+@constructor_from_fields
 class AttentiveProbe(PoolingModule):
     """Attentive probe of a frozen encoder (V-JEPA, AIM), without an output projection.
 
@@ -143,61 +115,28 @@ class AttentiveProbe(PoolingModule):
       query_init: initialiser of the queries, which sees the shape [d, n], or [c, n H] of "aim".
       rngs: "params" for the parameters.
 
-    >>> head = AttentiveProbe(4, 2, hidden_features=8, rngs=nnx.Rngs(0))
-    >>> head(jnp.ones((2, 3, 4))).shape
+    >>> head = AttentiveProbe(in_features=4, num_heads=2, hidden_features=8, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> head(x).shape
     (2, 1, 4)
     """
 
-    query: nnx.Param
-    query_kernel: nnx.Param | None
-    key_kernel: nnx.Param
-    value_kernel: nnx.Param
-    query_bias: nnx.Param | None
-    key_bias: nnx.Param | None
-    value_bias: nnx.Param | None
-    norm_scale: nnx.Param | None
-    norm_bias: nnx.Param | None
-    mlp_norm_scale: nnx.Param | None
-    mlp_norm_bias: nnx.Param | None
-    mlp_kernel: nnx.Param | None
-    mlp_bias: nnx.Param | None
-    mlp_out_kernel: nnx.Param | None
-    mlp_out_bias: nnx.Param | None
-    mean: nnx.BatchStat | None
-    variance: nnx.BatchStat | None
-
-    def __init__(
-        self,
-        in_features: int,
-        num_heads: int,
-        *,
-        num_queries: int | None = 1,
-        hidden_features: int | None = None,
-        variant: str = "vjepa",
-        epsilon: float = 1e-5,
-        use_bias: bool | tuple[str, ...] = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        query_init: Initializer = QUERY_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.num_heads = num_heads
-        self.num_queries = num_queries
-        self.hidden_features = hidden_features
-        self.epsilon = epsilon
-        self.variant = checked_variant("AttentiveProbe", variant)
-        self.head_features = head_features("AttentiveProbe", num_heads, in_features)
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "AttentiveProbe", rngs, kernel=kernel_init, bias=bias_init, query=query_init)
+    _: KW_ONLY
+    in_features: int
+    num_heads: int
+    num_queries: int | None = 1
+    hidden_features: int | None = None
+    variant: str = "vjepa"
+    epsilon: float = 1e-5
+    use_bias: bool | tuple[str, ...] = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    query_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, return_weights=False):
         """Pools tokens.
@@ -205,7 +144,7 @@ class AttentiveProbe(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights.
 
         Returns:
@@ -220,6 +159,6 @@ class AttentiveProbe(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "AttentiveProbe", x=x),
+            **self._values(x=x),
         )
         return of_queries(found, self.num_queries, pooled=self.variant != "aim")

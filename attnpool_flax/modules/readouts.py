@@ -1,16 +1,19 @@
 """NNX modules of readouts: latent attention, Set2Set and VLAD."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.layout import in_layout
-from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast, head_features
+from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast
 from attnpool_flax.readouts import latent_attention_pooling, set2set_pooling, vlad_pooling
 from attnpool_flax.segments import segment_latent_attention_pooling, segment_set2set_pooling, segment_vlad_pooling
 
 
+@constructor_from_fields
 class LatentAttentionPool(PoolingModule):
     """Latent attention pooling: tokens attend to learned latents, then are averaged (NV-Embed).
 
@@ -36,57 +39,27 @@ class LatentAttentionPool(PoolingModule):
       latents_init: initialiser of the latents, which sees the shape [d, r].
       rngs: "params" for the parameters.
 
-    >>> pool = LatentAttentionPool(4, 5, 2, rngs=nnx.Rngs(0))
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> pool = LatentAttentionPool(in_features=4, num_latents=5, num_heads=2, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 4)
     """
 
-    latents: nnx.Param
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    value_kernel: nnx.Param
-    out_kernel: nnx.Param
-    mlp_kernel: nnx.Param
-    mlp_out_kernel: nnx.Param
-    mlp_bias: nnx.Param
-    mlp_out_bias: nnx.Param
-    norm_scale: nnx.Param
-    norm_bias: nnx.Param
-    latent_norm_scale: nnx.Param
-    latent_norm_bias: nnx.Param
-    mlp_norm_scale: nnx.Param
-    mlp_norm_bias: nnx.Param
-
-    def __init__(
-        self,
-        in_features: int,
-        num_latents: int,
-        num_heads: int,
-        *,
-        qkv_features: int | None = None,
-        hidden_features: int | None = None,
-        epsilon: float = 1e-5,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        axis_name: str | tuple[str, ...] | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        latents_init: Initializer = QUERY_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.num_latents = num_latents
-        self.num_heads = num_heads
-        self.qkv_features = in_features if qkv_features is None else qkv_features
-        self.head_features = head_features("LatentAttentionPool", num_heads, self.qkv_features)
-        self.hidden_features = 4 * in_features if hidden_features is None else hidden_features
-        self.epsilon = epsilon
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.axis_name = axis_name
-        create(self, "LatentAttentionPool", rngs, kernel=kernel_init, bias=bias_init, latents=latents_init)
+    _: KW_ONLY
+    in_features: int
+    num_latents: int
+    num_heads: int
+    qkv_features: int | None = None
+    hidden_features: int | None = None
+    epsilon: float = 1e-5
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    latents_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
         """Pools tokens, each with what it finds among the latents.
@@ -94,20 +67,19 @@ class LatentAttentionPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
 
         Returns:
           [..., d].
         """
-        pool = in_layout(
-            "LatentAttentionPool",
+        pool, layout = in_layout(
+            self,
             latent_attention_pooling,
             segment_latent_attention_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
@@ -115,10 +87,12 @@ class LatentAttentionPool(PoolingModule):
             mask=mask,
             epsilon=self.epsilon,
             precision=self.precision,
-            **values(self, "LatentAttentionPool", x=x),
+            **layout,
+            **self._values(x=x),
         )
 
 
+@constructor_from_fields
 class Set2SetPool(PoolingModule):
     """Set2Set readout: an LSTM attends to the set in several steps.
 
@@ -138,36 +112,22 @@ class Set2SetPool(PoolingModule):
       rngs: "params" for the parameters.
 
     >>> pool = Set2SetPool(4, 3, rngs=nnx.Rngs(0))
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 8)
     """
 
-    input_kernel: nnx.Param
-    recurrent_kernel: nnx.Param
-    bias: nnx.Param
-
-    def __init__(
-        self,
-        in_features: int,
-        num_steps: int,
-        *,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        axis_name: str | tuple[str, ...] | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.num_steps = num_steps
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        self.axis_name = axis_name
-        create(self, "Set2SetPool", rngs, kernel=kernel_init, bias=bias_init)
+    in_features: int
+    num_steps: int
+    _: KW_ONLY
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens.
@@ -175,7 +135,7 @@ class Set2SetPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the last step.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
@@ -183,13 +143,12 @@ class Set2SetPool(PoolingModule):
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L].
         """
-        pool = in_layout(
-            "Set2SetPool",
+        pool, layout = in_layout(
+            self,
             set2set_pooling,
             segment_set2set_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
@@ -199,10 +158,12 @@ class Set2SetPool(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "Set2SetPool", x=x),
+            **layout,
+            **self._values(x=x),
         )
 
 
+@constructor_from_fields
 class VLADPool(PoolingModule):
     """VLAD pooling with learned cluster centres (NetVLAD, GhostVLAD).
 
@@ -224,39 +185,24 @@ class VLADPool(PoolingModule):
       rngs: "params" for the parameters.
 
     >>> pool = VLADPool(4, 5, num_ghosts=1, rngs=nnx.Rngs(0))
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 5, 4)
     """
 
-    assign_kernel: nnx.Param
-    assign_bias: nnx.Param
-    centers: nnx.Param
-
-    def __init__(
-        self,
-        in_features: int,
-        num_clusters: int,
-        *,
-        num_ghosts: int = 0,
-        normalize: bool = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        axis_name: str | tuple[str, ...] | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        centers_init: Initializer = QUERY_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.num_clusters = num_clusters
-        self.num_ghosts = num_ghosts
-        self.normalize = normalize
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.axis_name = axis_name
-        create(self, "VLADPool", rngs, kernel=kernel_init, bias=bias_init, centers=centers_init)
+    in_features: int
+    num_clusters: int
+    _: KW_ONLY
+    num_ghosts: int = 0
+    normalize: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    centers_init: InitVar[Initializer] = QUERY_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens, once for each cluster.
@@ -264,7 +210,7 @@ class VLADPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           return_weights: also return the weights of the clusters.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
@@ -272,13 +218,12 @@ class VLADPool(PoolingModule):
         Returns:
           [..., K, d], and with ``return_weights`` the weights [..., L, K].
         """
-        pool = in_layout(
-            "VLADPool",
+        pool, layout = in_layout(
+            self,
             vlad_pooling,
             segment_vlad_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
@@ -287,5 +232,6 @@ class VLADPool(PoolingModule):
             normalize=self.normalize,
             return_weights=return_weights,
             precision=self.precision,
-            **values(self, "VLADPool", x=x),
+            **layout,
+            **self._values(x=x),
         )

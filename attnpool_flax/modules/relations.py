@@ -1,14 +1,17 @@
 """NNX modules of attention between examples, fields and labels."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.relations import field_attention_pooling, label_attention, relation_vector
 
 
+@constructor_from_fields
 class RelationVector(PoolingModule):
     """Relation vector of two examples: a perceptron with one hidden layer (CTM).
 
@@ -34,33 +37,17 @@ class RelationVector(PoolingModule):
     (2, 4)
     """
 
-    x_kernel: nnx.Param
-    y_kernel: nnx.Param
-    out_kernel: nnx.Param
-    bias: nnx.Param | None
-
-    def __init__(
-        self,
-        in_features: int,
-        hidden_features: int,
-        *,
-        out_features: int | None = None,
-        use_bias: bool = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.hidden_features = hidden_features
-        self.out_features = in_features if out_features is None else out_features
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        create(self, "RelationVector", rngs, kernel=kernel_init, bias=bias_init)
+    in_features: int
+    hidden_features: int
+    _: KW_ONLY
+    out_features: int | None = None
+    use_bias: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, y):
         """Relates each example to another one.
@@ -76,10 +63,11 @@ class RelationVector(PoolingModule):
             cast(x, self.dtype),
             cast(y, self.dtype),
             precision=self.precision,
-            **values(self, "RelationVector", x=x, y=y),
+            **self._values(x=x, y=y),
         )
 
 
+@constructor_from_fields
 class FieldAttentionPool(PoolingModule):
     """Attention pooling of an example's fields, each concatenated with the target (MIAN).
 
@@ -104,31 +92,17 @@ class FieldAttentionPool(PoolingModule):
     (2, 10)
     """
 
-    kernel: nnx.Param
-    bias: nnx.Param | None
-
-    def __init__(
-        self,
-        target_features: int,
-        field_features: int,
-        *,
-        num_fields: int | None = None,
-        use_bias: bool = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.target_features = target_features
-        self.field_features = field_features
-        self.num_fields = num_fields
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        create(self, "FieldAttentionPool", rngs, kernel=kernel_init, bias=bias_init)
+    target_features: int
+    field_features: int
+    _: KW_ONLY
+    num_fields: int | None = None
+    use_bias: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, target, fields, mask=None, *, return_weights=False):
         """Pools the fields, each concatenated with the target.
@@ -148,10 +122,11 @@ class FieldAttentionPool(PoolingModule):
             mask=mask,
             return_weights=return_weights,
             precision=self.precision,
-            **values(self, "FieldAttentionPool", target=target, fields=fields),
+            **self._values(target=target, fields=fields),
         )
 
 
+@constructor_from_fields
 class LabelAttention(PoolingModule):
     """Single-head self-attention among label vectors.
 
@@ -170,35 +145,21 @@ class LabelAttention(PoolingModule):
       rngs: "params" for the parameters.
 
     >>> attention = LabelAttention(4, rngs=nnx.Rngs(0))
-    >>> attention(jnp.ones((2, 3, 4))).shape
+    >>> labels = jnp.ones((2, 3, 4))
+    >>> attention(labels).shape
     (2, 3, 4)
     """
 
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    value_kernel: nnx.Param
-
-    def __init__(
-        self,
-        in_features: int,
-        *,
-        qk_features: int | None = None,
-        out_features: int | None = None,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.qk_features = in_features if qk_features is None else qk_features
-        self.out_features = in_features if out_features is None else out_features
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "LabelAttention", rngs, kernel=kernel_init)
+    in_features: int
+    _: KW_ONLY
+    qk_features: int | None = None
+    out_features: int | None = None
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, labels, mask=None, *, return_weights=False):
         """Lets labels attend to each other.
@@ -217,5 +178,5 @@ class LabelAttention(PoolingModule):
             return_weights=return_weights,
             implementation=self.implementation,
             precision=self.precision,
-            **values(self, "LabelAttention", labels=labels),
+            **self._values(labels=labels),
         )

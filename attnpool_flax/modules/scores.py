@@ -1,10 +1,12 @@
 """NNX modules of attention scores."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.scores import (
     additive_score,
@@ -16,6 +18,7 @@ from attnpool_flax.scores import (
 )
 
 
+@constructor_from_fields
 class BilinearScore(PoolingModule):
     """Bilinear attention score with a learned kernel (Luong's "general").
 
@@ -36,25 +39,14 @@ class BilinearScore(PoolingModule):
     (2, 3, 5)
     """
 
-    kernel: nnx.Param
-
-    def __init__(
-        self,
-        query_features: int,
-        key_features: int,
-        *,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.query_features = query_features
-        self.key_features = key_features
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        create(self, "BilinearScore", rngs, kernel=kernel_init)
+    query_features: int
+    key_features: int
+    _: KW_ONLY
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.
@@ -70,10 +62,11 @@ class BilinearScore(PoolingModule):
             cast(query, self.dtype),
             cast(key, self.dtype),
             precision=self.precision,
-            **values(self, "BilinearScore", query=query, key=key),
+            **self._values(query=query, key=key),
         )
 
 
+@constructor_from_fields
 class AdditiveScore(PoolingModule):
     """Additive attention score: a perceptron with one hidden layer (Bahdanau).
 
@@ -99,35 +92,18 @@ class AdditiveScore(PoolingModule):
     (2, 3, 5)
     """
 
-    query_kernel: nnx.Param
-    key_kernel: nnx.Param
-    out_kernel: nnx.Param
-    bias: nnx.Param | None
-
-    def __init__(
-        self,
-        query_features: int,
-        key_features: int,
-        hidden_features: int,
-        *,
-        use_bias: bool = False,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.query_features = query_features
-        self.key_features = key_features
-        self.hidden_features = hidden_features
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "AdditiveScore", rngs, kernel=kernel_init, bias=bias_init)
+    query_features: int
+    key_features: int
+    hidden_features: int
+    _: KW_ONLY
+    use_bias: bool = False
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.
@@ -144,10 +120,11 @@ class AdditiveScore(PoolingModule):
             cast(key, self.dtype),
             precision=self.precision,
             implementation=self.implementation,
-            **values(self, "AdditiveScore", query=query, key=key),
+            **self._values(query=query, key=key),
         )
 
 
+@constructor_from_fields
 class ConcatScore(PoolingModule):
     """Attention score of a perceptron over the concatenated query and key (Luong's "concat").
 
@@ -173,34 +150,18 @@ class ConcatScore(PoolingModule):
     (2, 3, 5)
     """
 
-    kernel: nnx.Param
-    out_kernel: nnx.Param
-    bias: nnx.Param | None
-
-    def __init__(
-        self,
-        query_features: int,
-        key_features: int,
-        hidden_features: int,
-        *,
-        use_bias: bool = False,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.query_features = query_features
-        self.key_features = key_features
-        self.hidden_features = hidden_features
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "ConcatScore", rngs, kernel=kernel_init, bias=bias_init)
+    query_features: int
+    key_features: int
+    hidden_features: int
+    _: KW_ONLY
+    use_bias: bool = False
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.
@@ -217,10 +178,11 @@ class ConcatScore(PoolingModule):
             cast(key, self.dtype),
             precision=self.precision,
             implementation=self.implementation,
-            **values(self, "ConcatScore", query=query, key=key),
+            **self._values(query=query, key=key),
         )
 
 
+@constructor_from_fields
 class TanhSumScore(PoolingModule):
     """Attention score that sums a tanh layer over the concatenated query and key.
 
@@ -246,33 +208,18 @@ class TanhSumScore(PoolingModule):
     (2, 3, 5)
     """
 
-    kernel: nnx.Param
-    bias: nnx.Param | None
-
-    def __init__(
-        self,
-        query_features: int,
-        key_features: int,
-        hidden_features: int,
-        *,
-        use_bias: bool = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        implementation: str | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.query_features = query_features
-        self.key_features = key_features
-        self.hidden_features = hidden_features
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.implementation = implementation
-        create(self, "TanhSumScore", rngs, kernel=kernel_init, bias=bias_init)
+    query_features: int
+    key_features: int
+    hidden_features: int
+    _: KW_ONLY
+    use_bias: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    implementation: str | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.
@@ -289,10 +236,11 @@ class TanhSumScore(PoolingModule):
             cast(key, self.dtype),
             precision=self.precision,
             implementation=self.implementation,
-            **values(self, "TanhSumScore", query=query, key=key),
+            **self._values(query=query, key=key),
         )
 
 
+@constructor_from_fields
 class LocationScore(PoolingModule):
     """Attention score of numbered slots from query and state (Luong's "location").
 
@@ -317,31 +265,17 @@ class LocationScore(PoolingModule):
     (2, 3, 5)
     """
 
-    kernel: nnx.Param
-    bias: nnx.Param | None
-
-    def __init__(
-        self,
-        query_features: int,
-        state_features: int,
-        num_slots: int,
-        *,
-        use_bias: bool = True,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.query_features = query_features
-        self.state_features = state_features
-        self.num_slots = num_slots
-        self.use_bias = use_bias
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        create(self, "LocationScore", rngs, kernel=kernel_init, bias=bias_init)
+    query_features: int
+    state_features: int
+    num_slots: int
+    _: KW_ONLY
+    use_bias: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, state):
         """Scores each slot.
@@ -357,10 +291,11 @@ class LocationScore(PoolingModule):
             cast(query, self.dtype),
             cast(state, self.dtype),
             precision=self.precision,
-            **values(self, "LocationScore", query=query, state=state),
+            **self._values(query=query, state=state),
         )
 
 
+@constructor_from_fields
 class TrilinearScore(PoolingModule):
     """Trilinear attention score of query, key and their elementwise product (BiDAF).
 
@@ -380,23 +315,13 @@ class TrilinearScore(PoolingModule):
     (2, 3, 5)
     """
 
-    kernel: nnx.Param
-
-    def __init__(
-        self,
-        in_features: int,
-        *,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        create(self, "TrilinearScore", rngs, kernel=kernel_init)
+    in_features: int
+    _: KW_ONLY
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, key):
         """Scores each pair.
@@ -412,5 +337,5 @@ class TrilinearScore(PoolingModule):
             cast(query, self.dtype),
             cast(key, self.dtype),
             precision=self.precision,
-            **values(self, "TrilinearScore", query=query, key=key),
+            **self._values(query=query, key=key),
         )

@@ -1,14 +1,25 @@
 """NNX module of the pooling stages of sentence-transformers."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule
-from attnpool_flax.modules.parameters import KERNEL_INIT, cast, check_dtypes
-from attnpool_flax.modules.sentence_pool import sentence_pool
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
+from attnpool_flax.modules.parameters import KERNEL_INIT, Shaped, cast, check_dtypes
+from attnpool_flax.modules.sentence_functions import sentence_pool
+from attnpool_flax.modules.specs import Parameter
+
+_INITIALIZERS = {
+    "bias": nnx.initializers.zeros,
+    "scale": nnx.initializers.ones,
+    "layer_weights": nnx.initializers.ones,
+}
+"""Initializers of parameters that are no kernels."""
 
 
+@constructor_from_fields
 class SentencePool(PoolingModule):
     """Pooling stages of a sentence-transformers model, applied in order.
 
@@ -25,26 +36,37 @@ class SentencePool(PoolingModule):
 
     >>> from attnpool_ref.formats.sentences import Stage
     >>> pool = SentencePool((Stage("pooling", modes=("mean", "max")), Stage("normalize")), rngs=nnx.Rngs(0))
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 8)
     """
 
-    def __init__(
-        self,
-        stages: tuple,
-        *,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        rngs: nnx.Rngs,
-    ):
-        self.stages = stages
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        check_dtypes("SentencePool", vars(self))
-        for name, shape, init in shaped(stages):
-            setattr(self, name, nnx.Param(init(rngs.params(), shape, param_dtype)))
+    stages: tuple
+    _: KW_ONLY
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    rngs: InitVar[nnx.Rngs]
+
+    @classmethod
+    def _check(cls, given):
+        check_dtypes("SentencePool", given)
+
+    @classmethod
+    def _resolved(cls, given):
+        return given
+
+    @classmethod
+    def _shaped(cls, given):
+        """Returns the parameters by name: each stage has its own, whose shapes are those of the model."""
+        shaped = {}
+        for number, stage in enumerate(given["stages"]):
+            for kind, shape in stage.shapes:
+                name = f"{kind}_{number}"
+                shaped[name] = Shaped(
+                    Parameter(name, (), _INITIALIZERS.get(kind, KERNEL_INIT)), (), shape, present=True
+                )
+        return shaped
 
     def __call__(self, x, mask=None, prompt_length=0, *, lengths=None):
         """Pools tokens.
@@ -53,18 +75,10 @@ class SentencePool(PoolingModule):
           x: [..., L, d] tokens; [layers, ..., L, d] where the first stage is a mean of layers.
           mask: bool, broadcastable to [..., L], True = real.
           prompt_length: how many of the first real tokens are the prompt; counts where the model leaves it out.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
         Returns:
           [..., o].
         """
-        parameters = {name: cast(getattr(self, name)[...], self.dtype) for name, _, _ in shaped(self.stages)}
-        return sentence_pool(cast(x, self.dtype), mask, lengths, prompt_length, self.stages, parameters, self.precision)
-
-
-def shaped(stages):
-    """Returns the name, the shape and the initialiser of each parameter."""
-    inits = {"bias": nnx.initializers.zeros, "scale": nnx.initializers.ones, "layer_weights": nnx.initializers.ones}
-    for number, stage in enumerate(stages):
-        for name, shape in stage.shapes:
-            yield f"{name}_{number}", shape, inits.get(name, KERNEL_INIT)
+        values = self._values()
+        return sentence_pool(cast(x, self.dtype), mask, lengths, prompt_length, self.stages, values, self.precision)

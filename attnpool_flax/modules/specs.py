@@ -1,14 +1,17 @@
-"""Parameters of the modules: one table, from which NNX and Linen both create them.
+"""Specs of the modules: which parameters each one has. One table, from which NNX and Linen both create them.
 
 Shapes are written in the symbols of the function's row (:mod:`attnpool_ref.table`). A checkpoint of an NNX module
 loads into the Linen module of the same name, and the other way round.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flax import nnx
+from flax.typing import Initializer
+
+from attnpool_flax.modules.sizes import checked_size
 
 FIXED = {"ones": nnx.initializers.ones, "zeros": nnx.initializers.zeros}
 """Initialisers that no constructor offers to change."""
@@ -23,8 +26,9 @@ class Parameter:
 
     Attributes:
       name: the function's argument that it becomes.
-      axes: its shape in the row's symbols; an axis with ``?`` is there if its size is given.
-      init: "kernel", "bias", "query", "latents" or "centers", which the constructor can replace, or one of :data:`UNDRAWN`.
+      axes: its shape in the row's symbols; an axis with ``?`` exists if its size is given.
+      init: "kernel", "bias", "query", "latents" or "centers", which the constructor can replace; one of :data:`UNDRAWN`; or
+        an initialiser.
       over: the axes that are contracted with data: the initialiser's fan-in. All others are its fan-out, which is 1
         for a vector. Empty where the initialiser sees the shape as it is.
       when: the constructor arguments without which the module has no such parameter; ``variant=pyg`` asks for a value.
@@ -34,15 +38,14 @@ class Parameter:
 
     name: str
     axes: tuple[str, ...]
-    init: str
+    init: str | Initializer
     over: tuple[str, ...] = ()
     when: tuple[str, ...] = ()
     instead: tuple[str, tuple[str, ...]] | None = None
-
     frozen: bool = False
 
-    def settled(self, given: Mapping[str, Any]):
-        """Resolves the axes of the parameter from these arguments of the constructor."""
+    def resolved(self, given: Mapping[str, Any]):
+        """Returns the parameter with the axes that it has for these arguments of the constructor."""
         if self.instead is None or not given[self.instead[0]]:
             return self
         return replace(self, axes=self.instead[1], over=self.instead[1][:1], instead=None)
@@ -53,18 +56,22 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Owner:
-    """Parameters of one module.
+class Spec:
+    """Function and parameters of one module.
 
     Attributes:
-      function: the function that takes them as arguments.
+      function: the function that takes the parameters as arguments.
       sizes: for each symbol in ``axes`` the constructor argument, or the module's attribute, that says its size.
       parameters: in the order in which they are created.
+      defaults: for each constructor argument that may be None the argument whose value it then has, or a function of
+        all arguments; in order. What is no argument of the constructor becomes an attribute of the module. A module with
+        ``num_heads`` also has ``head_features``, the share of a head in ``qkv_features`` (or ``in_features``).
     """
 
     function: str
     sizes: Mapping[str, str]
     parameters: tuple[Parameter, ...]
+    defaults: Mapping[str, str | Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
 
 
 def _kernel(name, *axes, over=None, when=()):
@@ -134,28 +141,28 @@ def _perceptron(hidden, out=True, when=()):
 _QUERY = Parameter("query", ("n", "d"), "query", over=("d",))
 _OF_HEAD = {"d": "in_features", "n": "num_queries", "H": "num_heads", "c": "head_features", "c'": "head_features"}
 
-OWNERS = {
-    "BilinearScore": Owner(
+SPECS = {
+    "BilinearScore": Spec(
         "bilinear_score",
         {"d": "query_features", "e": "key_features"},
         (_kernel("kernel", "d", "e"),),
     ),
-    "AdditiveScore": Owner("additive_score", _HIDDEN, _ADDITIVE),
-    "ConcatScore": Owner(
+    "AdditiveScore": Spec("additive_score", _HIDDEN, _ADDITIVE),
+    "ConcatScore": Spec(
         "concat_score",
         _HIDDEN,
         (_kernel("kernel", "d+e", "h"), _kernel("out_kernel", "h"), _bias("bias", "h")),
     ),
-    "TanhSumScore": Owner("tanh_sum_score", _HIDDEN, _TANH_SUM),
-    "LocationScore": Owner(
+    "TanhSumScore": Spec("tanh_sum_score", _HIDDEN, _TANH_SUM),
+    "LocationScore": Spec(
         "location_score",
         {"d": "query_features", "e": "state_features", "m": "num_slots"},
         (_kernel("kernel", "d+e", "m"), _bias("bias", "m")),
     ),
-    "TrilinearScore": Owner("trilinear_score", {"d": "in_features"}, (_kernel("kernel", "3d"),)),
-    "AdditiveAttention": Owner("additive_attention", _HIDDEN, _ADDITIVE),
-    "TanhSumAttention": Owner("tanh_sum_attention", _HIDDEN, _TANH_SUM),
-    "LocationAttention": Owner(
+    "TrilinearScore": Spec("trilinear_score", {"d": "in_features"}, (_kernel("kernel", "3d"),)),
+    "AdditiveAttention": Spec("additive_attention", _HIDDEN, _ADDITIVE),
+    "TanhSumAttention": Spec("tanh_sum_attention", _HIDDEN, _TANH_SUM),
+    "LocationAttention": Spec(
         "location_attention",
         {
             "d": "query_features",
@@ -171,13 +178,19 @@ OWNERS = {
             _bias("out_bias", "o"),
         ),
     ),
-    "MultiHeadAttention": Owner(
+    "MultiHeadAttention": Spec(
         "multi_head_attention",
         {"d": "query_features", "e": "key_features", "v": "value_features"} | _HEADS,
         _multi_head("d", "e", "v"),
+        {
+            "key_features": "query_features",
+            "value_features": "key_features",
+            "qkv_features": "query_features",
+            "out_features": "query_features",
+        },
     ),
-    "WeightedPool": Owner("weighted_pooling", {"L": "num_slots"}, (Parameter("weights", ("L",), "ones"),)),
-    "AttentionPool": Owner(
+    "WeightedPool": Spec("weighted_pooling", {"L": "num_slots"}, (Parameter("weights", ("L",), "ones"),)),
+    "AttentionPool": Spec(
         "attention_pooling",
         {"d": "in_features", "c": "qk_features"},
         (
@@ -187,17 +200,19 @@ OWNERS = {
             *_norm("query_norm", "d", when="normalize_query"),
         ),
     ),
-    "MultiHeadAttentionPool": Owner(
+    "MultiHeadAttentionPool": Spec(
         "multi_head_attention_pooling",
         {"d": "in_features", "n": "num_queries"} | _HEADS,
         (_QUERY, *_multi_head("d", "d", "d")),
+        {"qkv_features": "in_features", "out_features": "in_features"},
     ),
-    "MAPHead": Owner(
+    "MAPHead": Spec(
         "map_head",
         _OF_HEAD | {"f": "hidden_features"},
         (_QUERY, *_multi_head("d", "d", "d", "d"), *_norm("norm", "d"), *_perceptron("f")),
+        {"num_queries": lambda given: 1},
     ),
-    "AttentionalPooler": Owner(
+    "AttentionalPooler": Spec(
         "attentional_pooler",
         _OF_HEAD | {"q": "query_features", "o": "out_features"},
         (
@@ -206,8 +221,9 @@ OWNERS = {
             *_norm("norm", "d"),
             *_norm("query_norm", "q"),
         ),
+        {"query_features": "in_features", "qkv_features": "query_features", "out_features": "query_features"},
     ),
-    "AttentionPool2d": Owner(
+    "AttentionPool2d": Spec(
         "attention_pool_2d",
         _OF_HEAD | {"p": "num_positions", "o": "out_features"},
         (
@@ -215,8 +231,13 @@ OWNERS = {
             Parameter("class_token", ("d",), "query", over=("d",), when=("use_class_token",)),
             *_multi_head("d", "d", "d"),
         ),
+        {
+            "num_positions": lambda given: checked_size("AttentionPool2d", "num_slots", given["num_slots"]) + 1,
+            "qkv_features": "in_features",
+            "out_features": "in_features",
+        },
     ),
-    "PMA": Owner(
+    "PMA": Spec(
         "pma",
         _OF_HEAD,
         (
@@ -229,8 +250,9 @@ OWNERS = {
             *_norm("norm", "d", when="normalize"),
             *_norm("mlp_norm", "d", when="normalize"),
         ),
+        {"normalize": lambda given: given["variant"] == "pyg"},
     ),
-    "AttentiveProbe": Owner(
+    "AttentiveProbe": Spec(
         "attentive_probe",
         _OF_HEAD | {"f": "hidden_features"},
         (
@@ -244,10 +266,10 @@ OWNERS = {
             Parameter("variance", ("d",), "ones", when=("variant=aim",), frozen=True),
         ),
     ),
-    "PowerMeanPool": Owner("power_mean_pooling", {"d": "num_features"}, (Parameter("p", ("d?",), "start"),)),
-    "LogSumExpPool": Owner("logsumexp_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
-    "SoftmaxPool": Owner("softmax_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
-    "AttentiveStatisticsPool": Owner(
+    "PowerMeanPool": Spec("power_mean_pooling", {"d": "num_features"}, (Parameter("p", ("d?",), "start"),)),
+    "LogSumExpPool": Spec("logsumexp_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
+    "SoftmaxPool": Spec("softmax_pooling", {"d": "num_features"}, (Parameter("scale", ("d?",), "start"),)),
+    "AttentiveStatisticsPool": Spec(
         "attentive_statistics_pooling",
         {"d": "in_features", "h": "hidden_features"},
         (
@@ -258,7 +280,7 @@ OWNERS = {
             Parameter("norm_bias", ("h",), "zeros", when=("use_norm",)),
         ),
     ),
-    "AdditiveAttentionPool": Owner(
+    "AdditiveAttentionPool": Spec(
         "additive_attention_pooling",
         {"d": "in_features", "h": "hidden_features", "n": "num_queries"},
         (
@@ -268,8 +290,9 @@ OWNERS = {
             Parameter("gate_bias", ("h",), "bias", when=("gate_has_bias",)),
             _kernel("out_kernel", "h", "n?"),
         ),
+        {"gate_has_bias": lambda given: given["gated"] and given["use_bias"]},
     ),
-    "LatentAttentionPool": Owner(
+    "LatentAttentionPool": Spec(
         "latent_attention_pooling",
         {"d": "in_features", "e": "in_features", "r": "num_latents", "f": "hidden_features"} | _HEADS,
         (
@@ -289,8 +312,14 @@ OWNERS = {
             Parameter("mlp_norm_scale", ("d",), "ones"),
             Parameter("mlp_norm_bias", ("d",), "zeros"),
         ),
+        {
+            "qkv_features": "in_features",
+            "hidden_features": lambda given: (
+                4 * checked_size("LatentAttentionPool", "in_features", given["in_features"])
+            ),
+        },
     ),
-    "Set2SetPool": Owner(
+    "Set2SetPool": Spec(
         "set2set_pooling",
         {"d": "in_features"},
         (
@@ -299,7 +328,7 @@ OWNERS = {
             Parameter("bias", ("4d",), "bias"),
         ),
     ),
-    "VLADPool": Owner(
+    "VLADPool": Spec(
         "vlad_pooling",
         {"d": "in_features", "K": "num_clusters", "G": "num_ghosts"},
         (
@@ -308,15 +337,15 @@ OWNERS = {
             Parameter("centers", ("K", "d"), "centers", over=("d",)),
         ),
     ),
-    "CrossAttentionPool": Owner(
+    "CrossAttentionPool": Spec(
         "cross_attention_pooling",
         {"d": "x_features", "e": "y_features", "c": "qk_features"},
         (_kernel("x_kernel", "d", "c", when="x_features"), _kernel("y_kernel", "e", "c", when="y_features")),
     ),
-    "CodeWiseAttention": Owner("code_wise_attention", {}, ()),
-    "MaskAttention": Owner("mask_attention", {}, ()),
-    "BiDAFAttention": Owner("bidaf_attention", {"d": "in_features"}, (_kernel("kernel", "3d"),)),
-    "RelationVector": Owner(
+    "CodeWiseAttention": Spec("code_wise_attention", {}, ()),
+    "MaskAttention": Spec("mask_attention", {}, ()),
+    "BiDAFAttention": Spec("bidaf_attention", {"d": "in_features"}, (_kernel("kernel", "3d"),)),
+    "RelationVector": Spec(
         "relation_vector",
         {"f": "in_features", "h": "hidden_features", "o": "out_features"},
         (
@@ -325,16 +354,18 @@ OWNERS = {
             _kernel("out_kernel", "h", "o"),
             _bias("bias", "h"),
         ),
+        {"out_features": "in_features"},
     ),
-    "FieldAttentionPool": Owner(
+    "FieldAttentionPool": Spec(
         "field_attention_pooling",
         {"d": "target_features", "e": "field_features", "J": "num_fields"},
         (_kernel("kernel", "J?", "d+e", over=("d+e",)), _bias("bias", "J?")),
     ),
-    "LabelAttention": Owner(
+    "LabelAttention": Spec(
         "label_attention",
         {"d": "in_features", "c": "qk_features", "v": "out_features"},
         (_kernel("query_kernel", "d", "c"), _kernel("key_kernel", "d", "c"), _kernel("value_kernel", "d", "v")),
+        {"qk_features": "in_features", "out_features": "in_features"},
     ),
 }
-"""The modules by name, in the order of their functions' rows."""
+"""The specs by the modules' names, in the order of their functions' rows."""

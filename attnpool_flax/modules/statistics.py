@@ -1,16 +1,19 @@
 """NNX module of attentive statistics pooling."""
 
+from dataclasses import KW_ONLY, InitVar
+
 import jax.numpy as jnp
 from flax import nnx
 from flax.typing import Dtype, Initializer, PrecisionLike
 
-from attnpool_flax.modules.creation import PoolingModule, create, values
+from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.layout import in_layout
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, cast
 from attnpool_flax.segments import segment_attentive_statistics_pooling
 from attnpool_flax.statistics import attentive_statistics_pooling
 
 
+@constructor_from_fields
 class AttentiveStatisticsPool(PoolingModule):
     """Attentive statistics pooling: weighted mean and standard deviation (ASP, ECAPA-TDNN).
 
@@ -36,48 +39,27 @@ class AttentiveStatisticsPool(PoolingModule):
       rngs: "params" for the parameters.
 
     >>> pool = AttentiveStatisticsPool(4, hidden_features=8, rngs=nnx.Rngs(0))
-    >>> pool(jnp.ones((2, 3, 4))).shape
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
     (2, 8)
     """
 
-    kernel: nnx.Param
-    out_kernel: nnx.Param
-    bias: nnx.Param
-    norm_scale: nnx.Param | None
-    norm_bias: nnx.Param | None
-
-    def __init__(
-        self,
-        in_features: int,
-        *,
-        hidden_features: int = 128,
-        per_channel: bool = True,
-        global_context: bool = False,
-        use_norm: bool = False,
-        activation: str = "tanh",
-        context_ddof: float = 0,
-        epsilon: float = 0.0,
-        dtype: Dtype | None = None,
-        param_dtype: Dtype = jnp.float32,
-        precision: PrecisionLike = None,
-        axis_name: str | tuple[str, ...] | None = None,
-        kernel_init: Initializer = KERNEL_INIT,
-        bias_init: Initializer = BIAS_INIT,
-        rngs: nnx.Rngs,
-    ):
-        self.in_features = in_features
-        self.hidden_features = hidden_features
-        self.per_channel = per_channel
-        self.global_context = global_context
-        self.use_norm = use_norm
-        self.activation = activation
-        self.context_ddof = context_ddof
-        self.epsilon = epsilon
-        self.dtype = dtype
-        self.param_dtype = param_dtype
-        self.precision = precision
-        self.axis_name = axis_name
-        create(self, "AttentiveStatisticsPool", rngs, kernel=kernel_init, bias=bias_init)
+    in_features: int
+    _: KW_ONLY
+    hidden_features: int = 128
+    per_channel: bool = True
+    global_context: bool = False
+    use_norm: bool = False
+    activation: str = "tanh"
+    context_ddof: float = 0
+    epsilon: float = 0.0
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
 
     def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None, return_weights=False):
         """Pools tokens.
@@ -85,7 +67,7 @@ class AttentiveStatisticsPool(PoolingModule):
         Args:
           x: [..., L, d] tokens.
           mask: bool, broadcastable to [..., L], True = real.
-          lengths: number of real tokens, counted from the left: integers [...] or (). Give this or ``mask``.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
           segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
           num_segments: the number of segments, an integer; the result then has them for batch axes.
           return_weights: also return the weights.
@@ -93,13 +75,12 @@ class AttentiveStatisticsPool(PoolingModule):
         Returns:
           [..., 2d], and with ``return_weights`` the weights [..., L], or [..., L, d] with ``per_channel``.
         """
-        pool = in_layout(
-            "AttentiveStatisticsPool",
+        pool, layout = in_layout(
+            self,
             attentive_statistics_pooling,
             segment_attentive_statistics_pooling,
             num_segments,
             {"lengths": lengths},
-            self.axis_name,
             segment_ids=segment_ids,
         )
         return pool(
@@ -111,5 +92,6 @@ class AttentiveStatisticsPool(PoolingModule):
             epsilon=self.epsilon,
             precision=self.precision,
             return_weights=return_weights,
-            **values(self, "AttentiveStatisticsPool", x=x),
+            **layout,
+            **self._values(x=x),
         )

@@ -1,1 +1,1 @@
-"""Functions of arrays that know nothing of tokens, masks or rows."""
+"""Elementwise functions and reductions of plain arrays, without tokens, masks or rows of the table."""

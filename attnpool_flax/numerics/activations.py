@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 
 def relu(x):
-    """Computes max(x, 0); the slope at 0 is 1/2, as for ties of a maximum."""
+    """Computes max(x, 0); the derivative at 0 is 1/2, as for ties of a maximum."""
     return jnp.maximum(x, 0)
 
 
@@ -18,9 +18,9 @@ def normal_cdf(x):
 
 
 @normal_cdf.defjvp
-def _normal_density(primals, tangents):
-    (x,), (moved,) = primals, tangents
-    return normal_cdf(x), jnp.exp(x * x * -0.5) * math.sqrt(0.5 / math.pi) * moved
+def _normal_cdf_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return normal_cdf(x), jnp.exp(x * x * -0.5) * math.sqrt(0.5 / math.pi) * dx
 
 
 def gelu(x):
@@ -41,16 +41,16 @@ def geglu(x):
 
 @jax.custom_jvp
 def tanh(x):
-    """Its derivative is 1 / cosh², from x: 1 - tanh² has lost its digits where the tangent is near 1."""
+    """Computes tanh; its derivative is 1 / cosh² of x, because 1 - tanh² cancels where tanh is near 1."""
     return jnp.tanh(x)
 
 
 @tanh.defjvp
-def _steepness(primals, tangents):
-    (x,), (moved,) = primals, tangents
+def _tanh_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
     decay = jnp.exp(-2 * jnp.abs(x))
-    return tanh(x), 4 * decay / jnp.square(1 + decay) * moved
+    return tanh(x), 4 * decay / jnp.square(1 + decay) * dx
 
 
 OF_SCORES = {"tanh": tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
-"""Of the hidden layer that scores are made of, by their names."""
+"""Activations of the hidden layer of learned scores, by name."""

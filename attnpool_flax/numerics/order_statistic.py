@@ -1,4 +1,4 @@
-"""The number of a given rank among others, without sorting: on the CPU a sort by XLA takes as long as hundreds of reads."""
+"""k-th smallest number without sorting: a sort by XLA on the CPU takes as long as hundreds of passes."""
 
 import jax.numpy as jnp
 from jax import lax
@@ -7,11 +7,11 @@ from jax import lax
 def order_statistic(x, rank):
     """Finds the k-th smallest number along axis -2 (an order statistic; of equal ones the first): [..., 1, d].
 
-    Numbers become integers of the same order, and the integer is found by bisection: there are at most as many steps as it
+    Floating-point numbers map to integers in the same order, and bisection finds the integer in at most as many steps as it
     has bits.
 
     Args:
-      x: [..., L, d]; the gradient goes to the number that is found.
+      x: [..., L, d]; the gradient goes to the selected number.
       rank: integers [..., 1, 1], from 0 to L - 1.
     """
     batch = jnp.broadcast_shapes(x.shape[:-2], rank.shape[:-2])
@@ -22,19 +22,19 @@ def order_statistic(x, rank):
         low, high = bounds
         return jnp.any(low < high)
 
-    def halved(bounds):
+    def bisect(bounds):
         low, high = bounds
         middle = (low & high) + ((low ^ high) >> 1)  # the mean, which does not overflow
         enough = jnp.sum(keys <= middle, -2, keepdims=True, dtype=rank.dtype) > rank
         return jnp.where(enough, low, middle + 1), jnp.where(enough, middle, high)
 
     ends = jnp.min(keys, -2, keepdims=True), jnp.max(keys, -2, keepdims=True)
-    found, _ = lax.while_loop(is_open, halved, ends)
+    found, _ = lax.while_loop(is_open, bisect, ends)
     place = jnp.argmax(keys == found, -2, keepdims=True)
     return jnp.take_along_axis(x, place, -2, mode="clip")
 
 
 def _keys(x):
-    """Integers in the order of the numbers; -0 is before 0."""
+    """Returns integers in the order of the numbers; -0 is before 0."""
     bits = lax.bitcast_convert_type(x, jnp.dtype(f"int{8 * x.dtype.itemsize}"))
     return bits ^ ((bits >> (8 * x.dtype.itemsize - 1)) & jnp.iinfo(bits.dtype).max)

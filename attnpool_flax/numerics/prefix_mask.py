@@ -1,4 +1,4 @@
-"""Lengths as masks."""
+"""Masks from lengths."""
 
 import jax.numpy as jnp
 from jax import lax
@@ -8,7 +8,7 @@ from attnpool_flax.numerics.sizes import as_limit
 
 def prefix(lengths, size):
     """Returns bool [..., size]: the first ``lengths`` [...] positions; lengths outside of 0 to size are clipped."""
-    own = lengths.dtype.type  # clipped in their own dtype, which may be narrower than the positions', or wider
+    own = lengths.dtype.type  # clip in their own dtype, which may be narrower or wider than int32
     lengths = lax.clamp(own(0), lengths, as_limit(size, own)).astype(jnp.int32)
     positions = lax.broadcasted_iota(jnp.int32, (*lengths.shape, size), lengths.ndim)
     return positions < jnp.expand_dims(lengths, -1)

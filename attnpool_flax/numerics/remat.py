@@ -3,22 +3,22 @@
 import jax
 from jax.ad_checkpoint import checkpoint_name
 
-_SMALL = "attnpool: small"
+_SAVEABLE = "attnpool: saveable"
 
 
 def saveable(array):
-    """Marks an array as saveable: one number or vector for each query of a block."""
-    return checkpoint_name(array, _SMALL)
+    """Marks a small array as saveable: one number or vector for each query of a block."""
+    return checkpoint_name(array, _SAVEABLE)
 
 
 def remat(function, static=()):
-    """Applies :func:`jax.checkpoint` to a loop's step: the backward pass recomputes all but the saveable arrays.
+    """Applies :func:`jax.checkpoint` to the step of a loop: the backward pass recomputes all but saveable arrays.
 
     Args:
       function: the step.
       static: the positions of its arguments that are not arrays.
     """
-    keep = jax.checkpoint_policies.save_only_these_names(_SMALL)
+    policy = jax.checkpoint_policies.save_only_these_names(_SAVEABLE)
     return jax.checkpoint(
-        function, prevent_cse=False, policy=keep, static_argnums=static
+        function, prevent_cse=False, policy=policy, static_argnums=static
     )  # inside a loop nothing else can share it

@@ -12,26 +12,29 @@ from attnpool_ref.contract import roundings
 
 
 def within_rounding(terms, dtype):
-    """Bounds the relative difference at which two sums of so many products still count as equal."""
+    """Bounds the relative rounding error of a sum of so many products: closer sums count as equal."""
     return roundings(terms) * float(jnp.finfo(dtype).eps)
 
 
 def power_of_two(x):
     """Returns the largest power of two not above the magnitude of x: a constant, exact, and so is its reciprocal.
 
-    It is 1 for 0 and for what is not finite, and no further from 1 than its reciprocal is a normal number.
+    It is 1 for 0, NaN and infinities. Its reciprocal is a normal number.
     """
     x = jnp.abs(lax.stop_gradient(x))
     info = jnp.finfo(x.dtype)
     integer = np.dtype(f"int{info.bits}").type
-    least, most = integer(1 << info.nmant), integer((-2 * info.minexp) << info.nmant)  # of 2^minexp and of 2^-minexp
-    bits = lax.bitcast_convert_type(x, integer) & ~integer((1 << info.nmant) - 1)  # a mantissa of 0 is one of 1.0
-    part = lax.bitcast_convert_type(jnp.clip(bits, least, most), x.dtype)
-    return jnp.where((x > 0) & (x < jnp.inf), part, jnp.ones_like(x))
+    least, most = (
+        integer(1 << info.nmant),
+        integer((-2 * info.minexp) << info.nmant),
+    )  # the bits of 2^minexp and of 2^-minexp
+    bits = lax.bitcast_convert_type(x, integer) & ~integer((1 << info.nmant) - 1)  # a mantissa of 0 is 1.0
+    power = lax.bitcast_convert_type(jnp.clip(bits, least, most), x.dtype)
+    return jnp.where((x > 0) & (x < jnp.inf), power, jnp.ones_like(x))
 
 
 def norm(x):
-    """Computes Euclidean norms along the last axis, which stays; no square under- or overflows. No gradient at 0."""
+    """Computes Euclidean norms along the last axis, keeping it, without under- or overflow. The gradient at 0 is 0."""
     size = power_of_two(jnp.max(jnp.abs(x), -1, keepdims=True, initial=0))
     scaled = x / size
     squares = jnp.sum(scaled * scaled, -1, keepdims=True)
@@ -40,7 +43,7 @@ def norm(x):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def largest(values, tied, axis):
-    """Computes the maximum along an axis; its gradient is shared evenly by the values that are ``tied`` to it."""
+    """Computes the maximum along an axis; the values that are ``tied`` to it share its gradient evenly."""
     del tied
     return jnp.max(values, axis, initial=-jnp.inf)
 
@@ -53,13 +56,13 @@ def _largest_jvp(axis, primals, tangents):
 
 
 def largest_product(scores, mask, size, terms, axis=-1):
-    """Returns the maximum of real products along an axis; equal are those that rounding alone can tell apart.
+    """Computes the max of real products along an axis; products that differ only by rounding count as tied.
 
     Args:
       scores: products, or sums of them.
       mask: of their shape, or None.
-      size: a bound of each product, the product of the norms; broadcasts to the result.
-      terms: the number of products that a score sums up.
+      size: a bound of each product, the product of the norms; broadcastable to the result.
+      terms: the number of terms of each score.
       axis: the axis of the maximum.
 
     Returns:
@@ -67,12 +70,12 @@ def largest_product(scores, mask, size, terms, axis=-1):
     """
     if mask is not None:
         scores = jnp.where(mask, scores, -jnp.inf)
-    still = lax.stop_gradient(scores)
-    top = saveable(jnp.max(still, axis, keepdims=True, initial=-jnp.inf))
-    return largest(scores, tied(still, jnp.squeeze(top, axis), lax.stop_gradient(size), terms, axis), axis)
+    constant = lax.stop_gradient(scores)
+    max_score = saveable(jnp.max(constant, axis, keepdims=True, initial=-jnp.inf))
+    return largest(scores, tied(constant, jnp.squeeze(max_score, axis), lax.stop_gradient(size), terms, axis), axis)
 
 
-def tied(scores, top, size, terms, axis=-1):
-    """Returns the mask of the products that equal the largest along an axis up to rounding; ``top`` and ``size`` lack that axis."""
-    reach = size * within_rounding(terms, scores.dtype)
-    return (scores >= jnp.expand_dims(top - reach, axis)) & (scores > -jnp.inf)
+def tied(scores, max_score, size, terms, axis=-1):
+    """Returns the mask of products that equal the max up to rounding; ``max_score`` and ``size`` lack the axis."""
+    tolerance = size * within_rounding(terms, scores.dtype)
+    return (scores >= jnp.expand_dims(max_score - tolerance, axis)) & (scores > -jnp.inf)

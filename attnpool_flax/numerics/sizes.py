@@ -1,8 +1,8 @@
-"""Sizes of axes, which may be symbols of ``jax.export``: each choice that depends on a size asks :func:`known` first.
+"""Sizes of axes that may be symbols of ``jax.export``: code that branches on a size calls :func:`known` first.
 
-A symbol stands for any number from 1 on, and no comparison with it has an answer while JAX traces. Where a size is not
-known, one example is pooled by whole products, queries go in blocks of a constant size, and what else depends on the size
-is computed when the program runs.
+A symbol stands for any number from 1 on, and a comparison with it cannot be decided during tracing. Where a size is unknown,
+an example is pooled by whole products, blocks of queries have a constant size, and other values that depend on it are
+computed at run time.
 """
 
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def known(*sizes):
 
 
 def smaller(size, other):
-    """Returns the smaller one of two sizes."""
+    """Returns the smaller of two sizes."""
     return min(size, other) if known(size, other) else core.min_dim(size, other)
 
 
@@ -34,13 +34,13 @@ def as_number(size, dtype):
 
 
 def as_limit(size, dtype):
-    """Returns the size as an integer of a dtype, or the largest number of that dtype if this is less."""
+    """Returns the size as an integer of a dtype, clipped to the largest number of the dtype."""
     dtype = np.dtype(dtype)
-    most = np.iinfo(dtype).max
+    largest = np.iinfo(dtype).max
     if known(size):
-        return dtype.type(min(size, most))
+        return dtype.type(min(size, largest))
     number = jnp.asarray(size)
-    return jnp.minimum(number, min(most, np.iinfo(number.dtype).max)).astype(dtype)
+    return jnp.minimum(number, min(largest, np.iinfo(number.dtype).max)).astype(dtype)
 
 
 def power_above(size, dtype):
@@ -49,7 +49,7 @@ def power_above(size, dtype):
 
 
 def resized(array, axis, size):
-    """Resizes an axis of an array, to a size that may be a symbol: slices its end off, or pads with zeros."""
+    """Resizes an axis to a size that may be a symbol: truncates its end, or pads with zeros."""
     edges = [(0, 0, 0)] * array.ndim
-    edges[axis] = 0, size - array.shape[axis], 0  # a slice would have to know that it is the shorter one
+    edges[axis] = 0, size - array.shape[axis], 0  # a slice needs to know that it is shorter
     return lax.pad(array, jnp.zeros((), array.dtype), edges)

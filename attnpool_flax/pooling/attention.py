@@ -5,11 +5,17 @@ import jax.numpy as jnp
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.layers import normalized
 from attnpool_flax.normalizers import normalize
-from attnpool_flax.reductions import Dense
+from attnpool_flax.reductions.dispatch import for_tokens
 from attnpool_flax.reductions.narrow_products import factor_precision
 
 
-@compiled(as_they_come=("x",))
+def kernel_of_query(values, call):
+    """Rule of pooling under a query: "einsum" for other weights than a softmax's; without a query the mean comes first."""
+    whole = values["normalizer"] != "softmax" and values["query"] is not None
+    return "einsum" if whole else for_tokens(values, call)
+
+
+@compiled(tokens=("x",), as_they_come=("x",), kernel=kernel_of_query)
 def attention_pooling(
     x,
     mask=None,
@@ -38,10 +44,17 @@ def attention_pooling(
     >>> x, mask = jnp.array([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]]), jnp.array([True, True, False])
     >>> attention_pooling(x, mask, jnp.array([0.0, 1.0]), return_weights=True)
     (Array([2., 0.], dtype=float32), Array([0.5, 0.5, 0. ], dtype=float32))
+
+    Packed:
+      No [num_segments, N] matrix, no keys.
+
+    >>> x, query = jnp.array([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]]), jnp.array([0.0, 1.0])
+    >>> segment_attention_pooling(x, jnp.array([0, 1, 0]), 2, query=query, return_weights=True)
+    (Array([[2., 0.],
+           [9., 9.]], dtype=float32), Array([0.5, 1. , 0.5], dtype=float32))
     """
     parameters = query_kernel, key_kernel, (query_norm_scale, query_norm_bias, epsilon) if normalize_query else None
-    tokens = Dense(x, mask, implementation, precision, axis_name)
-    pooled, weights = attend_with_query(tokens, query, *parameters, scale, dropout_multiplier, bias, normalizer)
+    pooled, weights = attend_with_query(x, query, *parameters, scale, dropout_multiplier, bias, normalizer)
     return (pooled, weights) if return_weights else pooled
 
 

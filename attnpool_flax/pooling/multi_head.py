@@ -9,8 +9,8 @@ from attnpool_flax.attention import drop, from_heads, to_heads
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.sizes import known
-from attnpool_flax.reductions import Dense, log_dispatch
-from attnpool_flax.reductions.dispatch import KERNEL
+from attnpool_flax.reductions import Packed, log_dispatch
+from attnpool_flax.reductions.dispatch import KERNEL, for_tokens
 from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
@@ -55,10 +55,10 @@ def _folding_pays(count, key_kernel, value_kernel):
 def attended(
     tokens, queries, key_kernel, value_kernel, key_bias, value_bias, multiplier=None, bias=None, normalizer="softmax"
 ):
-    """Computes the attention of each head over dense tokens, which are projected if that takes fewer products.
+    """Computes the attention of each head; projects dense tokens on one device if that takes fewer products.
 
     Args:
-      tokens: :class:`~attnpool_flax.reductions.Dense`.
+      tokens: in any layout.
       queries: [..., H, n, c], scaled.
       key_kernel: [d, H, c].
       value_kernel: [d, H, c'].
@@ -72,7 +72,8 @@ def attended(
       (attended [..., H, n, c'], weights [..., H, n, L]).
     """
     options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
-    if tokens.axis_name is not None or tokens.requested == KERNEL or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
+    split = tokens.axis_name is not None
+    if isinstance(tokens, Packed) or split or tokens.requested == KERNEL or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
         return attended_folded(tokens, queries, *options)
     log_dispatch("einsum")
     precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]
@@ -132,7 +133,16 @@ def of_queries(found, num_queries, pooled=True):
     return of_queries(found[0], None, pooled), found[1][..., 0, :]
 
 
-@compiled(as_they_come=("x",))
+def kernel_of_heads(values, call):
+    """Rule of functions that call :func:`attended`: "einsum" where tokens are projected, or for other weights than a softmax's."""
+    split, packed = values.get("axis_name") is not None, "segment_ids" in values
+    kernels = values["key_kernel"], values["value_kernel"]
+    folded = split or packed or _folding_pays(call.sizes.get("n", 1), *kernels)
+    softmax = values.get("normalizer", "softmax") == "softmax"
+    return for_tokens(values, call) if folded and softmax else "einsum"
+
+
+@compiled(tokens=("x",), as_they_come=("x",), kernel=kernel_of_heads)
 def multi_head_attention_pooling(
     x,
     mask=None,
@@ -175,10 +185,27 @@ def multi_head_attention_pooling(
     ...     out_kernel=kernel.reshape(2, 1, 2),
     ... )
     Array([[2., 3.]], dtype=float32)
+
+    Packed:
+      No token is ever projected. With sigmoid weights, products are whole ones.
+
+    >>> kernel = jnp.eye(2).reshape(2, 2, 1)
+    >>> segment_multi_head_attention_pooling(
+    ...     jnp.array([[1.0, 2.0], [9.0, 9.0], [3.0, 4.0]]),
+    ...     jnp.array([0, 1, 0]),
+    ...     2,
+    ...     query=jnp.array([[0.0, 0.0]]),
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    Array([[[2., 3.]],
+    <BLANKLINE>
+           [[9., 9.]]], dtype=float32)
     """
-    tokens = Dense(x, mask, implementation, precision, axis_name)
     queries = queries_of_heads(query, query_kernel, query_bias, scale, precision)
     kernels, biases = (key_kernel, value_kernel), (key_bias, value_bias)
-    found, weights = attended(tokens, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
+    found, weights = attended(x, queries, *kernels, *biases, dropout_multiplier, bias, normalizer)
     result = from_heads(found, out_kernel, out_bias, precision)
     return (result, weights) if return_weights else result

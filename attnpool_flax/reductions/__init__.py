@@ -1,7 +1,22 @@
-"""Reductions over tokens: the only package that loops over tokens.
+"""Reductions over tokens: every loop over the tokens of a sequence is in this folder.
 
-A pooling chooses the score and the reduction, :class:`Dense` or :class:`Packed` the layout of the tokens, and an
-implementation the loop over them. Each reduction is a commutative monoid: the states of parts can be merged.
+A pooling computes its weights from reductions of a tokens object: :class:`Dense` or :class:`Packed`, or channel by channel
+:class:`DenseChannels` or :class:`PackedChannels`. The object resolves the implementation and calls a kernel: ``plain``
+(whole products, "einsum") or ``tiled`` (tiles in the cache of a CPU, "tiles").
+
+===========================================  ==========================================================================
+layouts of tokens                            ``dense``, ``packed``, ``channels``
+accumulators and their merge                 ``accumulators``, ``softmax`` (:class:`~softmax.OnlineSoftmax`), ``max``, ``moments``,
+                                             ``exponents``; of chunks ``state`` and ``state_base``
+kernels of dense tokens                      ``softmax``, ``sums``, ``max``, ``perceptron``, ``cross``, ``largest_products``
+kernels of packed tokens                     ``packed_softmax``, ``packed_kernels``, ``segment_sums``
+loops                                        ``blocks`` (along one axis), ``tiling`` (dense tokens), ``query_blocks``
+gradient rules of kernels                    ``rules``
+choice of the implementation                 ``dispatch``
+merge over a mesh                            ``collectives``
+===========================================  ==========================================================================
+
+A parallel reduction is a commutative monoid: tiles, shards of a mesh and chunks of a stream merge by the same methods.
 """
 
 from attnpool_flax.reductions.channels import DenseChannels, PackedChannels, exp_scores

@@ -1,6 +1,6 @@
 """Accumulators without a softmax: a weighted sum, an end token; and the merge of two chunks.
 
-An accumulator holds what a reduction keeps of a part of the tokens, a tile, the tokens of a device or a chunk. All merge by
+An accumulator is the partial result of a reduction over a tile, over the tokens of a device, or over a chunk. All merge by
 the same three methods of the accumulator:
 
 * ``common()`` returns the array whose maximum over the parts comes first, or None;

@@ -1,6 +1,6 @@
-"""Tokens whose channels are reduced each by itself: largest values and sums of arrays that have a token's every feature.
+"""Tokens reduced channel by channel: max and sum over tokens of elementwise functions of x, dense or packed.
 
-Plain reductions are all that these take: no product walks over the tokens twice.
+These are plain reductions, which XLA fuses with the elementwise functions: no kernel is needed.
 """
 
 import jax
@@ -9,19 +9,18 @@ from jax import lax
 
 from attnpool_flax.numerics.sizes import as_number, known, power_above, resized
 from attnpool_flax.reductions.collectives import all_reduce, axis_names
-from attnpool_flax.reductions.dispatch import unify_varying
-from attnpool_flax.reductions.segment_sums import at, segments_of
+from attnpool_flax.reductions.segment_sums import at
 from attnpool_flax.reductions.softmax import exponential
 from attnpool_flax.reductions.sums import LONGEST, computing, summed
 
 FEW, FOLDS = 8, 7
-"""Tokens of a part, and how often parts are folded, where the number of tokens is a symbol: FEW ** FOLDS are 2 million."""
+"""Tokens of a part, and the number of foldings, where the number of tokens is a symbol: FEW ** FOLDS are 2 million."""
 
 
 class DenseChannels:
-    """Tokens [..., L, d] under a mask [..., L] or None; with an axis name one device's part of them.
+    """Tokens [..., L, d] with a mask [..., L] or None; with an axis name one device's shard of them.
 
-    What a token has is [..., L, d], or [..., L, 1] for all features alike; what the example has is [..., d] or [..., 1].
+    Values of tokens are [..., L, d], or [..., L, 1] if the channels share them; values of examples [..., d] or [..., 1].
     """
 
     def __init__(self, x, mask, axis_name=None):
@@ -33,17 +32,17 @@ class DenseChannels:
         return values if self.real is None else jnp.where(self.real, values, padding)
 
     def expand_to_features(self, weights):
-        """Gives weights [..., L] or [..., L, d] an axis of channels."""
+        """Adds a channel axis to weights [..., L]; weights [..., L, d] stay."""
         return weights if weights.ndim == self.x.ndim else weights[..., None]
 
     def broadcast_features(self, values):
-        """Reshapes a number [], or one for each feature [d], to broadcast against values of examples and of tokens."""
+        """Reshapes a number [] or [d] twice: to broadcast against values of examples, and of tokens."""
         values = jnp.reshape(values, (1,) * (self.x.ndim - 2) + (-1,))
         return values, values[..., None, :]
 
     @property
     def divisor(self):
-        """A power of two above the number of tokens: a sum of numbers over it does not overflow."""
+        """A power of two above the number of tokens: a sum of values divided by it does not overflow."""
         shards = 1 if self.axis_name is None else lax.axis_size(axis_names(self.axis_name))
         return power_above(self.x.shape[-2] * shards, self.x.dtype)
 
@@ -53,47 +52,46 @@ class DenseChannels:
 
     def sum_over_tokens(self, *arrays):
         """Sums arrays over tokens, which are 0 in padding (None: counts tokens); over a mesh in one collective."""
-        sums = [self._number() if array is None else summed(array, array.ndim - 2) for array in arrays]
+        sums = [self._count() if array is None else summed(array, array.ndim - 2) for array in arrays]
         return all_reduce(lax.psum, sums, self.x.ndim - 2, self.axis_name)
 
-    def _number(self):
+    def _count(self):
         """Counts the real tokens of this device: [..., 1]."""
         if self.real is None:
             return jnp.full_like(self.x, as_number(self.x.shape[-2], self.x.dtype), shape=(*self.x.shape[:-2], 1))
         return jnp.sum(self.real, -2, dtype=jnp.int32).astype(self.x.dtype)
 
     def max_over_tokens(self, *arrays):
-        """Computes the maximum over tokens, -inf without any and without gradient; over a mesh in one collective.
+        """Computes the max over tokens without gradient, -inf for a fully masked row; over a mesh in one collective.
 
-        A mesh may lose NaN here; no sum does.
+        The max all-reduce may lose NaN; a sum all-reduce does not.
         """
-        tops = [jnp.max(lax.stop_gradient(array), -2, initial=-jnp.inf) for array in arrays]
-        return all_reduce(lax.pmax, tops, self.x.ndim - 2, self.axis_name)
+        maxima = [jnp.max(lax.stop_gradient(array), -2, initial=-jnp.inf) for array in arrays]
+        return all_reduce(lax.pmax, maxima, self.x.ndim - 2, self.axis_name)
 
-    def fold(self, values, both):
-        """Returns [..., d]: values [..., L, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
-        values = _folded(values, both)
+    def fold(self, values, combine):
+        """Reduces values [..., L, d], 0 at padding, by an associative function of two whose neutral element is 0."""
+        values = _fold(values, combine)
         if self.axis_name is None:
             return values
         shards = lax.axis_size(axis_names(self.axis_name))
-        mine = lax.axis_index(axis_names(self.axis_name)) == jnp.arange(shards)
-        mine = jnp.reshape(mine, (shards,) + (1,) * (values.ndim - 1) + (1,))
-        spread = jnp.moveaxis(jnp.where(mine, values, 0), 0, -2)
-        return _folded(lax.psum(spread, axis_names(self.axis_name)), both)
+        own = lax.axis_index(axis_names(self.axis_name)) == jnp.arange(shards)
+        own = jnp.reshape(own, (shards,) + (1,) * (values.ndim - 1) + (1,))
+        gathered = lax.psum(jnp.moveaxis(jnp.where(own, values, 0), 0, -2), axis_names(self.axis_name))
+        return _fold(gathered, combine)
 
 
 class PackedChannels:
-    """Packed tokens [N, d] with their segment numbers and a mask [N] or None.
+    """Packed tokens [N, d] with their :class:`~attnpool_flax.reductions.segment_sums.Segments`.
 
-    What a token has is [N, d], or [N, 1] for all features alike; what a segment has is [S, d] or [S, 1].
+    Values of tokens are [N, d], or [N, 1] if the channels share them; values of segments [S, d] or [S, 1].
     """
 
     axis_name = None
-    """No mesh axis: packed tokens are not split."""
+    """No mesh axis: packed tokens are not sharded."""
 
-    def __init__(self, x, segment_ids, num_segments, mask, ordered):
-        x, segment_ids, mask = unify_varying(x, segment_ids, mask)
-        self.number, self.segments = num_segments, segments_of(segment_ids, mask, num_segments, ordered)
+    def __init__(self, x, segments, number):
+        self.number, self.segments = number, segments
         self.real = self.segments.real[:, None]
         self.x = self.fill_padding(x.astype(computing(x.dtype)))
 
@@ -102,17 +100,17 @@ class PackedChannels:
         return jnp.where(self.real, values, padding)
 
     def expand_to_features(self, weights):
-        """Gives weights [N] or [N, d] an axis of channels."""
+        """Adds a channel axis to weights [N]; weights [N, d] stay."""
         return weights if weights.ndim == self.x.ndim else weights[:, None]
 
     def broadcast_features(self, values):
-        """Reshapes a number [], or one for each feature [d], to broadcast against values of segments and of tokens."""
+        """Reshapes a number [] or [d] twice: to broadcast against values of segments, and of tokens."""
         values = jnp.reshape(values, (1, -1))
         return values, values
 
     @property
     def divisor(self):
-        """A power of two above the number of tokens: a sum of numbers over it does not overflow."""
+        """A power of two above the number of tokens: a sum of values divided by it does not overflow."""
         return power_above(self.x.shape[0], self.x.dtype)
 
     def expand_to_tokens(self, values):
@@ -126,69 +124,72 @@ class PackedChannels:
         return [array[: self.number].astype(self.x.dtype) for array in sums]
 
     def max_over_tokens(self, *arrays):
-        """Computes the maximum over tokens, -inf without any and without gradient."""
+        """Computes the max over tokens without gradient, -inf for a fully masked segment."""
         return [self.segments.max(lax.stop_gradient(array))[: self.number] for array in arrays]
 
-    def fold(self, values, both):
-        """Returns [S, d]: values [N, d], which are 0 at padding, by what both of two are; 0 changes nothing."""
+    def fold(self, values, combine):
+        """Reduces values [N, d], 0 at padding, by an associative function of two whose neutral element is 0: [S, d].
+
+        It is a segmented scan (Blelloch 1990) over the tokens in the order of their segments.
+        """
         if not values.shape[0]:
             return jnp.zeros((self.number, values.shape[1]), values.dtype)
-        order = jnp.argsort(self.segments.ids)  # stable, and so the tokens of a segment stand after each other
+        order = jnp.argsort(self.segments.ids)  # stable: tokens of a segment keep their order
         ids = at(self.segments.ids, order)
-        begins = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])[:, None]
+        starts = jnp.concatenate([jnp.ones(1, bool), ids[1:] != ids[:-1]])[:, None]
 
-        def joined(a, b):
-            return a[0] | b[0], jnp.where(b[0], b[1], both(a[1], b[1]))
+        def operator(a, b):
+            return a[0] | b[0], jnp.where(b[0], b[1], combine(a[1], b[1]))
 
-        _, runs = _scanned(joined, (begins, at(values, order)))
+        _, scanned = _associative_scan(operator, (starts, at(values, order)))
         if known(ids.shape[0]):
             ends = jnp.searchsorted(ids, jnp.arange(self.number, dtype=ids.dtype), side="right").astype(jnp.int32)
-        else:  # no binary search there
+        else:  # binary search needs a known length
             ends = jnp.cumsum(jax.ops.segment_sum(jnp.ones_like(ids), ids, self.number))
         some = ends > jnp.concatenate([jnp.zeros(1, ends.dtype), ends])[:-1]
-        return jnp.where(some[:, None], at(runs, jnp.maximum(ends - 1, 0)), 0)
+        return jnp.where(some[:, None], at(scanned, jnp.maximum(ends - 1, 0)), 0)
 
 
-def _scanned(joined, arrays):
-    """Computes the inclusive scan of arrays [N, ...] under ``joined``."""
+def _associative_scan(operator, arrays):
+    """Computes the inclusive scan of arrays [N, ...] under an associative operator; in blocks if N is a symbol."""
     length = arrays[0].shape[0]
     if known(length):
-        return lax.associative_scan(joined, arrays)
+        return lax.associative_scan(operator, arrays)
     blocks = -(-length // LONGEST)
     filled = [resized(array, 0, blocks * LONGEST) for array in arrays]
     inside = [jnp.reshape(array, (blocks, LONGEST, *array.shape[1:])) for array in filled]
-    inside = lax.associative_scan(joined, inside, axis=1)
+    inside = lax.associative_scan(operator, inside, axis=1)
     last = [array[:, -1:] for array in inside]
-    none = jax.tree.map(lambda array: jnp.zeros_like(array[0]), last)
-    _, before = lax.scan(lambda carry, own: (list(joined(carry, own)), carry), none, last)
-    whole = joined(before, inside)
+    start = jax.tree.map(lambda array: jnp.zeros_like(array[0]), last)
+    _, before = lax.scan(lambda carry, own: (list(operator(carry, own)), carry), start, last)
+    whole = operator(before, inside)
     return [resized(jnp.reshape(array, (blocks * LONGEST, *array.shape[2:])), 0, length) for array in whole]
 
 
-def _folded(values, both):
-    """Reduces [..., L, d] to [..., d] pairwise: one half with the other, until one is left."""
+def _fold(values, combine):
+    """Reduces [..., L, d] to [..., d]: combines the halves elementwise until one element is left."""
     if not known(values.shape[-2]):
-        return _folded_parts(values, both)
+        return _fold_symbolic(values, combine)
     while values.shape[-2] > 1:
         half = (values.shape[-2] + 1) // 2
         first, second = values[..., :half, :], values[..., half:, :]
         missing = [(0, 0)] * (values.ndim - 2) + [(0, half - second.shape[-2]), (0, 0)]
-        values = both(first, jnp.pad(second, missing))
+        values = combine(first, jnp.pad(second, missing))
     return jnp.sum(values, -2)
 
 
-def _folded_parts(values, both):
-    """Computes :func:`_folded` of a symbolic number of tokens: parts of a few, parts of these, the rest in order."""
+def _fold_symbolic(values, combine):
+    """Computes :func:`_fold` of a symbolic number of tokens: parts of a few, parts of these, the remainder by a scan."""
     for _ in range(FOLDS):
         count = -(-values.shape[-2] // FEW)
         filled = resized(values, -2, count * FEW)
-        values = _folded(jnp.reshape(filled, (*values.shape[:-2], count, FEW, values.shape[-1])), both)
+        values = _fold(jnp.reshape(filled, (*values.shape[:-2], count, FEW, values.shape[-1])), combine)
     first = jnp.zeros_like(values[..., 0, :])
-    return lax.scan(lambda total, part: (both(total, part), None), first, jnp.moveaxis(values, -2, 0))[0]
+    return lax.scan(lambda carry, token: (combine(carry, token), None), first, jnp.moveaxis(values, -2, 0))[0]
 
 
 def exp_scores(channels, scores):
-    """Returns (exp(score - max) of each token, 0 in padding; the max of each example): the softmax before division."""
+    """Returns (exp(score - max_score) of each token, 0 at padding; max_score of each example): a softmax undivided."""
     scores = channels.fill_padding(scores, -jnp.inf)
-    (top,) = channels.max_over_tokens(scores)
-    return channels.fill_padding(exponential(scores, channels.expand_to_tokens(top))), top
+    (max_score,) = channels.max_over_tokens(scores)
+    return channels.fill_padding(exponential(scores, channels.expand_to_tokens(max_score))), max_score

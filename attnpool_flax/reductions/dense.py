@@ -10,13 +10,15 @@ from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import as_number, at_least_1, known, power_above
-from attnpool_flax.reductions import cross, max, perceptron, softmax, sums
-from attnpool_flax.reductions.accumulators import EndToken, WeightedSum
+from attnpool_flax.reductions import cross, end_tokens, max, perceptron, softmax, sums
+from attnpool_flax.reductions.accumulators import WeightedSum
+from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
 from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch, resolve, unify_varying
+from attnpool_flax.reductions.tokens import Tokens
 
 
-class Dense:
+class Dense(Tokens):
     """Tokens [..., L, d] in the caller's dtype, their mask [..., L] or None, and the requested implementation.
 
     Every method takes and returns arrays with the batch axes; axes of size 1 are shared by the examples. With an axis name
@@ -73,14 +75,10 @@ class Dense:
             None if array is None else self._flatten(jnp.swapaxes(array, -1, -2), 2, batch)
             for array in (multiplier, bias)
         )
-        arrays = unify_varying(
-            self.x,
-            self._flatten(self.mask, 1, batch),
-            self._flatten(has_query, 0),
-            self._flatten(queries, 2),
-            multiplier,
-            bias,
+        mask, has_query, queries = (
+            self._flatten(*pair) for pair in ((self.mask, 1, batch), (has_query, 0), (queries, 2))
         )
+        arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
         x, mask, _, queries, multiplier, _ = arrays
         kernel: Any = self._softmax_kernel(x, queries)
         scores, state = kernel(*arrays, self.precision)
@@ -194,6 +192,14 @@ class Dense:
             return state.sum / ((length if known(length) else as_number(length, self.dtype)) / self.divisor)
         return state.sum / (jnp.maximum(state.weight, 1).astype(self.dtype) / self.divisor)[..., None]
 
+    def total(self):
+        """Sums the real tokens of all devices: [..., d]."""
+        return all_reduce_states([self.sum_state(False)], self.axis_name)[0].sum
+
+    def channels(self):
+        """Returns the tokens for reductions of each feature by itself."""
+        return DenseChannels(self.x, self.mask, self.axis_name)
+
     def sum_state(self, mean):
         """Computes the :class:`WeightedSum` of this device; for a mean its terms are divided by :attr:`divisor`."""
         count = self._count()
@@ -292,22 +298,9 @@ class Dense:
         extreme = max.with_gradient(max.signed(self._flatten(x, 2), least), mask, state, self.axis_name)
         return state._replace(extreme=extreme), batch
 
-    def token_at(self, position):
-        """Takes this device's token [..., d] at a position [...]; 0 if fully masked. A shared x is not copied."""
-        x = jnp.broadcast_to(self.x, position.shape + self.x.shape[-2:])
-        token = jnp.take_along_axis(x, position[..., None, None], -2, mode="clip")[..., 0, :]
-        some = self.has_real_token()
-        return token if some is None else jnp.where(some[..., None], token, 0)
-
-    def end_token(self, position, last):
-        """Returns the first real token of the whole sequence, or the last: [..., d]; this device's is at ``position``."""
-        token = self.token_at(position)
-        if self.axis_name is None:
-            return token
-        some, shard = self.has_real_token(), lax.axis_index(axis_names(self.axis_name))
-        rank = jnp.broadcast_to(shard if last else self.shards - 1 - shard, position.shape)
-        rank = rank if some is None else jnp.where(some, rank, -1)
-        return all_reduce_states([EndToken(rank, token)], self.axis_name)[0].token
+    def end_token(self, last):
+        """Returns the last real token of the whole sequence, or the first: [..., d]; 0 for a fully masked row."""
+        return end_tokens.end_token(self, last)
 
     # ----------------------------------------------------------------------------------------------------------
     # Tokens and padding

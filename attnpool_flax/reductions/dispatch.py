@@ -1,4 +1,4 @@
-"""Dispatch: the choice of the implementation that loops over the tokens."""
+"""Dispatch: resolves the implementation, "einsum" or "tiles", and the varying manual axes of arrays in ``shard_map``."""
 
 import contextlib
 import contextvars
@@ -11,7 +11,7 @@ from jax.core import Tracer
 from jax.interpreters import ad
 
 IMPLEMENTATIONS = ("einsum", "tiles")
-"""Whole products, for accelerators and for processes with several devices; and tiles in the cache of a CPU."""
+"""Whole products, the default on accelerators and with several devices; and tiles in the cache of a CPU."""
 
 KERNEL = "pallas"
 """The implementation by hand-written kernels, on request only; reductions that have none take their default beside it."""
@@ -21,7 +21,7 @@ class KernelRefusal(ValueError):
     """No kernel takes these arguments."""
 
 
-_LISTENERS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("attnpool_listeners", default=())
+_LOGS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("attnpool_dispatches", default=())
 
 
 def resolve(implementation, *arrays):
@@ -40,16 +40,42 @@ def default_implementation(*arrays):
     its own shard (manual axes).
     """
     manual = any(varying_axes(array) for array in arrays if array is not None)
-    alone = jax.device_count() == 1 or manual
-    return "tiles" if on_cpu() and alone else "einsum"
+    unsharded = jax.device_count() == 1 or manual
+    return "tiles" if on_cpu() and unsharded else "einsum"
 
 
 def resolve_for_units(implementation):
-    """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on all CPUs."""
+    """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on CPUs."""
     if implementation in (None, KERNEL):
-        implementation = "tiles" if on_cpu() else "einsum"
+        implementation = default_for_units()
     log_dispatch(implementation)
     return implementation
+
+
+def default_for_units():
+    """Returns the default implementation of sums over hidden units."""
+    return "tiles" if on_cpu() else "einsum"
+
+
+def for_tokens(values, call):
+    """Rule of functions that loop over tokens: what the call requests, or the default on the arrays' devices.
+
+    Args:
+      values: every argument by name; arrays, or what only has a shape and a dtype.
+      call: the resolved signature (:class:`attnpool_ref.contract.Call`).
+
+    Returns:
+      "einsum" or "tiles".
+    """
+    del call
+    arrays = [value for value in values.values() if isinstance(value, jax.Array)]
+    return values["implementation"] or default_implementation(*arrays)
+
+
+def for_units(values, call):
+    """Rule of functions that sum over hidden units, as :func:`for_tokens`."""
+    del call
+    return values["implementation"] or default_for_units()
 
 
 def on_cpu():
@@ -58,30 +84,30 @@ def on_cpu():
 
 
 def log_dispatch(implementation):
-    """Appends the chosen implementation to the lists of :func:`logged_dispatches`."""
-    for listener in _LISTENERS.get():
-        listener.append(implementation)
+    """Appends an implementation to the open lists of :func:`logged_dispatches`."""
+    for log in _LOGS.get():
+        log.append(implementation)
 
 
 def in_forward_mode(array):
-    """Returns whether an array is traced in forward mode; must be called outside of the function's own ``jit``, which hides it.
+    """Returns whether an array is traced in forward mode; called outside of the function's own ``jit``.
 
     Tiles have a custom VJP, which forward mode cannot differentiate.
     """
     while isinstance(array, Tracer) and not isinstance(array, ad.JVPTracer):
-        array = getattr(array, "val", None)  # what vmap maps
+        array = getattr(array, "val", None)  # the mapped value under vmap
     return isinstance(array, ad.JVPTracer)
 
 
 @contextlib.contextmanager
 def logged_dispatches():
-    """Yields a list of the implementations that are chosen inside of the ``with`` block."""
-    heard = []
-    token = _LISTENERS.set((*_LISTENERS.get(), heard))
+    """Yields a list to which each dispatch inside of the ``with`` block is appended."""
+    log = []
+    token = _LOGS.set((*_LOGS.get(), log))
     try:
-        yield heard
+        yield log
     finally:
-        _LISTENERS.reset(token)
+        _LOGS.reset(token)
 
 
 def varying_axes(array):
@@ -96,5 +122,5 @@ def unify_varying(*arrays: Any) -> Any:
 
 
 def cast_varying(array, axes):
-    """Casts the array to vary over these manual axes too."""
+    """Casts an array to vary over these manual axes as well."""
     return lax.pcast(array, tuple(sorted(axes)), to="varying") if axes else jnp.asarray(array)

@@ -1,10 +1,11 @@
-"""The exponential reduction: sums of exp(scale x) of each channel, and means that keep their digits at any scale.
+"""Exponential sums of each channel, for means of exp(scale x) that stay accurate at any scale.
 
-Exponents are measured from the largest one. Where the scale is small the exponentials are all nearly 1, and what tells
-them apart is kept by itself, as the slack. Scales are at least 0 here, infinite ones too: who has a negative one turns
-the sign of x. Data are measured in halves, under twice the scale: the distance of two numbers may be larger than any number.
+Exponents are relative to the largest one. At a small scale all exponentials are nearly 1, and their sum loses the digits in
+which they differ; a second sum, the slack, holds sum of expm1(scale depth) / scale. Scales are at least 0 here, and may be
+infinite; callers turn the sign of x for a negative scale. Values are halved and scales doubled, because the difference of
+two floating-point numbers may overflow.
 
-No reduction has a rule for gradients. What plain differentiation would lose are five functions of single numbers.
+The reductions have no gradient rules. Five elementwise functions have, where plain differentiation would lose accuracy.
 """
 
 import functools
@@ -20,18 +21,18 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.reductions.sums import divisor_of
 
 NEAR, CLOSE = 0.25, 0.125
-"""Limits of the power series: exponents below NEAR, for the derivative by the scale, and means within CLOSE of 1.
+"""Radii of the power series: of exponents, for the derivative by the scale, and of means around 1.
 
-XLA's own ln(1 + x) loses two digits of float64 on some CPUs."""
+XLA's log1p loses two digits of float64 on some CPUs."""
 
 
 class Exponents(NamedTuple):
-    """State of an exponential reduction, separate for each channel.
+    """Accumulator of exponential sums, separate for each channel.
 
     Attributes:
       total: the sum of exp(scale depth), where the depth of a token is its value minus the largest one, at most 0.
       slack: the sum of (exp(scale depth) - 1) / scale, or of the depths where the scale is 0, over
-        :func:`~attnpool_flax.reductions.sums.divisor_of` the count, so that it does not overflow.
+        :func:`~attnpool_flax.reductions.sums.divisor_of` the count, to avoid overflow.
       count: the number of real tokens.
     """
 
@@ -40,33 +41,33 @@ class Exponents(NamedTuple):
     count: Any
 
 
-def depths(values, top, scale):
-    """Returns distances of values from the largest one, at most 0.
+def depths(values, largest, scale):
+    """Returns differences of values from the largest one, at most 0.
 
-    Beside an infinite one infinite values that equal it have 0; so have finite ones at a scale of 0, where the mean of all
-    is infinite as well.
+    If the largest one is infinite, equal values have depth 0; at a scale of 0 finite values have depth 0 as well, because
+    the mean of all is infinite.
     """
-    level = (values == top) | ((scale == 0) & (values > -jnp.inf))
-    return jnp.where(level & jnp.isinf(top), 0, values - top)
+    level = (values == largest) | ((scale == 0) & (values > -jnp.inf))
+    return jnp.where(level & jnp.isinf(largest), 0, values - largest)
 
 
-def half(top):
-    """Halves a largest value; XLA would fuse its difference from other halves into one product, which overflows."""
-    return lax.optimization_barrier(top / 2)
+def half(largest):
+    """Halves a largest value; the barrier keeps XLA from fusing differences of halves into one product that overflows."""
+    return lax.optimization_barrier(largest / 2)
 
 
-def lowered(top, half):
+def lowered(largest, half):
     """Returns the largest value plus twice ``half``, which is at most 0: values between finite ones stay finite."""
-    return (top + half) + half
+    return (largest + half) + half
 
 
 def exponents_of(channels, below, scale, *others):
-    """Computes the :class:`Exponents` of tokens' depths, and sums of other arrays in a list, which are 0 at padding."""
-    shares, slack = (
+    """Computes the :class:`Exponents` of depths, and a list of sums of other arrays that are 0 at padding."""
+    exp_scores, slack = (
         channels.fill_padding(jnp.exp(scaled(below, scale))),
         channels.fill_padding(slackened(below, scale) / channels.divisor),
     )
-    total, slack, count, *others = channels.sum_over_tokens(shares, slack, None, *others)
+    total, slack, count, *others = channels.sum_over_tokens(exp_scores, slack, None, *others)
     return Exponents(total, slack * (channels.divisor / divisor_of(count)), count), others
 
 
@@ -79,7 +80,7 @@ def scaled(below, scale):
 
 @jax.custom_jvp
 def exponential_times(exponent, factor):
-    """Computes exp(exponent) times a factor of any size: no derivative is larger than the product."""
+    """Computes exp(exponent) times a factor of any size; derivatives do not overflow before the product does."""
     return jnp.exp(exponent) * factor
 
 
@@ -92,17 +93,17 @@ def _exponential_times_jvp(primals, tangents):
 @jax.custom_jvp
 def average(excess, total):
     """Divides the excess, given over :func:`~attnpool_flax.reductions.sums.divisor_of` the total, by the nonzero total."""
-    return excess / _in_parts(total)
+    return excess / _scaled_down(total)
 
 
 @average.defjvp
 def _average_jvp(primals, tangents):
     value, total = average(*primals), primals[1]
-    return value, tangents[0] / _in_parts(total) - (value / total) * tangents[1]
+    return value, tangents[0] / _scaled_down(total) - (value / total) * tangents[1]
 
 
-def _in_parts(total):
-    """Divides a total by its :func:`~attnpool_flax.reductions.sums.divisor_of`; XLA would multiply the dividend by it."""
+def _scaled_down(total):
+    """Divides a total by its :func:`~attnpool_flax.reductions.sums.divisor_of`; without the barrier XLA reorders this."""
     return lax.optimization_barrier(total / divisor_of(total))
 
 
@@ -116,15 +117,15 @@ def slackened(below, scale):
 def _slackened_jvp(primals, tangents):
     below, scale = primals
     exponent = scaled(below, scale)
-    of_below = _times(jnp.exp(exponent), tangents[0])
+    dbelow = _times(jnp.exp(exponent), tangents[0])
     if isinstance(tangents[1], SymbolicZero):
-        return slackened(below, scale), of_below
+        return slackened(below, scale), dbelow
     near = exponent > -NEAR
     close, far = jnp.where(near, exponent, 0), jnp.where(near | jnp.isinf(exponent), 0, exponent)
-    height = jnp.where(jnp.isinf(below), 0, below)
-    series = height * height * _series(close, lambda k: (k + 1) / math.factorial(k + 2), NEAR)
-    bend = jnp.where(near, series, (far * jnp.exp(far) - jnp.expm1(exponent)) / _divisor(scale) / _divisor(scale))
-    return slackened(below, scale), of_below + bend * tangents[1]
+    finite = jnp.where(jnp.isinf(below), 0, below)
+    series = finite * finite * _series(close, lambda k: (k + 1) / math.factorial(k + 2), NEAR)
+    second = jnp.where(near, series, (far * jnp.exp(far) - jnp.expm1(exponent)) / _divisor(scale) / _divisor(scale))
+    return slackened(below, scale), dbelow + second * tangents[1]
 
 
 slackened.defjvp(_slackened_jvp, symbolic_zeros=True)
@@ -134,7 +135,8 @@ slackened.defjvp(_slackened_jvp, symbolic_zeros=True)
 def logarithm(sums, scale, mean):
     """Computes ln(total / count) / scale, without ``mean`` ln(total) / scale; 0 for a fully masked row.
 
-    The gradient by the slack, as a sum, is 1 / total: it is all that of the tokens, as total = count + scale slack.
+    The derivative by the slack, as a sum, is 1 / total. It carries the whole gradient of the tokens, because
+    total = count + scale slack.
     """
     whole, rest, slack = _parts(sums, scale)
     if not mean:
@@ -146,29 +148,29 @@ def logarithm(sums, scale, mean):
 
 
 def _parts(sums, scale):
-    """Returns (total, 1 where nothing is real; total / count - 1; slack / count)."""
-    slack = sums.slack / _in_parts(jnp.maximum(sums.count, 1))
+    """Returns (total, 1 for a fully masked row; total / count - 1; slack / count)."""
+    slack = sums.slack / _scaled_down(jnp.maximum(sums.count, 1))
     rest = jnp.where(scale == 0, 0, jnp.where(jnp.isinf(scale), 1, scale) * jnp.where(scale == 0, 0, slack))
     return jnp.where(sums.count == 0, 1, sums.total), jnp.where(jnp.isinf(scale), -1, rest), slack
 
 
 def _logarithm_jvp(mean, primals, tangents):
     sums, scale = primals
-    of_sums, of_scale = tangents
+    dsums, dscale = tangents
     whole, rest, slack = _parts(sums, scale)
     value = logarithm(sums, scale, mean)
-    slope = _times(divisor_of(sums.count) / whole, of_sums.slack)
-    if isinstance(of_scale, SymbolicZero):
-        return value, slope
+    derivative = _times(divisor_of(sums.count) / whole, dsums.slack)
+    if isinstance(dscale, SymbolicZero):
+        return value, derivative
     count = jnp.maximum(sums.count, 1)
-    part = whole / count if mean else whole
-    bend = ((whole - sums.count) / whole - jnp.log(part)) / _divisor(scale) / _divisor(scale)
-    bend = jnp.where(sums.count == 0, 0, bend)
+    base = whole / count if mean else whole
+    second = ((whole - sums.count) / whole - jnp.log(base)) / _divisor(scale) / _divisor(scale)
+    second = jnp.where(sums.count == 0, 0, second)
     if mean:
         near, slack = jnp.abs(rest) < CLOSE, jnp.where(jnp.isinf(slack), 0, slack)
         series = _series(jnp.where(near, rest, 0), lambda k: (-1) ** (k + 1) * (k + 1) / (k + 2), CLOSE)
-        bend = jnp.where(near, slack * slack * series, bend)
-    return value, slope + bend * of_scale
+        second = jnp.where(near, slack * slack * series, second)
+    return value, derivative + second * dscale
 
 
 logarithm.defjvp(_logarithm_jvp, symbolic_zeros=True)
@@ -183,18 +185,18 @@ def _divisor(scale):
     return jnp.where(scale == 0, 1, scale)
 
 
-def _times(slope, tangent):
-    return jnp.zeros_like(slope) if isinstance(tangent, SymbolicZero) else slope * tangent
+def _times(derivative, tangent):
+    return jnp.zeros_like(derivative) if isinstance(tangent, SymbolicZero) else derivative * tangent
 
 
 def _series(x, coefficient, radius):
     """Evaluates a power series by Horner's rule, with as many terms as the dtype resolves for x below the radius."""
-    taken = itertools.takewhile(
+    terms = itertools.takewhile(
         lambda term: abs(term[1]) * radius ** term[0] > jnp.finfo(x.dtype).eps / 4,
         ((k, coefficient(k)) for k in itertools.count()),
     )
     result = jnp.zeros_like(x)
-    for _, factor in reversed(list(taken)):
+    for _, factor in reversed(list(terms)):
         result = result * x + factor
     return result
 

@@ -1,4 +1,4 @@
-"""First and second moments, feature by feature, about a center near the mean: no difference of large squares."""
+"""Mean and deviation by moments about a center near the mean: no large squares are subtracted (Chan et al. 1983)."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,13 +10,13 @@ from attnpool_flax.numerics.rounding import power_of_two
 
 
 class Moments(NamedTuple):
-    """State of the weighted mean and deviation of tokens. Each array is [..., d], or [..., 1] if all channels share it.
+    """Accumulator of the weighted mean and deviation. Each array is [..., d], or [..., 1] if all channels share it.
 
     The first three are treated as constants in the gradient, because they cancel.
 
     Attributes:
-      unit: of the weights, the power of two under the largest.
-      scale: of the tokens, the power of two under the largest; no difference of two of them is too small to be squared.
+      unit: the unit of the weights, the power of two below the largest.
+      scale: the unit of the tokens, the power of two below the largest: squares of differences do not underflow.
       center: in units of the scale: the mean, if no weight is negative.
       mass: the sum of the weights' magnitudes, in their unit.
       total: the sum of the weights, in their unit.
@@ -38,35 +38,39 @@ class Moments(NamedTuple):
 def moments(channels, weights=None):
     """Computes the :class:`Moments` of tokens in any layout under weights that are 0 at padding; None is 1.
 
-    Any token with a weight will do as the origin, and makes a constant exactly 0: the largest is what every layout knows.
-    Tokens without weight decide nothing, however large; what is not finite among them is kept, and makes NaN.
+    The origin may be any token with a weight, and then the deviation of equal tokens is exactly 0; the largest token is
+    available in every layout. Tokens of weight 0 have no influence, however large, except that NaN and infinities make NaN.
     """
-    x, still = channels.x, lax.stop_gradient(channels.x)
+    x, constant = channels.x, lax.stop_gradient(channels.x)
     if weights is None:
-        sizes, weighted, weighted_still = None, channels.fill_padding, channels.fill_padding
-        origin, most = channels.max_over_tokens(channels.fill_padding(still, -jnp.inf), jnp.abs(still))
-        unit = jnp.ones_like(most[..., :1])
+        sizes, weighted, weighted_constant = None, channels.fill_padding, channels.fill_padding
+        origin, largest = channels.max_over_tokens(channels.fill_padding(constant, -jnp.inf), jnp.abs(constant))
+        unit = jnp.ones_like(largest[..., :1])
     else:
         sizes = jnp.abs(lax.stop_gradient(weights))
-        idle = (sizes == 0) & jnp.isfinite(still)
-        used, spread = jnp.where(sizes == 0, -jnp.inf, still), jnp.where(idle, 0, jnp.abs(still))
-        origin, most, heaviest = channels.max_over_tokens(used, spread, sizes)
+        unweighted = (sizes == 0) & jnp.isfinite(constant)
+        weighted_x, magnitude = jnp.where(sizes == 0, -jnp.inf, constant), jnp.where(unweighted, 0, jnp.abs(constant))
+        origin, largest, heaviest = channels.max_over_tokens(weighted_x, magnitude, sizes)
         unit = _unit(heaviest)
         weights, sizes = (array / channels.expand_to_tokens(unit) for array in (weights, sizes))
-        weighted, weighted_still = partial(jnp.multiply, weights), partial(jnp.multiply, sizes)
-    scale = _unit(most)
-    x, still = (array / channels.expand_to_tokens(scale) for array in (x, still))
-    if weights is not None:  # the square of one without weight overflows, and 0 times infinity is NaN
-        x, still = (jnp.where(idle, jnp.clip(array, -_reach(still), _reach(still)), array) for array in (x, still))
+        weighted, weighted_constant = partial(jnp.multiply, weights), partial(jnp.multiply, sizes)
+    scale = _unit(largest)
+    x, constant = (array / channels.expand_to_tokens(scale) for array in (x, constant))
+    if weights is not None:  # squares of unweighted tokens may overflow, and 0 times infinity is NaN
+        x, constant = (
+            jnp.where(unweighted, jnp.clip(array, -_reach(constant), _reach(constant)), array)
+            for array in (x, constant)
+        )
     origin = jnp.where(jnp.isfinite(origin), origin, 0) / scale
-    shifted = weighted_still(still - channels.expand_to_tokens(origin))
+    shifted = weighted_constant(constant - channels.expand_to_tokens(origin))
     mass, shifted = channels.sum_over_tokens(sizes, shifted)
     center = origin + shifted / jnp.where(mass == 0, 1, mass)
-    away = x - channels.expand_to_tokens(center)
-    near = weighted(away)
+    distance = x - channels.expand_to_tokens(center)
+    first = weighted(distance)
     if weights is None:
-        return Moments(unit, scale, center, mass, mass, mass, *channels.sum_over_tokens(near, near * away))
-    return Moments(unit, scale, center, mass, *channels.sum_over_tokens(weights, weights * weights, near, near * away))
+        return Moments(unit, scale, center, mass, mass, mass, *channels.sum_over_tokens(first, first * distance))
+    sums = channels.sum_over_tokens(weights, weights * weights, first, first * distance)
+    return Moments(unit, scale, center, mass, *sums)
 
 
 def _reach(x):
@@ -74,30 +78,30 @@ def _reach(x):
     return 2.0 ** (jnp.finfo(x.dtype).maxexp // 2 - 2)
 
 
-def _unit(most):
-    """Returns the power of two below the largest value; for 0 one that is negligible against others."""
-    least = 2.0 ** (jnp.finfo(most.dtype).minexp // 2)
-    return jnp.where(most > 0, jnp.maximum(power_of_two(most), least), least)
+def _unit(largest):
+    """Returns the power of two below the largest value; for 0 a negligible one."""
+    least = 2.0 ** (jnp.finfo(largest.dtype).minexp // 2)
+    return jnp.where(largest > 0, jnp.maximum(power_of_two(largest), least), least)
 
 
-def mean_and_deviation(found, ddof, epsilon):
+def mean_and_deviation(moments, ddof, epsilon):
     """Returns (mean, deviation) [..., d] of moments; 0 where the weights sum to 0.
 
     Args:
-      found: the :class:`Moments`.
+      moments: the :class:`Moments`.
       ddof: a number, or one for each example, [..., 1].
       epsilon: the floor of the variance; at it there is no gradient.
     """
-    some = found.total != 0
-    total = jnp.where(some, found.total, 1)
-    mean = found.scale * (found.center + found.first / total)
-    whole, second = total - ddof * found.squares / total, found.second - found.first * found.first / total
-    nothing = whole <= 0
-    variance = jnp.where(nothing, 0, second) / jnp.where(nothing, 1, whole)
+    nonzero = moments.total != 0
+    total = jnp.where(nonzero, moments.total, 1)
+    mean = moments.scale * (moments.center + moments.first / total)
+    freedom, second = total - ddof * moments.squares / total, moments.second - moments.first * moments.first / total
+    flat = freedom <= 0
+    variance = jnp.where(flat, 0, second) / jnp.where(flat, 1, freedom)
     floor = _root(epsilon)
-    low = found.scale * jnp.sqrt(jnp.maximum(lax.stop_gradient(variance), 0)) <= floor  # a NaN is not
-    deviation = jnp.where(low, floor, found.scale * jnp.sqrt(jnp.where(low, 1, variance)))
-    return jnp.where(some, mean, 0), jnp.where(some, deviation, 0)
+    low = moments.scale * jnp.sqrt(jnp.maximum(lax.stop_gradient(variance), 0)) <= floor  # False for NaN
+    deviation = jnp.where(low, floor, moments.scale * jnp.sqrt(jnp.where(low, 1, variance)))
+    return jnp.where(nonzero, mean, 0), jnp.where(nonzero, deviation, 0)
 
 
 def _root(epsilon):

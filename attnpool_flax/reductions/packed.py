@@ -8,13 +8,15 @@ from jax import lax
 
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.reductions import packed_kernels, packed_softmax, perceptron
+from attnpool_flax.reductions.channels import PackedChannels
 from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
 from attnpool_flax.reductions.segment_sums import at, segments_of
 from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
 from attnpool_flax.reductions.sums import computing
+from attnpool_flax.reductions.tokens import Tokens
 
 
-class Packed:
+class Packed(Tokens):
     """Tokens [N, d] in the caller's dtype, the segment numbers of each, their mask [N] or None, and the implementation.
 
     Its methods are those of :class:`~attnpool_flax.reductions.dense.Dense`, with segments as the examples: values of
@@ -35,6 +37,14 @@ class Packed:
         if weights is None:
             return self._weighted_sum(jnp.ones(self.x.shape[0], self.dtype), False)
         return self._weighted_sum(weights, True)
+
+    def total(self):
+        """Sums the real tokens of each segment: [S, d]."""
+        return self.sum()
+
+    def channels(self):
+        """Returns the tokens for reductions of each feature by itself."""
+        return PackedChannels(self.x, self.segments, self.number)
 
     def mean(self):
         """Averages the real tokens: [S, d]; the terms of the sums are divided first, and do not overflow."""
@@ -149,15 +159,9 @@ class Packed:
         extreme = kernel(self.x, self.segments, least).astype(self.dtype)[: self.number]
         return jnp.where(self.has_real_token()[:, None], extreme, 0)
 
-    def first(self):
-        """Returns the first real token of each segment: [S, d]; 0 for a fully masked one."""
-        return self._token(-1)
-
-    def last(self):
-        """Returns the last real token of each segment: [S, d]; 0 for a fully masked one."""
-        return self._token(1)
-
-    def _token(self, sign):
+    def end_token(self, last):
+        """Returns the last real token of each segment, or the first: [S, d]; 0 for a fully masked one."""
+        sign = 1 if last else -1
         length = self.x.shape[0]
         if not length:
             return jnp.zeros((self.number, self.x.shape[1]), self.x.dtype)

@@ -33,9 +33,8 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
       keys: how many numbers the function holds for one query, of all examples.
       implementation: "einsum" takes all queries at once, "tiles" and None take blocks if there are many.
     """
-    count = parts[0].shape[-2]
-    rows = rows_of(keys)
-    blocked = implementation != "einsum" and not (known(count) and rows >= count)
+    count, rows = parts[0].shape[-2], rows_of(keys)
+    blocked = implementation != "einsum" and exceeds_a_block(count, keys)
     log_dispatch(implementation or ("tiles" if blocked else "einsum"))
     if not blocked:
         return function(*parts, *masks)
@@ -77,6 +76,33 @@ def _over_unknown(function, parts, masks, count, most):
     shared = [array if blocks is None else None for array, blocks in zip(arrays, own, strict=True)]
     _, results = lax.scan(block_step, None, own)
     return jax.tree.map(lambda result: resized(_from_blocks(result, number * rows), -2, count), results)
+
+
+def exceeds_a_block(count, keys):
+    """Returns whether so many queries, for each of which so many numbers are held, are more than one block."""
+    return not (known(count) and rows_of(keys) >= count)
+
+
+def for_queries(values, call, queries, keys, heads=1):
+    """Rule of functions that loop over queries: what the call requests, or blocks ("tiles") where there are several.
+
+    Args:
+      values: every argument by name; arrays, or what only has a shape and a dtype.
+      call: the resolved signature.
+      queries: the argument [..., n, d] whose tokens are taken in blocks.
+      keys: the argument [..., m, d] of whose tokens each query meets all.
+      heads: the number of heads.
+
+    Returns:
+      "einsum" or "tiles".
+    """
+    if values["implementation"]:
+        return values["implementation"]
+    masks = [values[key] for key, own in call.arguments.items() if own.kind in ("mask", "lengths")]
+    arrays = [values[queries], values[keys], *(mask for mask in masks if mask is not None)]
+    shared = all(array.ndim <= 2 for array in arrays)
+    held = (1 if shared else math.prod(call.batch)) * heads * values[keys].shape[-2]
+    return "tiles" if exceeds_a_block(values[queries].shape[-2], held) else "einsum"
 
 
 def rows_of(keys):
@@ -139,6 +165,24 @@ def over_first(function, parts, cost):
 def even_rows(most, count):
     """Returns the size of a block: at most ``most``, and down to half of it if that divides ``count``."""
     return next((rows for rows in range(most, most // 2, -1) if count % rows == 0), most)
+
+
+def over_sequences(tiled, function, axis, own, shared):
+    """Computes ``function(own, shared)`` of all sequences, in blocks if tiled; results have them along an axis.
+
+    Args:
+      tiled: whether to use blocks.
+      function: from the arrays of some sequences, and the shared arrays, to a tuple of arrays.
+      axis: the axis of the sequences in the results.
+      own: arrays [n, ...] of the sequences: tokens [n, L, d], mask, scores [n, m, L] if given.
+      shared: arrays that all sequences share: queries [m, d] first.
+    """
+    count, length, width = own[0].shape
+    partners = own[2].shape[1] if len(own) > 2 else shared[0].shape[0] if shared else 1
+    cost = (length + partners) * width
+    if tiled and known(count, cost) and rows_of(cost) < count:
+        return written_in_blocks(function, even_rows(rows_of(cost), count), axis, own, shared)
+    return placed(function, axis, own, shared)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))

@@ -1,7 +1,7 @@
-"""Gradient rules of tiles: reverse mode, to any order, and forward mode over it; forward mode first is refused.
+"""Gradient rules of tiles: reverse mode to any order, and forward over reverse; forward mode alone raises a TypeError.
 
-JAX's own refusal does not say what to write instead. So each rule stands behind an identity whose tangent goes through a
-linear primitive: transposing it is the identity, and computing it raises.
+The error of ``jax.custom_vjp`` does not say what to write instead. Therefore an identity precedes each rule, whose tangent
+goes through a linear primitive: its transpose is the identity, and its evaluation raises.
 """
 
 import functools
@@ -19,32 +19,34 @@ REFUSAL = (
 )
 
 
-def reverse_rule(forward, backward, nondiff_argnums=(), symbolic_zeros=False) -> Any:  # what is decorated takes starred arrays of any number
-    """Gives a function a gradient rule, as ``jax.custom_vjp`` does, and a refusal of forward mode.
+def reverse_rule(
+    forward, backward, nondiff_argnums=(), symbolic_zeros=False
+) -> Any:  # the decorated function takes starred arrays
+    """Returns a decorator: ``jax.custom_vjp`` with a rule, and a TypeError in forward mode.
 
-    Second derivatives differentiate ``forward`` and ``backward`` themselves: neither calls the decorated function, and
-    both zero what stands at padding before they multiply, as 0 times NaN is NaN.
+    Second derivatives differentiate ``forward`` and ``backward``: neither calls the decorated function, and both zero
+    padding before they multiply, because 0 times NaN is NaN.
 
     Args:
-      forward: as that of ``jax.custom_vjp.defvjp``.
-      backward: the same.
-      nondiff_argnums: as that of ``jax.custom_vjp``.
-      symbolic_zeros: as that of ``jax.custom_vjp.defvjp``.
+      forward: from the arguments to (result, residuals), as in ``jax.custom_vjp.defvjp``.
+      backward: from residuals and cotangent to the cotangents of the arguments, as in ``jax.custom_vjp.defvjp``.
+      nondiff_argnums: as in ``jax.custom_vjp``.
+      symbolic_zeros: as in ``jax.custom_vjp.defvjp``.
     """
 
     def decorated(function):
-        ruled = jax.custom_vjp(function, nondiff_argnums=nondiff_argnums)
-        ruled.defvjp(forward, backward, symbolic_zeros=symbolic_zeros)
+        with_rule = jax.custom_vjp(function, nondiff_argnums=nondiff_argnums)
+        with_rule.defvjp(forward, backward, symbolic_zeros=symbolic_zeros)
 
         @functools.wraps(function)
         def reversible(*args):
-            moving = [i for i in range(len(args)) if i not in nondiff_argnums]
-            leaves, shape = jax.tree.flatten([args[i] for i in moving])
+            arrays = [i for i in range(len(args)) if i not in nondiff_argnums]
+            leaves, shape = jax.tree.flatten([args[i] for i in arrays])
             floats = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
             for i, leaf in zip(floats, _reverse_only(*(leaves[i] for i in floats)), strict=True):
                 leaves[i] = leaf
-            given = dict(zip(moving, jax.tree.unflatten(shape, leaves), strict=True))
-            return ruled(*(given.get(i, arg) for i, arg in enumerate(args)))
+            given = dict(zip(arrays, jax.tree.unflatten(shape, leaves), strict=True))
+            return with_rule(*(given.get(i, arg) for i, arg in enumerate(args)))
 
         return reversible
 
@@ -53,7 +55,7 @@ def reverse_rule(forward, backward, nondiff_argnums=(), symbolic_zeros=False) ->
 
 @jax.custom_jvp
 def _reverse_only(*arrays):
-    """Returns the same arrays; one call, because the first differentiation removes the refusal for all of them."""
+    """Returns the same arrays; one call for all, because the first differentiation removes the check."""
     return arrays
 
 
@@ -67,7 +69,7 @@ _reverse_only.defjvp(_reverse_only_jvp, symbolic_zeros=True)
 
 
 def is_forward_refusal(error):
-    """Returns whether an error refuses forward mode: ours, or JAX's own, which comes first under ``vmap`` of tangents."""
+    """Returns whether an error is about forward mode: ours, or JAX's own, which comes first under ``vmap`` of tangents."""
     return REFUSAL in str(error) or "can't apply forward-mode autodiff" in str(error)
 
 

@@ -183,7 +183,7 @@ class LastState(State):
 class WeightedState(State):
     """State of :func:`~attnpool_flax.streaming.weighted_state`: sums in a unit that is a power of two.
 
-    The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
+    The unit is ``size`` times a power of two above ``mass``: no sum in it exceeds the largest token, whatever the weights.
 
     Attributes:
       size: [...], the power of two under the largest weight; 0 where all are 0. A constant, as it cancels.

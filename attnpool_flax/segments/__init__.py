@@ -1,58 +1,30 @@
-"""Packed sequences. Twin of :mod:`attnpool_ref.segments`, a file for each family of poolings."""
+"""Packed sequences. Twin of :mod:`attnpool_ref.segments`.
 
-from attnpool_flax.segments.additive import segment_additive_attention_pooling
-from attnpool_flax.segments.means import (
-    segment_logsumexp_pooling,
-    segment_min_pooling,
-    segment_noisy_or_pooling,
-    segment_power_mean_pooling,
-    segment_softmax_pooling,
-    segment_sum_pooling,
-)
+Each function is the dense one's body on :class:`~attnpool_flax.reductions.Packed` tokens, for the rows whose layouts have
+"segments".
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from attnpool_flax.call.compiled import packed
 from attnpool_flax.segments.packing import pack, unpack
-from attnpool_flax.segments.pairs import segment_cross_attention_pooling
-from attnpool_flax.segments.pooling import (
-    segment_attention_pooling,
-    segment_first_pooling,
-    segment_last_pooling,
-    segment_max_pooling,
-    segment_mean_pooling,
-    segment_multi_head_attention_pooling,
-    segment_weighted_pooling,
-)
-from attnpool_flax.segments.readouts import (
-    segment_latent_attention_pooling,
-    segment_set2set_pooling,
-    segment_vlad_pooling,
-)
-from attnpool_flax.segments.statistics import (
-    segment_attentive_statistics_pooling,
-    segment_statistics_pooling,
-    segment_std_pooling,
-)
+from attnpool_ref import table
 
-__all__ = [
-    "pack",
-    "segment_additive_attention_pooling",
-    "segment_attention_pooling",
-    "segment_attentive_statistics_pooling",
-    "segment_cross_attention_pooling",
-    "segment_first_pooling",
-    "segment_last_pooling",
-    "segment_latent_attention_pooling",
-    "segment_logsumexp_pooling",
-    "segment_max_pooling",
-    "segment_mean_pooling",
-    "segment_min_pooling",
-    "segment_multi_head_attention_pooling",
-    "segment_noisy_or_pooling",
-    "segment_power_mean_pooling",
-    "segment_set2set_pooling",
-    "segment_softmax_pooling",
-    "segment_statistics_pooling",
-    "segment_std_pooling",
-    "segment_sum_pooling",
-    "segment_vlad_pooling",
-    "segment_weighted_pooling",
-    "unpack",
-]
+WITHOUT = {"weighted_pooling": ("precision",)}
+"""Arguments of dense functions that the packed ones lack: segment sums under weights are no products with a precision."""
+
+for _row in table.VARIANTS:
+    if "segments" in _row.layouts:
+        _dense = getattr(import_module(f"attnpool_flax.{_row.family}"), _row.name)
+        globals()[f"segment_{_row.name}"] = packed(_dense, WITHOUT.get(_row.name, ()))
+
+__all__ = ["pack", "unpack", *sorted(name for name in vars() if name.startswith("segment_"))]  # pyright: ignore[reportUnsupportedDunderAll]
+
+__test__ = {name: made.__doc__ for name, made in list(vars().items()) if name.startswith("segment_")}
+"""The examples of what is made, where doctest finds them."""
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Describes the functions above; the types of the public ones stand in attnpool_flax/__init__.pyi."""

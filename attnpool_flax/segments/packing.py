@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from attnpool_flax.call.compiled import as_array, result_dtype
+from attnpool_flax.call.prepare import as_array, result_dtype
 from attnpool_ref import contract
 from attnpool_ref.contract.ragged import checked_packed, checked_sequences, packed_sizes, sequence_arrays
 

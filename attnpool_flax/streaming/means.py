@@ -1,4 +1,4 @@
-"""The states of sums and generalised means. Twin of :mod:`attnpool_ref.streaming.means`: sums keep what rounding takes."""
+"""Chunked sums and generalized means: states and state functions. Twin of :mod:`attnpool_ref.streaming.means`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from jax import lax
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.means import (
-    doubled,
+    doubled_magnitude,
     either,
     finished_logsumexp,
     finished_power_mean,
@@ -17,7 +17,7 @@ from attnpool_flax.means import (
     noisy_or,
     power_mean_sums,
     softmax_sums,
-    turned,
+    times_sign,
 )
 from attnpool_flax.reductions import Dense, DenseChannels
 from attnpool_flax.reductions.exponents import Exponents, depths, exponential_times, half, scaled, slackened
@@ -30,12 +30,12 @@ from attnpool_flax.reductions.sums import compensated_add, divisor_of
 @pytree("sum", "rest")
 @dataclass(frozen=True, eq=False)
 class SumState(State):
-    """Of :func:`~attnpool_flax.streaming.sum_state`.
+    """State of :func:`~attnpool_flax.streaming.sum_state`.
 
     Attributes:
       sum: [..., d], the sum of the real tokens.
-      rest: [..., d], what rounding took from it.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      rest: [..., d], its compensation.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     sum: Any
@@ -60,13 +60,13 @@ class SumState(State):
 @pytree("extreme", "count", "real")
 @dataclass(frozen=True, eq=False)
 class MinState(State):
-    """Of :func:`~attnpool_flax.streaming.min_state`.
+    """State of :func:`~attnpool_flax.streaming.min_state`.
 
     Attributes:
-      extreme: [..., d], the smallest values; inf without any.
-      count: [..., d], int32, how many real tokens reach it: they share its gradient.
+      extreme: [..., d], the smallest values; inf for a fully masked row.
+      count: [..., d], int32, the number of real tokens that reach it: they share its gradient.
       real: [...], whether any token was real.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     extreme: Any
@@ -94,12 +94,12 @@ class MinState(State):
 @pytree("probability", "rest")
 @dataclass(frozen=True, eq=False)
 class NoisyOrState(State):
-    """Of :func:`~attnpool_flax.streaming.noisy_or_state`.
+    """State of :func:`~attnpool_flax.streaming.noisy_or_state`.
 
     Attributes:
-      probability: [..., d], that anything happened.
-      rest: [..., d], what rounding took from it.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      probability: [..., d], the noisy-or of the real tokens.
+      rest: [..., d], its compensation.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     probability: Any
@@ -114,10 +114,10 @@ class NoisyOrState(State):
     def merged(self, other):
         """Merges the states of both chunks: a + (b - a b)."""
         infinite = jnp.isinf(self.probability) | jnp.isinf(other.probability)
-        ours, rest = (jnp.where(infinite, 0, part) for part in (self.probability, self.rest))
-        left = 1 - ours
-        theirs = other.probability * left, other.rest * left - other.probability * rest
-        probability, rest = compensated_add((ours, rest), theirs)
+        finite, rest = (jnp.where(infinite, 0, value) for value in (self.probability, self.rest))
+        complement = 1 - finite
+        addend = other.probability * complement, other.rest * complement - other.probability * rest
+        probability, rest = compensated_add((finite, rest), addend)
         both = either(self.probability, other.probability)
         return NoisyOrState(jnp.where(infinite, both, probability), jnp.where(infinite, 0, rest))
 
@@ -130,19 +130,19 @@ class NoisyOrState(State):
 @pytree("extreme", "total", "total_rest", "slack", "rest", "zeros", "count", "p", static=("known",))
 @dataclass(frozen=True, eq=False)
 class PowerMeanState(State):
-    """Of :func:`~attnpool_flax.streaming.power_mean_state`: sums under p of how far logarithms lie below the largest.
+    """State of :func:`~attnpool_flax.streaming.power_mean_state`: sums of exp(depth), the depths of logarithms below the largest.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest where p is negative; 0 or inf without any. A constant.
+      extreme: [..., d], the largest value, the smallest for negative p; 0 or inf for a fully masked row. A constant in the gradient.
       total: [..., d], the sum of exp(depth), of depths at most 0.
-      total_rest: [..., d], what rounding took from it.
-      slack: [..., d], the sum of (exp(depth) - 1) over the magnitude of p, over a power of two above the count.
-      rest: [..., d], what rounding took from it.
-      zeros: [..., d], what tokens that are 0 add: nothing but a gradient, where p is 1.
+      total_rest: [..., d], its compensation.
+      slack: [..., d], the sum of expm1(depth) / |p|, over a power of two above the count.
+      rest: [..., d], its compensation.
+      zeros: [..., d], 0, with the gradient of tokens that are 0, at p = 1.
       count: [...], int32, the number of real tokens.
-      p: [..., d], that of all chunks.
-      known: the options as far as the caller gave numbers; static.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      p: [..., d], the same in all chunks.
+      known: the options that are host values; static.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     extreme: Any
@@ -164,14 +164,14 @@ class PowerMeanState(State):
         return self.total.shape
 
     def merged(self, other):
-        """Merges both chunks, rescaled to the larger one."""
-        logarithms = [turned(jnp.log(state.extreme), self.p) for state in (self, other)]
-        first, second = (turned(state.extreme, self.p) for state in (self, other))
-        apart = turned(jnp.maximum(first, second), self.p)
+        """Merges the states of both chunks, rescaled to the larger extreme."""
+        logarithms = [times_sign(jnp.log(state.extreme), self.p) for state in (self, other)]
+        first, second = (times_sign(state.extreme, self.p) for state in (self, other))
+        extreme = times_sign(jnp.maximum(first, second), self.p)
         below = depths(jnp.minimum(*logarithms), jnp.maximum(*logarithms), self.p)
-        under = [jnp.where(state.extreme == apart, 0, below) for state in (self, other)]
-        sums = _exponents_merged((self, other), under, turned(self.p, self.p))
-        return PowerMeanState(apart, *sums, self.zeros + other.zeros, self.count + other.count, self.p)
+        gaps = [jnp.where(state.extreme == extreme, 0, below) for state in (self, other)]
+        sums = _merge_exponents((self, other), gaps, times_sign(self.p, self.p))
+        return PowerMeanState(extreme, *sums, self.zeros + other.zeros, self.count + other.count, self.p)
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""
@@ -182,20 +182,19 @@ class PowerMeanState(State):
 @pytree("extreme", "total", "total_rest", "slack", "rest", "count", "scale", static=("mean", "known"))
 @dataclass(frozen=True, eq=False)
 class LogsumexpState(State):
-    """Of :func:`~attnpool_flax.streaming.logsumexp_state`: sums of how far values lie below the largest.
+    """State of :func:`~attnpool_flax.streaming.logsumexp_state`: sums of exp(depth), the depths of values below the largest.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest where the scale is negative; an infinity without any. A constant.
+      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row. A constant.
       total: [..., d], the sum of exp(scale depth), of depths at most 0.
-      total_rest: [..., d], what rounding took from it.
-      slack: [..., d], half the sum of (exp(scale depth) - 1) over the magnitude of the scale, over a power of two above the
-        count: it does not overflow.
-      rest: [..., d], what rounding took from it.
+      total_rest: [..., d], its compensation.
+      slack: [..., d], half the sum of expm1(scale depth) / |scale|, over a power of two above the count (overflow).
+      rest: [..., d], its compensation.
       count: [...], int32, the number of real tokens.
-      scale: [..., d], that of all chunks.
-      mean: whether it ends in a mean; static.
-      known: the options as far as the caller gave numbers; static.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      scale: [..., d], the same in all chunks.
+      mean: whether the result is that of a mean; static.
+      known: the options that are host values; static.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     extreme: Any
@@ -217,9 +216,9 @@ class LogsumexpState(State):
         return self.total.shape
 
     def merged(self, other):
-        """Merges both chunks, rescaled to the larger exponent."""
-        extreme, under = _met(self, other)
-        sums = _exponents_merged((self, other), under, doubled(self.scale))
+        """Merges the states of both chunks, rescaled to the larger exponent."""
+        extreme, gaps = _common_extreme(self, other)
+        sums = _merge_exponents((self, other), gaps, doubled_magnitude(self.scale))
         return LogsumexpState(extreme, *sums, self.count + other.count, self.scale, self.mean)
 
     def finalized(self):
@@ -231,18 +230,17 @@ class LogsumexpState(State):
 @pytree("extreme", "total", "total_rest", "excess", "rest", "scale", static=("known",))
 @dataclass(frozen=True, eq=False)
 class SoftmaxState(State):
-    """Of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel before its division.
+    """State of :func:`~attnpool_flax.streaming.softmax_state`: an exponential average of each channel, before the division.
 
     Attributes:
-      extreme: [..., d], the largest value, the smallest where the scale is negative; an infinity without any. A constant.
+      extreme: [..., d], the largest value, the smallest for a negative scale; an infinity for a fully masked row. A constant.
       total: [..., d], the sum of exp(scale depth), of depths at most 0.
-      total_rest: [..., d], what rounding took from it.
-      excess: [..., d], half the sum of exp(scale depth) times the depth, over a power of two above the total: it does not
-        overflow.
-      rest: [..., d], what rounding took from it.
-      scale: [..., d], that of all chunks.
-      known: the options as far as the caller gave numbers; static.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      total_rest: [..., d], its compensation.
+      excess: [..., d], half the sum of exp(scale depth) depth, over a power of two above the total (overflow).
+      rest: [..., d], its compensation.
+      scale: [..., d], the same in all chunks.
+      known: the options that are host values; static.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     extreme: Any
@@ -262,18 +260,19 @@ class SoftmaxState(State):
         return self.excess.shape
 
     def merged(self, other):
-        """Merges both chunks, rescaled to the larger exponent."""
-        extreme, under = _met(self, other)
-        exponents = [scaled(below, doubled(self.scale)) for below in under]
-        shares = [jnp.exp(exponent) for exponent in exponents]
-        totals = [(s.total * share, s.total_rest * share) for s, share in zip((self, other), shares, strict=True)]
+        """Merges the states of both chunks, rescaled to the larger exponent."""
+        extreme, gaps = _common_extreme(self, other)
+        exponents = [scaled(below, doubled_magnitude(self.scale)) for below in gaps]
+        factors = [jnp.exp(exponent) for exponent in exponents]
+        totals = [(s.total * factor, s.total_rest * factor) for s, factor in zip((self, other), factors, strict=True)]
         total, sums = compensated_add(*totals), []
-        part = divisor_of(total[0])
-        for state, below, exponent, share in zip((self, other), under, exponents, shares, strict=True):
+        divisor = divisor_of(total[0])
+        for state, below, exponent, factor in zip((self, other), gaps, exponents, factors, strict=True):
             infinite = jnp.isinf(below)
-            more = state.total * exponential_times(exponent, jnp.where(infinite, 0, below) / part)
+            more = state.total * exponential_times(exponent, jnp.where(infinite, 0, below) / divisor)
             more = jnp.where(infinite & (self.scale == 0) & (state.total > 0), below, more)
-            sums.append(_moved((state.excess, state.rest), share * (divisor_of(state.total) / part), more))
+            ratio = factor * (divisor_of(state.total) / divisor)
+            sums.append(_rescaled_plus((state.excess, state.rest), ratio, more))
         return SoftmaxState(extreme, *total, *compensated_add(*sums), self.scale)
 
     def finalized(self):
@@ -282,29 +281,29 @@ class SoftmaxState(State):
         return finished_softmax(self.extreme, self.total + self.total_rest, excess, self.scale)
 
 
-def _met(a, b):
-    """Returns the extreme of two states, and half of each one's distance from it in the scale's sign, at most 0."""
-    tops = [turned(state.extreme, a.scale) for state in (a, b)]
-    top = jnp.maximum(*tops)
-    return turned(top, a.scale), [depths(own / 2, half(top), a.scale) for own in tops]
+def _common_extreme(a, b):
+    """Returns the extreme of two states, and half of each one's depth below it in the sign of the scale, at most 0."""
+    extremes = [times_sign(state.extreme, a.scale) for state in (a, b)]
+    largest = jnp.maximum(*extremes)
+    return times_sign(largest, a.scale), [depths(own / 2, half(largest), a.scale) for own in extremes]
 
 
-def _exponents_merged(states, under, scale):
-    """Merges (total, its rest, slack, its rest) of two states that lie ``under`` the larger one; the scale is >= 0."""
+def _merge_exponents(states, gaps, scale):
+    """Merges (total, its rest, slack, its rest) of two states, ``gaps`` below the larger extreme; the scale is >= 0."""
     counts = [state.count.astype(state.total.dtype)[..., None] for state in states]
-    part, totals, slacks = divisor_of(counts[0] + counts[1]), [], []
-    for state, below, count in zip(states, under, counts, strict=True):
+    divisor, totals, slacks = divisor_of(counts[0] + counts[1]), [], []
+    for state, below, count in zip(states, gaps, counts, strict=True):
         below = jnp.where(count == 0, 0, below)
-        share = jnp.exp(scaled(below, scale))
-        totals.append((state.total * share, state.total_rest * share))
-        more = (count / part) * slackened(below, scale)
-        slacks.append(_moved((state.slack, state.rest), share * (divisor_of(count) / part), more))
+        factor = jnp.exp(scaled(below, scale))
+        totals.append((state.total * factor, state.total_rest * factor))
+        more = (count / divisor) * slackened(below, scale)
+        slacks.append(_rescaled_plus((state.slack, state.rest), factor * (divisor_of(count) / divisor), more))
     return *compensated_add(*totals), *compensated_add(*slacks)
 
 
-def _moved(pair, share, more):
-    """Rescales a compensated sum (value, rest) by ``share``, and adds ``more``."""
-    return compensated_add((pair[0] * share, pair[1] * share), (more, jnp.zeros_like(more)))
+def _rescaled_plus(pair, factor, more):
+    """Rescales a compensated sum (value, compensation), and adds ``more``."""
+    return compensated_add((pair[0] * factor, pair[1] * factor), (more, jnp.zeros_like(more)))
 
 
 def _exponents(state):
@@ -314,7 +313,7 @@ def _exponents(state):
 
 @compiled(as_they_come=("x",))
 def sum_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.sum_state`; the sum keeps what rounding takes from it, and does not drift.
+    """Twin of :func:`attnpool_ref.sum_state`; the sum is compensated, and does not drift.
 
     >>> whole = merge_states(sum_state(jnp.array([[1.0], [3.0]])), sum_state(jnp.array([[8.0]])))
     >>> finalize_state(whole)
@@ -326,14 +325,14 @@ def sum_state(x, mask=None, *, lengths=None, implementation=None):
 
 @compiled(as_they_come=("x",))
 def min_state(x, mask=None, *, lengths=None, implementation=None):
-    """Twin of :func:`attnpool_ref.min_state`; ties are counted, and share the gradient whichever chunks they stand in.
+    """Twin of :func:`attnpool_ref.min_state`; ties in all chunks share the gradient evenly.
 
     >>> whole = merge_states(min_state(jnp.array([[1.0], [3.0]])), min_state(jnp.array([[-99.0]]), jnp.array([False])))
     >>> finalize_state(whole)
     Array([1.], dtype=float32)
     """
-    top, count, real = Dense(x, mask, implementation, recompute=True).max_state(least=True)
-    return MinState(-top, count, real)
+    extreme, count, real = Dense(x, mask, implementation, recompute=True).max_state(least=True)
+    return MinState(-extreme, count, real)
 
 
 @compiled(as_they_come=("x",))
@@ -349,7 +348,7 @@ def noisy_or_state(x, mask=None, *, lengths=None):
 
 @compiled(as_they_come=("x",))
 def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
-    """Twin of :func:`attnpool_ref.power_mean_state`; the sums keep what rounding takes from them.
+    """Twin of :func:`attnpool_ref.power_mean_state`; the sums are compensated.
 
     >>> whole = merge_states(power_mean_state(jnp.array([[2.0]])), power_mean_state(jnp.array([[2.0]])))
     >>> finalize_state(whole)
@@ -357,13 +356,13 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
     """
     tokens = DenseChannels(x, mask)
     extreme, sums, zeros = power_mean_sums(tokens, p, epsilon)
-    count, p = _counted(sums, tokens.broadcast_features(p)[0])
+    count, p = _count_and_scale(sums, tokens.broadcast_features(p)[0])
     return PowerMeanState(extreme, *_with_compensation(sums), zeros, count, p)
 
 
 @compiled(as_they_come=("x",))
 def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
-    """Twin of :func:`attnpool_ref.logsumexp_state`; the sums keep what rounding takes from them.
+    """Twin of :func:`attnpool_ref.logsumexp_state`; the sums are compensated.
 
     >>> one, other = (logsumexp_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
     >>> finalize_state(merge_states(one, other))
@@ -371,13 +370,13 @@ def logsumexp_state(x, mask=None, scale=1.0, *, lengths=None, mean=True):
     """
     tokens = DenseChannels(x, mask)
     extreme, sums = logsumexp_sums(tokens, scale)
-    count, scale = _counted(sums, tokens.broadcast_features(scale)[0])
+    count, scale = _count_and_scale(sums, tokens.broadcast_features(scale)[0])
     return LogsumexpState(extreme, *_with_compensation(sums), count, scale, mean)
 
 
 @compiled(as_they_come=("x",))
 def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
-    """Twin of :func:`attnpool_ref.softmax_state`; the sums keep what rounding takes from them.
+    """Twin of :func:`attnpool_ref.softmax_state`; the sums are compensated.
 
     >>> one, other = (softmax_state(jnp.array([[first]]), scale=0.0) for first in (1.0, 3.0))
     >>> finalize_state(merge_states(one, other))
@@ -385,18 +384,16 @@ def softmax_state(x, mask=None, scale=1.0, *, lengths=None):
     """
     tokens = DenseChannels(x, mask)
     extreme, total, excess, _ = softmax_sums(tokens, scale)
-    nothing = jnp.zeros_like(total)
-    return SoftmaxState(
-        extreme, total, nothing, excess, nothing, jnp.broadcast_to(tokens.broadcast_features(scale)[0], total.shape)
-    )
+    zero, scale = jnp.zeros_like(total), jnp.broadcast_to(tokens.broadcast_features(scale)[0], total.shape)
+    return SoftmaxState(extreme, total, zero, excess, zero, scale)
 
 
 def _with_compensation(sums):
     """Returns (total, its rest, slack, its rest)."""
-    nothing = jnp.zeros_like(sums.total)
-    return sums.total, nothing, sums.slack, nothing
+    zero = jnp.zeros_like(sums.total)
+    return sums.total, zero, sums.slack, zero
 
 
-def _counted(sums, scale):
+def _count_and_scale(sums, scale):
     """Returns (the number of real tokens [...], the scale [..., d])."""
     return lax.stop_gradient(sums.count)[..., 0].astype(jnp.int32), jnp.broadcast_to(scale, sums.total.shape)

@@ -1,14 +1,16 @@
-"""Merging and finalizing of states."""
+"""`merge_states` and `finalize_state`: the accumulator states of chunks merge, and end in the pooled vector."""
 
 import functools
+import inspect
 from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 
 from attnpool_flax.attention import from_heads
-from attnpool_flax.call.compiled import as_array, result_dtype, settled_precision
 from attnpool_flax.call.documentation import composed
+from attnpool_flax.call.precision import resolve_precision
+from attnpool_flax.call.prepare import as_array, result_dtype
 from attnpool_flax.reductions import state_base
 from attnpool_flax.reductions.state import MultiHeadAttentionState
 from attnpool_flax.reductions.state_base import common_host_options, promote, without_host_options
@@ -24,7 +26,7 @@ def merge_states(a, b):
     >>> finalize_state(whole)
     Array([2.], dtype=float32)
     """
-    checks.check_alike(a, b, state_base.kinds(), state_base.option)
+    checks.check_mergeable(a, b, state_base.kinds(), state_base.option)
     merged = _merged(without_host_options(a), without_host_options(b))  # one compiled program for all options
     return replace(merged, known=common_host_options(a, b)) if hasattr(merged, "known") else merged
 
@@ -48,7 +50,7 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
     call = checks.resolve_finalize(state, state_base.kinds(), MultiHeadAttentionState, **parameters)
     dtype = result_dtype(call.dtype)
     return _finalized(
-        without_host_options(state), parameters, dtype, settled_precision("finalize_state", precision, dtype)
+        without_host_options(state), parameters, dtype, resolve_precision("finalize_state", precision, dtype)
     )
 
 
@@ -67,4 +69,4 @@ def _finalized(state, parameters, dtype, precision):
 
 
 for _function in (merge_states, finalize_state):
-    _function.__doc__ = composed(_function, "streaming")
+    _function.__doc__ = composed(_function, _function.__name__, "streaming", inspect.signature(_function).parameters)

@@ -9,7 +9,9 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.numerics.rounding import power_of_two
 from attnpool_flax.pooling.attention import fold_query
 from attnpool_flax.pooling.multi_head import fold, queries_of_heads
+from attnpool_flax.pooling.plain import kernel_of_weights
 from attnpool_flax.reductions import Dense, DenseChannels
+from attnpool_flax.reductions.end_tokens import token_at
 from attnpool_flax.reductions.softmax import OnlineSoftmax
 from attnpool_flax.reductions.state import (
     AttentionState,
@@ -83,10 +85,10 @@ def _token_state(x, mask, start, index, end, nowhere):
     if index is None:
         return jnp.broadcast_to(start + end, x.shape[:-2]), x[..., end, :].astype(wide)
     position = jnp.broadcast_to(start, index.shape) + index.astype(start.dtype)
-    return jnp.where(jnp.any(mask, -1), position, nowhere), Dense(x, mask, None).token_at(index).astype(wide)
+    return jnp.where(jnp.any(mask, -1), position, nowhere), token_at(Dense(x, mask, None), index).astype(wide)
 
 
-@compiled(as_they_come=("x",))
+@compiled(as_they_come=("x",), kernel=kernel_of_weights)
 def weighted_state(x, weights=None, mask=None, *, lengths=None, implementation=None, precision=None):
     """Twin of :func:`attnpool_ref.weighted_state`; the sums are compensated, and do not drift.
 

@@ -1,4 +1,4 @@
-"""The states of statistics pooling: moments about a center, of which no merging subtracts large squares."""
+"""Chunked statistics: moments about a center, merged without subtracting large squares (Chan et al. 1983)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,24 +33,24 @@ _MOMENTS = (
 @pytree("unit", *_MOMENTS, "ddof", "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
 class StdState(State):
-    """Of :func:`~attnpool_flax.streaming.std_state`: moments, each [..., d], or [..., 1] for all features alike.
+    """State of :func:`~attnpool_flax.streaming.std_state`: moments, each [..., d], or [..., 1] if the channels share them.
 
     Attributes:
-      unit: of the weights, a power of two. It is a constant, as are scale, center and mass: they cancel.
-      scale: of distances, a power of two.
-      center: the mean, where no weight is negative.
+      unit: the unit of the weights, a power of two. Like scale, center and mass it is a constant in the gradient: they cancel.
+      scale: the unit of distances, a power of two.
+      center: the mean, if no weight is negative.
       mass: the sum of the weights' magnitudes, in their unit.
       total: the sum of the weights, in their unit.
-      total_rest: what rounding took from it.
+      total_rest: its compensation.
       squares: the sum of the squared weights, in their unit's square.
-      squares_rest: what rounding took from it.
-      first: the sum of weight times distance from the center: what rounding took from the center.
+      squares_rest: its compensation.
+      first: the sum of weight times distance from the center: the rounding error of the center.
       second: the sum of weight times squared distance.
-      second_rest: what rounding took from it.
-      ddof: [..., 1], as it was given.
-      epsilon: [..., 1], as it was given.
-      known: the options as far as the caller gave numbers; static.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      second_rest: its compensation.
+      ddof: [..., 1], the option.
+      epsilon: [..., 1], the option.
+      known: the options that are host values; static.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     unit: Any
@@ -77,7 +77,7 @@ class StdState(State):
         return self.second.shape
 
     def merged(self, other):
-        """Merges both chunks, about a center between theirs."""
+        """Merges the states of both chunks, about a center between theirs."""
         unit = jnp.maximum(self.unit, other.unit)
         ratios = [state.unit / unit for state in (self, other)]
         return type(self)(unit, *_merged(self, other, ratios), self.ddof, self.epsilon)
@@ -91,7 +91,7 @@ class StdState(State):
 @pytree("unit", *_MOMENTS, "ddof", "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
 class StatisticsState(StdState):
-    """Of :func:`~attnpool_flax.streaming.statistics_state`: a :class:`StdState`."""
+    """State of :func:`~attnpool_flax.streaming.statistics_state`: a :class:`StdState`."""
 
     @property
     def shape(self):
@@ -107,23 +107,23 @@ class StatisticsState(StdState):
 @pytree("top", *_MOMENTS, "epsilon", static=("known",))
 @dataclass(frozen=True, eq=False)
 class AttentiveStatisticsState(State):
-    """Of :func:`~attnpool_flax.streaming.attentive_statistics_state`: moments under exp(score - top).
+    """State of :func:`~attnpool_flax.streaming.attentive_statistics_state`: moments under weights exp(score - top).
 
     Attributes:
-      top: [..., d] or [..., 1], the largest score; -inf without any. A constant, as it cancels.
-      scale: as those of :class:`StdState`, as are all others, with exp(score - top) as the weight.
+      top: [..., d] or [..., 1], the largest score; -inf for a fully masked row. A constant in the gradient.
+      scale: the unit of distances; this and all others as in :class:`StdState`, with weights exp(score - top).
       center: the mean.
       mass: the sum of the weights.
       total: the sum of the weights.
-      total_rest: what rounding took from it.
+      total_rest: its compensation.
       squares: the sum of the squared weights.
-      squares_rest: what rounding took from it.
+      squares_rest: its compensation.
       first: the sum of weight times distance from the center.
       second: the sum of weight times squared distance.
-      second_rest: what rounding took from it.
-      epsilon: [..., 1], as it was given.
-      known: the options as far as the caller gave numbers; static.
-      decided: the name of the result's dtype; empty where integers alone decide none.
+      second_rest: its compensation.
+      epsilon: [..., 1], the option.
+      known: the options that are host values; static.
+      decided: the name of the result's dtype; empty if all data are integers.
     """
 
     top: Any
@@ -149,10 +149,10 @@ class AttentiveStatisticsState(State):
         return _doubled(self.second.shape)
 
     def merged(self, other):
-        """Merges both chunks, rescaled to the larger maximum."""
-        top = lax.stop_gradient(jnp.maximum(self.top, other.top))
-        ratios = [exponential(lax.stop_gradient(state.top), top) for state in (self, other)]
-        return AttentiveStatisticsState(top, *_merged(self, other, ratios), self.epsilon)
+        """Merges the states of both chunks."""
+        max_score = lax.stop_gradient(jnp.maximum(self.top, other.top))
+        ratios = [exponential(lax.stop_gradient(state.top), max_score) for state in (self, other)]
+        return AttentiveStatisticsState(max_score, *_merged(self, other, ratios), self.epsilon)
 
     def finalized(self):
         """Returns [..., 2d]; 0 for a fully masked row."""
@@ -168,18 +168,18 @@ def _merged(a, b, ratios):
     scale = jnp.maximum(a.scale, b.scale)
     masses = [state.mass * ratio for state, ratio in zip((a, b), ratios, strict=True)]
     mass = masses[0] + masses[1]
-    share = masses[1] / jnp.where(mass == 0, 1, mass)
-    center = jnp.where(masses[0] == 0, b.center, a.center + (b.center - a.center) * share)
+    fraction = masses[1] / jnp.where(mass == 0, 1, mass)
+    center = jnp.where(masses[0] == 0, b.center, a.center + (b.center - a.center) * fraction)
     center = jnp.where(masses[1] == 0, a.center, center)
     first, totals, squares, seconds = 0, [], [], []
     for state, own, ratio in zip((a, b), masses, ratios, strict=True):
         here = (own == 0) | (state.center == center)
-        moved, shrunk = jnp.where(here, 0, state.center / scale - center / scale), state.scale / scale
-        near = shrunk * state.first
-        first = first + ratio * (near + moved * state.total)
+        shift, shrunk = jnp.where(here, 0, state.center / scale - center / scale), state.scale / scale
+        own_first = shrunk * state.first
+        first = first + ratio * (own_first + shift * state.total)
         totals.append((state.total * ratio, state.total_rest * ratio))
         squares.append((state.squares * ratio * ratio, state.squares_rest * ratio * ratio))
-        second = shrunk * shrunk * state.second + moved * (2 * near + moved * state.total)
+        second = shrunk * shrunk * state.second + shift * (2 * own_first + shift * state.total)
         seconds.append((ratio * second, ratio * shrunk * shrunk * state.second_rest))
     return scale, center, mass, *compensated_add(*totals), *compensated_add(*squares), first, *compensated_add(*seconds)
 
@@ -187,24 +187,14 @@ def _merged(a, b, ratios):
 def _statistics(state, ddof):
     total, squares, second = state.total + state.total_rest, state.squares + state.squares_rest, state.second
     sums = total, squares, state.first, second + state.second_rest
-    found = Moments(jnp.ones_like(total), state.scale, state.center / state.scale, state.mass, *sums)
-    return mean_and_deviation(found, ddof, state.epsilon)
+    merged = Moments(jnp.ones_like(total), state.scale, state.center / state.scale, state.mass, *sums)
+    return mean_and_deviation(merged, ddof, state.epsilon)
 
 
-def _fields(found):
-    """Returns the moments of a chunk in the order of the fields."""
-    pairs = [(part, jnp.zeros_like(part)) for part in (found.total, found.squares)]
-    center = found.scale * found.center
-    return (
-        found.scale,
-        center,
-        found.mass,
-        *pairs[0],
-        *pairs[1],
-        found.first,
-        found.second,
-        jnp.zeros_like(found.second),
-    )
+def _fields(sums):
+    """Returns the :class:`Moments` of a chunk in the order of the fields, with compensations of 0."""
+    total, squares, second = ((value, jnp.zeros_like(value)) for value in (sums.total, sums.squares, sums.second))
+    return sums.scale, sums.scale * sums.center, sums.mass, *total, *squares, sums.first, *second
 
 
 def _number(value, x):
@@ -213,7 +203,7 @@ def _number(value, x):
 
 @compiled(as_they_come=("x",))
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    """Twin of :func:`attnpool_ref.std_state`; the sums keep what rounding takes from them, and do not drift.
+    """Twin of :func:`attnpool_ref.std_state`; the sums are compensated, and do not drift.
 
     >>> whole = merge_states(std_state(jnp.array([[1.0], [2.0]])), std_state(jnp.array([[6.0]])))
     >>> finalize_state(whole).round(5)
@@ -224,7 +214,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @compiled(as_they_come=("x",))
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    """Twin of :func:`attnpool_ref.statistics_state`; the sums keep what rounding takes from them, and do not drift.
+    """Twin of :func:`attnpool_ref.statistics_state`; the sums are compensated, and do not drift.
 
     >>> whole = merge_states(statistics_state(jnp.array([[1.0], [1.0]])), statistics_state(jnp.array([[3.0], [3.0]])))
     >>> finalize_state(whole)
@@ -236,14 +226,14 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
 def _given(x, mask, weights):
     """Computes the unit and the moments of a chunk under given weights."""
 
-    def found(x, mask, weights):
+    def compute(x, mask, weights):
         channels = DenseChannels(x, mask)
         return moments(
             channels, None if weights is None else channels.fill_padding(channels.expand_to_features(weights))
         )
 
-    found = remat(found)(x, mask, weights)
-    return found.unit, *_fields(found)
+    sums = remat(compute)(x, mask, weights)
+    return sums.unit, *_fields(sums)
 
 
 @compiled(as_they_come=("x",))
@@ -263,7 +253,7 @@ def attentive_statistics_state(
     epsilon=0.0,
     precision=None,
 ):
-    """Twin of :func:`attnpool_ref.attentive_statistics_state`; the sums keep what rounding takes from them.
+    """Twin of :func:`attnpool_ref.attentive_statistics_state`; the sums are compensated.
 
     >>> kernels = {"kernel": jnp.array([[0.0]]), "out_kernel": jnp.array([1.0])}
     >>> whole = merge_states(*(attentive_statistics_state(jnp.array([[token]]), **kernels) for token in (1.0, 3.0)))
@@ -271,11 +261,11 @@ def attentive_statistics_state(
     Array([2., 1.], dtype=float32)
     """
 
-    def found(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel):
+    def compute(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel):
         channels = DenseChannels(x, mask)
         network = kernel, bias, norm_scale, norm_bias, activation, out_kernel
-        weights, top = exp_scores(channels, scores_of(channels, network, None, precision))
-        return top, moments(channels, weights)
+        weights, max_score = exp_scores(channels, scores_of(channels, network, None, precision))
+        return max_score, moments(channels, weights)
 
-    top, own = remat(found)(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel)
-    return AttentiveStatisticsState(top, *_fields(own), _number(epsilon, x))
+    max_score, sums = remat(compute)(x, mask, kernel, bias, norm_scale, norm_bias, out_kernel)
+    return AttentiveStatisticsState(max_score, *_fields(sums), _number(epsilon, x))

@@ -1,35 +1,13 @@
 """The commands and their options; each does its work in the module of its name."""
 
-import ast
-
 import click
-from click.shell_completion import CompletionItem
 
 import attnpool_ref
 from attnpool_ref import extras, table
 from attnpool_ref.cli.exits import Commands, Refused, need_folder
+from attnpool_ref.cli.options import FunctionName, JudgingCommand, values_of
 
-DTYPES = ("float32", "bfloat16", "float16", "float64")
-MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
 FILE = click.Path(dir_okay=False, writable=True, allow_dash=True)
-ARRAYS = ("numpy", "jax", "torch", "keras")
-
-
-class VariantName(click.ParamType):
-    """The name of a row, checked; a wrong one is refused with the nearest names."""
-
-    name = "name"
-
-    def convert(self, value, param, ctx):
-        """Returns the name as it is."""
-        try:
-            return table.get(value).name
-        except ValueError as error:
-            raise Refused(str(error)) from None
-
-    def shell_complete(self, ctx, param, incomplete):
-        """Offers the names of the table."""
-        return [CompletionItem(name) for name in table.BY_NAME if name.startswith(incomplete)]
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,7 +29,7 @@ FAMILIES = tuple(dict.fromkeys(row.family for row in table.BY_NAME.values()))
 )
 @click.pass_context
 def list_command(context, families, words):
-    """Show the table of variants."""
+    """Show the table of functions."""
     from attnpool_ref.cli import listing
 
     context.exit(listing.run(families, words))
@@ -61,7 +39,7 @@ def list_command(context, families, words):
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @click.pass_context
 def find(context, words):
-    """Find a pooling by the name that you know: ABMIL, GeM, CLS, ColBERT, global attention ...
+    """Find a pooling by a name from elsewhere: ABMIL, GeM, CLS, ColBERT, global attention ...
 
     Exit status: 1 where nothing is found.
     """
@@ -74,7 +52,7 @@ def find(context, words):
 @click.argument("words", nargs=-1, metavar="[WORD...]")
 @click.pass_context
 def formats_command(context, words):
-    """List the trained heads of other libraries that can be loaded: whose they are, and what must be given.
+    """List the trained heads of other libraries that can be loaded, with their library and required options.
 
     With words only those that have all of them: siglip, timm, torch ...
 
@@ -94,7 +72,7 @@ def inspect(context, file):
     FILE is a .safetensors or .npz file, a .safetensors.index.json, or a folder. Only names and shapes are read, and the
     configuration of a folder.
 
-    Exit status: 1 where no format fits, 2 for a file that is not what its name says.
+    Exit status: 1 if no format fits, 2 for a corrupt file.
     """
     from attnpool_ref.cli import heads
 
@@ -102,122 +80,38 @@ def inspect(context, file):
 
 
 @application.command()
-@click.argument("name", type=VariantName())
+@click.argument("name", type=FunctionName())
 def show(name):
-    """Show one variant: equation, source, signature, definition and implementation."""
+    """Show one function: equation, source, signature, definition and implementation."""
     from attnpool_ref.cli import show as showing
 
     showing.run(name)
 
 
-@application.command()
+@application.command(cls=JudgingCommand)
 @click.argument("candidate", default="attnpool_flax")
+@click.option("--layouts", is_flag=True, help="With --only: also its packed and chunked forms.")
 @click.option(
-    "--only", type=VariantName(), multiple=True, metavar="NAME", help="Judge this row alone; may be repeated."
-)
-@click.option("--layouts", is_flag=True, help="With --only: also the row's tokens packed and in chunks.")
-@click.option("--as", "row", type=VariantName(), metavar="NAME", help="The row that my.module:function implements.")
-@click.option(
-    "--dtype", "dtypes", type=click.Choice(DTYPES), multiple=True, help="Judge this dtype alone; may be repeated."
-)
-@click.option("--json", "json_file", type=FILE, help="Also write the report here, as JSON; - is standard output.")
-@click.option("--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML; - likewise.")
-@click.option(
-    "--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps; - likewise."
-)
-@click.option("--implementation", metavar="NAME", help="Judge what takes `implementation`, with this one.")
-@click.option(
-    "--arg", "arguments", multiple=True, metavar="THEIRS=OURS", help="The candidate's name of an argument of the row."
-)
-@click.option("--padding-true", is_flag=True, help="The candidate's masks are True where there is padding.")
-@click.option("--mask-form", type=click.Choice(MASK_FORMS), help="What the candidate takes as a mask.")
-@click.option("--mask-required", is_flag=True, help="The candidate is never called without a mask.")
-@click.option("--some-real", is_flag=True, help="The candidate is never asked where nothing is real.")
-@click.option("--batched", is_flag=True, help="The candidate takes [B, L, d] and no other rank.")
-@click.option("--same-batch", is_flag=True, help="All data of the candidate have the same batch axes.")
-@click.option(
-    "--parameter",
-    "parameters",
-    multiple=True,
-    metavar="ARGUMENT=ATTRIBUTE",
-    help="An argument of the row that the candidate holds itself, such as query=q or key_kernel=key.kernel, as it lies: "
-    "one that needs a transposition needs Python.",
-)
-@click.option("--size", "sizes", multiple=True, metavar="AXIS=NUMBER", help="A size that the candidate takes only.")
-@click.option(
-    "--fixed", multiple=True, metavar="ARGUMENT=VALUE", help="The candidate's value in place of a default of the row."
-)
-@click.option("--leave", multiple=True, metavar="NAME", help="An argument that stays at its default; may be repeated.")
-@click.option("--refusals", is_flag=True, help="Ask the candidate to refuse bad input as well.")
-@click.option("--integers", is_flag=True, help="Ask the candidate for data of integers alone as well, beside float64.")
-@click.option("--mixed", is_flag=True, help="Arguments of several dtypes must give the dtype that the contract says.")
-@click.option(
-    "--broadcasting", is_flag=True, help="Masks of integers, of a lower rank or with axes of 1 must be taken."
+    "--as", "row", type=FunctionName(), metavar="NAME", help="The function that my.module:function implements."
 )
 @click.option(
-    "--contract", is_flag=True, help="Ask for all that attnpool promises itself; attnpool_flax always is asked for it."
-)
-@click.option(
-    "--waive",
-    multiple=True,
-    metavar="NAME=REASON",
-    help="A promise, or ROW/PROMISE, that need not hold; may be repeated.",
-)
-@click.option("--arrays", type=click.Choice(ARRAYS), help="The candidate's arrays; found out unless given.")
-@click.option("--time-limit", type=float, default=60.0, show_default=True, help="Seconds for one call.")
-@click.option("--seed", default="", help="Draw other cases than those that derive from their names.")
-@click.option(
-    "--examples", type=click.IntRange(0), default=0, metavar="N", help="Search N more calls a row (hypothesis)."
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Judge in N child processes; by default one for each core, at most four, and one for each 8 rows. 0 judges in "
-    "this process, for debuggers: without a time limit, and with its output on the screen.",
+    "--implementation", metavar="NAME", help="Judge only functions with the argument `implementation`, with this value."
 )
 @click.option(
     "--quick",
     is_flag=True,
     help="Two dtypes and few shapes: on one core about 2 s a row in JAX, 0.1 s in NumPy; without it 20 s and 0.3 s.",
 )
+@click.option("--json", "json_file", type=FILE, help="Also write the report here, as JSON; - is standard output.")
+@click.option(
+    "--junit", "junit_file", type=FILE, help="Also write the report here, as JUnit XML; - is standard output."
+)
+@click.option(
+    "--html", "html_file", type=FILE, help="Also write the report here, as a page with heat maps; - is standard output."
+)
 @click.pass_obj
-def check(
-    then,
-    candidate,
-    only,
-    layouts,
-    row,
-    dtypes,
-    json_file,
-    junit_file,
-    html_file,
-    implementation,
-    arguments,
-    padding_true,
-    mask_form,
-    mask_required,
-    some_real,
-    batched,
-    same_batch,
-    parameters,
-    sizes,
-    fixed,
-    leave,
-    refusals,
-    integers,
-    mixed,
-    broadcasting,
-    contract,
-    waive,
-    arrays,
-    time_limit,
-    seed,
-    examples,
-    jobs,
-    quick,
-):
-    """Judge a candidate against the oracle.
+def check(then, candidate, layouts, row, implementation, quick, json_file, junit_file, html_file, **options):
+    """Judge an implementation against the oracle.
 
     CANDIDATE is a module whose functions have the names of the table (attnpool_flax unless given), or
     my.module:function with --as NAME. Modules of the current directory are found; ./file.py:function works too.
@@ -226,99 +120,26 @@ def check(
     Exit status: 0 passed, 1 failed (or a waiver waived nothing), 2 wrong use, 3 partial (a mask or an argument of it was never judged), 130 stopped by Ctrl-C.
     """
     from attnpool_ref.cli import check as checking
+    from attnpool_ref.conformance import Candidate, Scope
 
-    if layouts and not only:
+    calls, scope = values_of(Candidate, options), values_of(Scope, options)
+    if layouts and not scope["only"]:
         raise click.UsageError("--layouts needs --only; without both every row is judged anyway")
-    found = (then or checking.run)(  # pytest has another use for what was asked
+    if layouts:
+        scope["only"] = tuple(other for name in scope["only"] for other in table.in_all_layouts(name))
+    scope["contract"] = scope["contract"] or candidate == "attnpool_flax"
+    found = (then or checking.run)(  # the pytest plugin has another use for the options
         candidate,
-        only=tuple(other for name in only for other in table.in_all_layouts(name)) if layouts else only,
         row=row,
-        dtypes=dtypes,
-        files={"json": json_file, "junit": junit_file, "html": html_file},
         implementation=implementation,
         quick=quick,
-        jobs=jobs,
-        refusals=refusals,
-        integers=integers,
-        mixed=mixed,
-        broadcasting=broadcasting,
-        contract=contract or candidate == "attnpool_flax",
-        waive=_waivers(waive),
-        time_limit=time_limit,
-        seed=seed,
-        examples=examples,
-        calls={
-            "arguments": _pairs("--arg", arguments, "THEIRS=OURS", "attention_mask=mask"),
-            "padding_true": padding_true,
-            "mask_form": mask_form,
-            "mask_required": mask_required,
-            "some_real": some_real,
-            "batched": batched,
-            "same_batch": same_batch,
-            "sizes": _sizes(sizes),
-            "fixed": {key: _value(text) for key, text in _pairs("--fixed", fixed, "ARGUMENT=VALUE", "scale=1").items()},
-            "parameters": _pairs("--parameter", parameters, "ARGUMENT=ATTRIBUTE", "query=q") or None,
-            "leave": leave,
-            "arrays": arrays,
-        },
+        files={"json": json_file, "junit": junit_file, "html": html_file},
+        calls=calls,
+        **scope,
     )
     if then is None:
         raise SystemExit(found)
     return found
-
-
-def _pairs(option, pairs, form, example):
-    """A mapping from pairs with an equals sign.
-
-    Raises:
-      UsageError: one has none, or nothing on one side.
-    """
-    for pair in pairs:
-        if not all(pair.partition("=")):
-            raise click.UsageError(f"{option} {pair} needs {form}, as in {option} {example}")
-    return dict(pair.split("=", 1) for pair in pairs)
-
-
-def _sizes(pairs):
-    """Sizes by their axes.
-
-    Raises:
-      UsageError: one is no whole number above 0.
-    """
-    found = _pairs("--size", pairs, "AXIS=NUMBER", "d=6")
-    for axis, number in found.items():
-        if not number.isdecimal() or int(number) == 0:
-            raise click.UsageError(f"--size {axis}={number} needs a whole number above 0, as in --size d=6")
-    return {axis: int(number) for axis, number in found.items()}
-
-
-def _value(text):
-    """A number, a truth value or None as Python writes it, or else the text itself."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-
-
-def _waivers(pairs):
-    """The promises that are waived, each with its reason.
-
-    Raises:
-      UsageError: there is no reason, or no such promise.
-    """
-    from attnpool_ref.conformance.report import waivers
-
-    for pair in pairs:
-        if not all(pair.partition("=")):
-            raise click.UsageError(
-                f"--waive {pair!r} needs NAME=REASON, as in --waive '1e30 in padding=inputs are finite'"
-            )
-    waive = dict(pair.split("=", 1) for pair in pairs)
-    try:
-        waivers.check_names(waive)
-    except ValueError as error:
-        raise click.UsageError(f"--waive: {error}") from None
-    return waive
 
 
 @application.command()
@@ -327,7 +148,7 @@ def _waivers(pairs):
     type=click.Path(dir_okay=False, writable=True),
     default="attnpool_demo.png",
     show_default=True,
-    help="Where the picture goes.",
+    help="File of the picture.",
 )
 def demo(out):
     """Pool real embeddings in both packages, and show what a wrong mask does to them."""

@@ -1,4 +1,4 @@
-"""The implementation that the words of ``attnpool check`` name."""
+"""Imports the implementation that the arguments of ``attnpool check`` name."""
 
 import functools
 import importlib
@@ -14,12 +14,12 @@ from typing import Any
 from attnpool_ref import extras, table
 from attnpool_ref.cli.exits import Refused
 from attnpool_ref.conformance.candidates import Candidate, naming
-from attnpool_ref.conformance.candidates.watch import said
+from attnpool_ref.conformance.candidates.capture import said
 
 
 @dataclass(frozen=True)
 class Named:
-    """The words of the command that name an implementation; it is imported in the process that calls this.
+    """Name of an implementation on the command line; calling this object imports it, in the calling process.
 
     Attributes:
       words: "my.module", "my.module:function", or a file in the module's place.
@@ -49,7 +49,7 @@ class Named:
 
 
 def find_candidate(candidate, row=None):
-    """Returns the target that a candidate's name leads to, and the rows to judge (none: all of them).
+    """Returns the target that an implementation's name leads to, and the rows to judge (none: all of them).
 
     Args:
       candidate: "my.module", "my.module:function", or a file in the module's place, "./my_file.py:function".
@@ -76,7 +76,7 @@ def find_candidate(candidate, row=None):
 
 
 def forced(namespace, implementation, rows=()):
-    """The functions of a namespace that take ``implementation``, each with this one; and the rows that they are.
+    """Returns the functions of a namespace that take ``implementation``, each with this value, and their names.
 
     Raises:
       Refused: no function takes it.
@@ -93,7 +93,7 @@ def forced(namespace, implementation, rows=()):
 
 
 def _import_file(name):
-    """The module that a file holds, imported as a script beside it would import it."""
+    """Imports a module from its file, with the file's folder on the path, as for a script in the same folder."""
     path = Path(name).resolve()
     if not path.is_file():
         raise Refused(f"there is no file {name}")
@@ -120,5 +120,5 @@ def _import(name):
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise Refused(f"there is no module {name!r}, here or among what is installed") from None
         raise Refused(f"{name} needs {error.name!r}, which is not installed") from None
-    except (Exception, SystemExit, GeneratorExit) as error:  # the candidate's own fault, whatever it is
+    except (Exception, SystemExit, GeneratorExit) as error:  # any error of the implementation
         raise Refused(f"{name} cannot be imported ({said(error).partition(chr(10))[0]})") from None

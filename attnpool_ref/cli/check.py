@@ -1,4 +1,4 @@
-"""``attnpool check``: judges a candidate, shows what came of it, and says so by its exit status."""
+"""``attnpool check``: judges an implementation, prints the report, and returns the exit status."""
 
 import contextlib
 import os
@@ -12,13 +12,13 @@ from attnpool_ref.cli import progress
 from attnpool_ref.cli.candidate import Named
 from attnpool_ref.cli.exits import INTERRUPTED, Refused, need_folder
 from attnpool_ref.conformance.report import EXIT
-from attnpool_ref.conformance.running.processes import Elsewhere
-from attnpool_ref.conformance.running.worker import Sent
+from attnpool_ref.conformance.running.processes import ProcessPool
+from attnpool_ref.conformance.running.setup import Setup
 
 STANDARD_OUTPUT = "-"
 
 ROWS_EACH, MOST_JOBS = 8, 4
-"""A process for fewer rows saves no time: it imports the candidate and its framework anew. Each may hold a gigabyte or two."""
+"""Fewest rows for which one more process saves time, and most processes: each imports the framework and may need 1-2 GB."""
 
 
 def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, quick=False, calls=None, **options):
@@ -32,10 +32,10 @@ def question(candidate, *, only=(), row=None, dtypes=(), implementation=None, qu
     return Named(candidate, row, tuple(only), implementation, calls), asked
 
 
-def elsewhere(named, quick=False):
-    """The named implementation in a child process, which alone imports it; quick: JAX compiles without most optimisations."""
+def process_pool(named, quick=False, time_limit=0.0):
+    """Returns a pool of processes for the implementation; ``quick`` makes JAX compile without most optimizations."""
     environment = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if quick else {}  # compiling is most of the time
-    return Elsewhere(Sent(pickle.dumps(named), environment=environment, first=True), named.words)
+    return ProcessPool(Setup(pickle.dumps(named), environment=environment, first=True), named.words, time_limit)
 
 
 def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, **words):
@@ -58,9 +58,9 @@ def run(candidate, *, files=None, implementation=None, quick=False, jobs=None, *
         if jobs == 0:
             report = _judged_here(named, asked, quick)
         else:
-            with elsewhere(named, quick) as child, progress.shown() as shown:
-                about = child.about
-                report = conformance.judge(child, only=about.rows, progress=shown, jobs=jobs or _jobs(about), **asked)
+            with process_pool(named, quick, asked.get("time_limit", 0)) as pool, progress.shown() as shown:
+                found = pool.properties
+                report = conformance.judge(pool, only=found.rows, progress=shown, jobs=jobs or _jobs(found), **asked)
     except (ValueError, ModuleNotFoundError) as error:  # a name that nobody knows
         raise Refused(str(error)) from None
     _show(report, files, sys.stderr if piped else sys.stdout)
@@ -87,17 +87,17 @@ def _show(report, files, out):
     verdicts.render(report, console(out))
 
 
-def _jobs(about):
-    """Number of processes by default: one for each core, up to a few; one on an accelerator, which has one owner."""
-    if about.on_accelerator:
+def _jobs(properties):
+    """Returns the default number of processes: one for each core, up to a few; one on an accelerator."""
+    if properties.on_accelerator:
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, MOST_JOBS, len(about.has) // ROWS_EACH))
+    return max(1, min(cores, MOST_JOBS, len(properties.has) // ROWS_EACH))
 
 
 @contextlib.contextmanager
 def _compiled_quickly():
-    """While it lasts JAX compiles without most optimisations: compiling is most of the time."""
+    """Context in which JAX compiles without most optimizations: compilation takes most of the time."""
     config = sys.modules["jax"].config if "jax" in sys.modules else None
     if config is None:
         yield

@@ -21,7 +21,7 @@ class Refused(click.ClickException):
 
 
 class Commands(click.Group):
-    """Commands that end with a status of their own when somebody stops them."""
+    """Commands with a separate exit status for interruption."""
 
     def invoke(self, ctx):
         """Runs one of them."""

@@ -1,7 +1,11 @@
-"""``attnpool find``: from the name that somebody knows to the call."""
+"""``attnpool find``: search for a call by a name from elsewhere."""
 
+import ast
+import functools
 import sys
 import textwrap
+from importlib.util import find_spec
+from pathlib import Path
 
 from rich.padding import Padding
 from rich.table import Table
@@ -53,6 +57,24 @@ def search(words, entries):
     return sorted((entry for entry in entries if matching.has_all(text(entry), words)), key=distance)
 
 
+@functools.cache
+def modules():
+    """The names of attnpool_flax's modules, read and not imported: they need JAX."""
+    spec = find_spec("attnpool_flax")
+    folder = next(iter((spec and spec.submodule_search_locations) or ()), None)
+    stub = Path(folder, "__init__.pyi").read_text(encoding="utf-8") if folder else ""
+    imports = [node for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom)]
+    modules = [alias for node in imports if "modules" in (node.module or "") for alias in node.names]
+    return frozenset(
+        alias.name for alias in modules if alias.asname and alias.name[0].isupper()
+    )  # "import X as X": offered
+
+
+def module_of(entry):
+    """Returns the name of an entry's module if this version has it, or ""."""
+    return entry.module if entry.module in modules() else ""
+
+
 def _print(out, entry):
     first, *others = entry.names
     out.print(Text.assemble((first, "bold"), f"; {', '.join(others)}" if others else ""))
@@ -61,8 +83,9 @@ def _print(out, entry):
         out.print(Padding(Text("\n".join(lines), "cyan"), (0, 0, 0, 4), expand=False))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
-    if entry.owner:
-        facts.add_row("    module", Text(f"attnpool_flax.{entry.owner}"))
+    module = module_of(entry)
+    if module:
+        facts.add_row("    module", Text(f"attnpool_flax.{module}"))
     facts.add_row("    source", Text(entry.source))
     facts.add_row("    differs" if entry.call else "    instead", Text(entry.differs))
     out.print(facts)

@@ -20,7 +20,7 @@ LEGEND = (
 
 
 def list_formats(words=()):
-    """Prints the formats that have all of the words: name, module, whose it is, what must be given, where it was read.
+    """Prints the formats that have all of the words: name, module, library, required options, source.
 
     Returns the exit status.
     """
@@ -97,7 +97,7 @@ def _is_default(default):
 
 
 def load_of(row, source=None, prefix=None, asked=None):
-    """The call that loads such a head; ``...`` is what the caller must say: of a file that is ``asked``, else of any."""
+    """Returns the call that loads such a head; ``...`` marks the arguments that the caller must give."""
     options = {"num_heads": row.num_heads, "epsilon": row.epsilon, "activation": row.activation}
     if asked is None:
         asked = [name for name, default in options.items() if default == GIVEN]

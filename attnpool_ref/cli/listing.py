@@ -1,4 +1,4 @@
-"""``attnpool list``: the table, by family; beside each other where there is room, else below each other."""
+"""``attnpool list``: the table, by family, in columns if the terminal is wide enough."""
 
 import itertools
 import os
@@ -18,13 +18,13 @@ TABULAR = 130  # columns; below, names and definitions would be cut into pieces
 
 
 def console(file=None):
-    """A console as wide as the terminal, or wide enough for the tables where there is none."""
+    """Returns a console as wide as the terminal, or wide enough for the tables without one."""
     file = file or sys.stdout
     return Console(file=file, width=None if file.isatty() or "COLUMNS" in os.environ else UNBOUNDED, highlight=False)
 
 
 def run(families=(), words=()):
-    """Prints the rows of these families (none: of all) in which all of the words stand, and their sources.
+    """Prints the rows of these families (none: of all) that have all of the words, and their sources.
 
     Returns the exit status.
     """
@@ -34,9 +34,9 @@ def run(families=(), words=()):
     if not rows:
         near = matching.nearest(words, table.BY_NAME)
         hint = f" Near it: {', '.join(near)}." if near else ""
-        print(f"No variant has {' '.join(words)!r}.{hint} `attnpool find` knows other names.", file=sys.stderr)
+        print(f"No function has {' '.join(words)!r}.{hint} `attnpool find` knows other names.", file=sys.stderr)
         return NOTHING_FOUND
-    title = f"{len(rows)} variant{'s' * (len(rows) != 1)}"
+    title = f"{len(rows)} function{'s' * (len(rows) != 1)}"
     (_print_table if out.width >= TABULAR else _print_lines)(out, title, rows)
     out.print()
     sources = Table.grid(padding=(0, 2))

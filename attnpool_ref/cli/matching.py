@@ -14,7 +14,7 @@ ENOUGH = 3
 
 @functools.cache
 def pieces(text):
-    """The parts of a name that a reader sees, in lower case.
+    """Splits a name into its visible parts, in lower case.
 
     >>> pieces("x-vector, NetVLAD, AttentionPool2d")
     ('x', 'vector', 'net', 'vlad', 'attention', 'pool', '2', 'd')
@@ -27,13 +27,13 @@ def pieces(text):
 
 
 def has(text, word):
-    """Whether the word begins where a part of the text begins; what stands between its own parts does not matter.
+    """Returns whether the word begins where a part of the text begins; separators inside do not matter.
 
     >>> has("AttentionPool2d", "attention-pool"), has("AttentionPool2d", "pool2d"), has("AttentionPool2d", "tension")
     (True, True, False)
     """
     sought, parts = _joined(word), pieces(text)
-    if not sought or sought not in _joined(text):  # what begins somewhere stands in the whole: most texts end here
+    if not sought or sought not in _joined(text):  # quick test: most texts fail it
         return False
     return any(_begins(parts[place:], sought) for place in range(len(parts)))
 
@@ -44,7 +44,7 @@ def _joined(text):
 
 
 def _begins(parts, sought):
-    """Whether these parts, one after another, begin with what is sought."""
+    """Returns whether these parts, joined, begin with the word."""
     for place, part in enumerate(parts):
         if part.startswith(sought):
             return place == 0 or part == sought or len(sought) >= ENOUGH
@@ -55,11 +55,11 @@ def _begins(parts, sought):
 
 
 def has_all(text, words):
-    """Whether the text has each of the words, or all of them as one name."""
+    """Returns whether the text has each of the words, or all of them as one name."""
     return all(has(text, word) for word in words) or has(text, "".join(words))
 
 
 def nearest(words, names):
-    """The names that are most like the words, the nearest first."""
+    """Returns the names most similar to the words, best first."""
     plain = {"".join(pieces(name)): name for name in names}
     return [plain[near] for near in difflib.get_close_matches("".join(pieces(" ".join(words))), plain, n=5, cutoff=0.5)]

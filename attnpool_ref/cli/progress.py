@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def shown():
-    """A bar or lines, on stderr, so that stdout holds the report alone."""
+    """Returns a bar or lines, on stderr: stdout holds only the report."""
     return _Bar() if sys.stderr.isatty() else Lines()
 
 
@@ -19,7 +19,7 @@ class _Rest:
         self._began = time.monotonic()
 
     def __call__(self, done, total):
-        """In words; nothing where nothing is done yet, or nothing is left."""
+        """Returns the remaining time as text; "" at the start and at the end."""
         if not 0 < done < total:
             return ""
         seconds = (time.monotonic() - self._began) / done * (total - done)
@@ -27,7 +27,7 @@ class _Rest:
 
 
 class _Bar:
-    """Called as ``progress(done, total, label)``; draws a bar, which leaves nothing behind."""
+    """Progress bar, called as ``progress(done, total, label)``; it is removed at the end."""
 
     def __init__(self):
         self._rest = _Rest()
@@ -55,7 +55,7 @@ class _Bar:
 
 
 class Lines:
-    """Called as ``progress(done, total, label)``; prints each label once, with its place and what is left."""
+    """Lines of progress, called as ``progress(done, total, label)``: each label once, with the remaining time."""
 
     def __init__(self):
         self._rest, self._last = _Rest(), None
@@ -67,7 +67,7 @@ class Lines:
         pass
 
     def __call__(self, done, total, label):
-        """Prints the label, if it is another one."""
+        """Prints the label if it has changed."""
         if label != self._last:
             rest = self._rest(done, total)
             print(f"[{done}/{total}] {label}{rest and f', {rest}'}", file=sys.stderr, flush=True)

@@ -1,13 +1,13 @@
-"""``attnpool show``: one variant, its definition and its implementation side by side.
+"""``attnpool show``: one function, its definition and its implementation side by side.
 
-Both are read as text, so that JAX is not imported to be looked at.
+Both are read as text, without importing JAX.
 """
 
 import ast
 import inspect
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,7 +41,7 @@ MARKS = {
     ":bool": "a boolean array of exactly these axes",
     "->": "the result, or a tuple of results",
 }
-"""What the language of the shapes says (:mod:`attnpool_ref.table.language`), in the order in which a reader meets it."""
+"""Legend of the marks in shapes (:mod:`attnpool_ref.table.language`), in the order of their use."""
 
 _MARKED = {
     "[..., L, d]": r"\[\.\.\.",
@@ -62,7 +62,7 @@ def mark_stands_in(mark, shapes):
 
 @dataclass(frozen=True)
 class Source:
-    """One function as it stands in its file, and after it those that it calls there."""
+    """Source of one function, followed by the functions of its file that it calls."""
 
     place: str
     signature: str
@@ -81,7 +81,7 @@ def run(name):
 
 
 def read_source(package, row):
-    """The source of a row's function in a package, or None where it has none; the package is not imported."""
+    """Returns the source of a row's function in a package, or None; the package is not imported."""
     spec = find_spec(package)
     for directory in (spec and spec.submodule_search_locations) or ():
         folder = Path(directory)
@@ -89,14 +89,14 @@ def read_source(package, row):
             source = _find(path, row.name, folder.parent) if path.is_file() else None
             if source:
                 return source
-    return None
+    return _packed(package, row) if row.packed else None
 
 
 def _find(path, name, root):
     text = path.read_text(encoding="utf-8")
     functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     if name not in functions:
-        return _made(path, text, name, root)
+        return None
     function, lines = functions[name], text.splitlines()
     return Source(
         place=f"{path.relative_to(root).as_posix()}:{function.lineno}",
@@ -107,22 +107,20 @@ def _find(path, name, root):
     )
 
 
-def _made(path, text, name, root):
-    """The source of a definition that is made from the dense one, which stands below it; None if there is none."""
-    made = next(
-        (n for n in ast.parse(text).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == name), None
-    )
-    if made is None:
+def _packed(package, row):
+    """Returns the source of a packed function, which is derived from the dense one: that one's, under its own signature."""
+    name = row.name.removeprefix("segment_")
+    dense = read_source(package, table.get(name))
+    if dense is None:
         return None
-    function = getattr(attnpool_ref, name)
+    function = getattr(attnpool_ref, row.name)
     docstring = inspect.getdoc(function) or ""
-    dense = read_source("attnpool_ref", table.get(name.removeprefix("segment_")))
-    return Source(
-        place=f"{path.relative_to(root).as_posix()}:{made.lineno}",
-        signature=f"{name}{inspect.signature(function)}",
+    return replace(
+        dense,
+        signature=f"{row.name}{inspect.signature(function)}",
         summary=_plain(docstring.partition("\n")[0]),
         arguments=_arguments(docstring),
-        text="\n\n\n".join(filter(None, (ast.get_source_segment(text, made), dense and dense.text))),
+        text=f"# {row.name} is derived from {name}:\n\n{dense.text}",
     )
 
 
@@ -134,12 +132,12 @@ def _arguments(docstring):
 
 
 def _plain(text):
-    """A docstring's text without its marks."""
+    """Removes the markup from a docstring."""
     return re.sub(r"\\(?=[a-z])", "", re.sub(r":\w+:`~?([^`]*)`", r"\1", text)).replace("`", "")
 
 
 def _with_called(function, functions):
-    """The function and those of its file that it reaches, in the file's order; other rows stand for themselves."""
+    """Returns the function and those that it calls in its file, in the file's order, except other rows."""
     reached, waiting = {function.name: function}, [function]
     while waiting:
         names = {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)}
@@ -150,7 +148,7 @@ def _with_called(function, functions):
 
 
 def _text(function, lines):
-    """The lines of a function, its docstring cut after the first paragraph: what it says more is shown above."""
+    """Returns the lines of a function with only the first paragraph of its docstring, as the rest is shown above."""
     first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
     kept = lines[first - 1 : function.end_lineno]
     if ast.get_docstring(function) is None:
@@ -219,7 +217,7 @@ def _syntax(text, width):
 
 
 def _fold(line, width):
-    """A line of code that is too long, broken at spaces and indented further, so that its block stays visible."""
+    """Breaks a long line of code at spaces and indents the continuation."""
     if len(line) <= width:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 8)

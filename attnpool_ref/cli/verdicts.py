@@ -1,4 +1,4 @@
-"""A report on a terminal: the cause, the table, the broken promises and what was not asked."""
+"""A report on a terminal: the cause, the table, the broken guarantees and what was skipped."""
 
 import math
 
@@ -13,7 +13,7 @@ STATUS_STYLES = {"pass": "green", "fail": "bold red", "partial": "yellow", "miss
 
 
 def render(report, out):
-    """Prints the causes, the table, what was not asked, each promise, and the smallest failing case as plain text."""
+    """Prints the causes, the table, what was skipped, each guarantee, and the smallest failing case as plain text."""
     for row in report.rows:
         for cause in words.causes(row):
             out.print(Text(f"{row.name}: {cause}", "bold red"))
@@ -28,7 +28,7 @@ def render(report, out):
     if report.interrupted:
         out.print(Text("Stopped by Ctrl-C: this is what was judged until then.", "bold red"))
     # not through rich, which would fold lines and read [...] as markup
-    remarks = [f"{row.name}: {remark}" for row in report.rows for remark in words.not_asked(row)]
+    remarks = [f"{row.name}: {remark}" for row in report.rows for remark in words.remarks(row)]
     lines = [*remarks, *_waived(report), *_promised(report), *_smallest(report)]
     out.file.write("".join(f"{words.printable(line)}\n" for line in lines))
     if not any(row.status in ("pass", "partial", "fail") for row in report.rows):
@@ -38,13 +38,13 @@ def render(report, out):
 
 
 def _print_rows(report, out):
-    """A table with a column for each dtype, with a line for each, or no table at all, as the width allows."""
+    """Prints a table with a column or a line for each dtype, or no table, depending on the width."""
     dtypes = list(dict.fromkeys(dtype for row in report.rows for dtype in row.cells))
     name = max([len(row.name) for row in report.rows], default=0)
-    if out.width >= name + 42 + 21 * len(dtypes):
+    if out.width >= name + 44 + 21 * len(dtypes):
         headings = [f"{dtype}\nforward  gradient" for dtype in dtypes]
         out.print(_table(report, headings, lambda row: [_cell(row.cells.get(dtype)) for dtype in dtypes], _promises))
-    elif out.width >= name + 52:
+    elif out.width >= name + 54:
         names = Text("\n".join(dtypes))
 
         def cells(row):
@@ -53,14 +53,14 @@ def _print_rows(report, out):
         out.print(_table(report, ["dtype", "worst error\nforward  gradient"], cells, _held))
     else:
         for row in report.rows:
-            out.print(Text.assemble((row.name, "bold"), "  ", _status(row), "  ", _held(row), " promises"))
+            out.print(Text.assemble((row.name, "bold"), "  ", _status(row), "  ", _held(row), " guarantees"))
             for dtype in row.cells:
                 out.print(Text.assemble(f"  {dtype:10}", _cell(row.cells[dtype])))
 
 
 def _table(report, headings, cells, promises):
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for heading in ("Variant", *headings, "Promises\nheld", "Verdict"):
+    for heading in ("Variant", *headings, "Guarantees\nheld", "Verdict"):
         table.add_column(heading, no_wrap=True)
     for row in report.rows:
         table.add_row(Text(row.name), *cells(row), promises(row), _status(row))
@@ -72,7 +72,7 @@ def _status(row):
 
 
 def _promised(report):
-    """Lines about each promise: of the rows that broke one, and of a row that was judged alone."""
+    """Yields lines about each guarantee: of rows that broke one, and of a single row."""
     for row in report.rows:
         broken = [kept for kept in row.broken if not kept.follows_from]
         if not broken and (len(report.rows) > 1 or not row.cases):
@@ -97,14 +97,14 @@ def _promised(report):
 
 
 def _waived(report):
-    """Lines about the waivers."""
+    """Yields lines about the waivers."""
     for name, reason in report.waivers.items():
         idle = report.idle_waivers.get(name)
         yield f"Waived: {name} ({reason})" if idle is None else f"The waiver of {name} waives nothing: {idle}"
 
 
 def _smallest(report):
-    """Lines of plain text: the smallest case of all, with its code."""
+    """Yields lines with the smallest failing case and its code."""
     smallest = report.smallest_failure
     if smallest is None:
         return
@@ -116,7 +116,7 @@ def _smallest(report):
 
 
 def _cell(cell):
-    """Both errors of one dtype, each beside what is allowed."""
+    """Formats both errors of one dtype, each with its allowed error."""
     if cell is None or (cell.forward is None and cell.gradient is None):
         return Text("n/a", "dim")
     return Text("  ").join(_measure(measure) for measure in (cell.forward, cell.gradient))
@@ -130,7 +130,7 @@ def _measure(measure):
 
 
 def _number(value):
-    """A few characters: 0, 0.4, 12, 3e5, inf, nan."""
+    """Formats a number in a few characters: 0, 0.4, 12, 3e5, inf, nan."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
     if 0.05 <= abs(value) < 9.95:

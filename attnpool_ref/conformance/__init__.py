@@ -1,16 +1,27 @@
-"""Judges any namespace, or one function or module of one's own, against the oracle.
+"""The judge: checks any implementation of the table's functions against the oracle.
 
 >>> import attnpool_ref
 >>> from attnpool_ref import conformance
 >>> conformance.check(attnpool_ref.mean_pooling, "mean_pooling")
 
-``check`` is for one's own tests: it raises an AssertionError with the smallest failing case. ``judge`` gives the whole
-:class:`Report`, which ``attnpool check`` shows as a table and :mod:`attnpool_ref.conformance.formats` writes as JSON,
-JUnit XML and HTML. Both take any :class:`Candidate`, and how it is called:
+``check`` is for your own tests: it raises an AssertionError with the smallest failing case. ``judge`` returns the whole
+:class:`Report`, which ``attnpool check`` prints as a table and :mod:`attnpool_ref.conformance.formats` writes as JSON,
+JUnit XML and HTML. Both take the options of a :class:`Scope`, and the calling convention of a :class:`Candidate`:
 
->>> def keep_the_padding_apart(tokens, is_padding):
+>>> def with_padding_mask(tokens, is_padding):
 ...     return attnpool_ref.mean_pooling(tokens, ~is_padding)
->>> conformance.check(keep_the_padding_apart, "mean_pooling", padding_true=True)
+>>> conformance.check(with_padding_mask, "mean_pooling", padding_true=True)
+
+===============  ====================================================================
+scope, option    the options, each declared once
+cases            arguments drawn from the shapes of a row
+candidates       implementations under test: calling conventions, array families
+checks           all checks, listed on one screen, and the tolerances
+causes           known mistakes that explain wrong results
+report           guarantees, their results, waivers
+running          cases and checks of each function, in threads and processes
+printing         reports as JSON, JUnit XML and HTML; ``formats`` is their public name
+===============  ====================================================================
 """
 
 from attnpool_ref.conformance.candidates import Calls, Candidate
@@ -18,7 +29,8 @@ from attnpool_ref.conformance.candidates.adapters import NumpyArrays
 from attnpool_ref.conformance.report import Cell, Compared, Failure, Kept, Measure, Report, RowReport, Unasked
 from attnpool_ref.conformance.report.promises import PROMISES, Promise
 from attnpool_ref.conformance.running.claims import Claim, each_promise
-from attnpool_ref.conformance.running.judge import DTYPES, QUICK, check, judge
+from attnpool_ref.conformance.running.judge import check, judge
+from attnpool_ref.conformance.scope import DTYPES, QUICK, Scope
 
 __all__ = [
     "DTYPES",
@@ -36,6 +48,7 @@ __all__ = [
     "Promise",
     "Report",
     "RowReport",
+    "Scope",
     "Unasked",
     "check",
     "each_promise",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref import contract, table
-from attnpool_ref.contract import conversion_errors
+from attnpool_ref.contract import conversion_errors, docstrings
 
 
 def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has the public types
@@ -62,6 +62,7 @@ def definition(function=None, *, as_they_come=()) -> Any:  # __init__.pyi has th
             return result._replace(dtype=call.dtype)
         return cast(result, call.dtype or np.dtype(np.float64))
 
+    checked_definition.__doc__ = docstrings.help_text(function)
     return contract.with_frame_name(checked_definition, function)
 
 

@@ -1,32 +1,27 @@
-"""Functions of packed tokens, derived from functions of one sequence: a loop over the segments."""
+"""Functions of packed segments from functions of one sequence: signature, docstring, and in NumPy the function itself."""
 
 import inspect
-import re
 
 import numpy as np
 
 from attnpool_ref import table
+from attnpool_ref.contract import docstrings
 from attnpool_ref.contract.definition import definition
 from attnpool_ref.table.language import arguments_of, present
 
-_NEW = [
-    inspect.Parameter("segment_ids", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-    inspect.Parameter("num_segments", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-]
-_SORTED = inspect.Parameter("indices_are_sorted", inspect.Parameter.KEYWORD_ONLY, default=False)
+SEGMENT_ERRORS = "segment numbers that are no integers or out of range"
+LAST = ("return_weights", "implementation", "precision")
+"""Arguments that stand behind the options of packed tokens."""
 
-_NEW_ARGS = (
-    "  segment_ids: int [N], the segment of each token, from 0 to ``num_segments`` - 1, in any order.\n"
-    "  num_segments: the number of segments, an integer.\n"
-)
+SORTED = "the caller guarantees that the numbers never decrease."
 
 
-def each_segment(dense, example):
+def each_segment(dense):
     """Returns the definition for packed tokens that applies a dense definition to each segment.
 
     Args:
-      dense: the definition, a public function whose first argument is x [..., L, d].
-      example: the example of the docstring.
+      dense: the definition, a public function whose first argument is x [..., L, d]. The section ``Packed`` of its
+        docstring has the example, and an entry for each argument that is described otherwise.
     """
     row = table.get(f"segment_{dense.__name__}")
     body = dense.__wrapped__  # the packed arguments are checked before; their parts then fit
@@ -56,8 +51,8 @@ def each_segment(dense, example):
 
     pooled.__name__ = pooled.__qualname__ = row.name
     pooled.__module__ = "attnpool_ref.segments"
-    pooled.__doc__ = _docstring(dense, example)
-    pooled.__signature__ = _signature(dense)
+    pooled.__doc__ = str(packed_docstring(docstrings.of(body), dense.__name__))
+    pooled.__signature__ = packed_signature(inspect.signature(dense))
     return definition(pooled)
 
 
@@ -85,42 +80,102 @@ def _arrays(result):
     return result if isinstance(result, tuple) else (result,)
 
 
-def _signature(dense):
-    x, *others = inspect.signature(dense).parameters.values()
-    others = [p for p in others if p.name != "lengths"]
-    by_place = [p for p in others if p.kind is p.POSITIONAL_OR_KEYWORD]
-    by_name = [p for p in others if p.kind is p.KEYWORD_ONLY]
-    before = next((i for i, p in enumerate(by_name) if p.name == "return_weights"), len(by_name))
-    return inspect.Signature([x, *_NEW, *by_place, *by_name[:before], _SORTED, *by_name[before:]])
+def packed_signature(dense, tokens=("x",), without=()):
+    """Derives the signature of a packed function from that of the dense one.
+
+    Args:
+      dense: the signature.
+      tokens: the arguments that hold tokens; behind each come its segment numbers, behind the last ``num_segments``.
+      without: arguments that the packed function lacks, beside the lengths and ``axis_name``.
+    """
+    taken = [p for p in dense.parameters.values() if p.name not in ("axis_name", *without)]
+    taken = [p for p in taken if not p.name.endswith("lengths")]
+    first = []
+    for parameter in taken:
+        if parameter.name not in LAST:
+            first.append(parameter)
+        if parameter.name in tokens:
+            numbers = "segment_ids" if len(tokens) == 1 else f"{parameter.name}_segment_ids"
+            names = [numbers, "num_segments"] if parameter.name == tokens[-1] else [numbers]
+            first += [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    is_sorted = inspect.Parameter("indices_are_sorted", inspect.Parameter.KEYWORD_ONLY, default=False)
+    return inspect.Signature([*first, is_sorted, *(p for p in taken if p.name in LAST)])
 
 
-def _docstring(dense, example):
-    """Returns the dense function's docstring with the shapes of packed tokens."""
-    text, _, _ = (inspect.getdoc(dense) or "").partition(">>> ")
-    summary, _, rest = text.rstrip().partition("\n\n")
-    rest = re.sub(r"\n  lengths: .*(\n    .*)*", "", rest)
-    rest = re.sub(r"\n  normalizer: .*(\n    .*)*", '\n  normalizer: "softmax" or "sigmoid".', rest)
-    rest = re.sub(r", a\n? *function whose weights have another shape than its scores", "", rest)
-    rest = re.sub(r"\[\.\.\., ([^\]]*)\]", _packed_shape, rest)
-    rest = re.sub(r"(?<=\n)  x: \[N, d\] (\w+)(.*)\n", rf"  x: [N, d] \1 of all segments\2\n{_NEW_ARGS}", rest)
-    last = "\n  return_weights:" if "\n  return_weights:" in rest else "\n\nReturns:"
-    rest = rest.replace(
-        last, f"\n  indices_are_sorted: the caller guarantees that the numbers never decrease.{last}", 1
+def packed_docstring(dense, name):
+    """Derives the docstring of a packed function from that of the dense one.
+
+    Shapes are replaced by those of packed tokens, and each entry of the dense docstring's section ``Packed`` takes the place
+    of the dense one: that of an argument, or of an error.
+
+    Args:
+      dense: the :class:`~attnpool_ref.contract.docstrings.Docstring` with its section.
+      name: the dense function's name.
+    """
+    if not dense.paragraphs:  # Python strips docstrings (``-OO``)
+        return dense
+    row, packed = table.get(name), table.get(f"segment_{name}")
+    own = dense.entries("Packed")
+    shapes = _shapes(row)
+    entries = {}
+    for key, text in dense.entries("Args").items():
+        if key in packed.arguments or key in packed.options or key == "return_weights":
+            entries[key] = own.get(key) or _restricted(row, packed, key) or _replaced(text, shapes)
+        if key == "x":
+            shape, noun, rest = _head(entries[key])
+            entries[key] = f"{shape} {noun} of all segments{rest}"
+            entries["segment_ids"] = "int [N], the segment of each token, from 0 to ``num_segments`` - 1, in any order."
+            entries["num_segments"] = "the number of segments, an integer."
+    entries["indices_are_sorted"] = SORTED
+    if "return_weights" in entries:
+        entries["return_weights"] = entries.pop("return_weights")  # comes last
+    errors = dict(dense.entries("Raises"))
+    errors["ValueError"] = f"{own.get('ValueError', errors['ValueError']).rstrip('.')}; {SEGMENT_ERRORS}."
+    summary, *others = dense.paragraphs
+    lead = (
+        f"For each segment of packed tokens, returns the result of :func:`{name}` for its tokens.\n"
+        "A segment without real tokens is a fully masked row."
     )
-    rest = rest.replace("[L] for all examples or ", "")
-    rest = rest.replace("example", "segment")
-    rest = re.sub(
-        r"(ValueError: .*(\n    .*)*)\.(?=\n)", r"\1,\n    segment numbers that are no integers or out of range.", rest
-    )
-    return (
-        f"{summary}\n\n"
-        f"For each segment of packed tokens, returns the result of :func:`{dense.__name__}` for its tokens.\n"
-        f"A segment without real tokens is a fully masked row.\n\n{rest}\n\n{inspect.cleandoc(example)}\n"
-    )
+    paragraphs = [summary, lead, *(_replaced(text, shapes) for text in others)]
+    sections = {"Returns": _replaced(dense.sections["Returns"], shapes), "Source": dense.sections["Source"]}
+    found = docstrings.Docstring(paragraphs, sections, dense.packed_example)
+    return found.with_entries("Args", entries).with_entries("Raises", errors)
 
 
-def _packed_shape(match):
-    axes = match[1].split(", ")
-    if "L" in axes:
-        return f"[{', '.join('N' if axis == 'L' else axis for axis in axes)}]"
-    return f"[num_segments, {match[1]}]"
+def _shapes(row):
+    """Returns each shape of a row with batch axes, as it is written, with that of packed tokens."""
+    every = [axes for argument in row.arguments.values() for axes in argument.shapes]
+    for results in (row.results, row.weight_results, *(row.weights_of_rank(rank) for rank in range(4) if row.weights)):
+        for axes in results:
+            every += [tuple(axis.rstrip("?") for axis in axes), tuple(axis for axis in axes if not axis.endswith("?"))]
+    return {_written(axes): _written(_packed_axes(axes)) for axes in every if "..." in axes}
+
+
+def _packed_axes(axes):
+    own = [axis for axis in axes if axis != "..."]
+    return ["N" if axis == "L" else axis for axis in own] if "L" in own else ["num_segments", *own]
+
+
+def _written(axes):
+    return f"[{', '.join(axes)}]"
+
+
+def _replaced(text, shapes):
+    for dense, packed in shapes.items():
+        text = text.replace(dense, packed)
+    return text
+
+
+def _restricted(row, packed, key):
+    """Describes an option of which the packed function takes only some values; empty for any other argument."""
+    allowed = packed.options.get(key)
+    if allowed is None or allowed == row.options.get(key):
+        return ""
+    return " or ".join(f'"{value}"' for value in allowed) + "."
+
+
+def _head(text):
+    """Splits the description of tokens: their shape, a noun, the rest."""
+    shape, _, rest = text.partition("] ")
+    letters = next((i for i, letter in enumerate(rest) if not letter.isalpha()), len(rest))
+    return f"{shape}]", rest[:letters], rest[letters:]

@@ -56,7 +56,7 @@ def bind(row, signature, args, kwargs):
 
     Raises:
       TypeError: the arguments do not fit the signature.
-      ValueError: a static argument is not what the row allows.
+      ValueError: the row does not allow a static argument.
     """
     parameters = signature.parameters
     placed = [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD][: len(args)]

@@ -6,7 +6,7 @@ import os
 
 from attnpool_ref.contract.keywords import with_suggestion
 
-_PACKAGES = ("attnpool_ref", "attnpool_flax")
+OWN_PACKAGE = __name__.partition(".")[0]
 
 
 def without_frames(error):
@@ -27,15 +27,16 @@ def with_short_traceback(function):
     A refusal is a TypeError, a ValueError or an OSError that the package itself raises. An error from another library, or
     from the caller's function, keeps its whole traceback.
     """
+    packages = {OWN_PACKAGE, function.__module__.partition(".")[0]}
 
     @functools.wraps(function)
     def checked_function(*args, **kwargs):
         try:
             return function(*args, **kwargs)
         except (TypeError, ValueError, OSError) as error:
-            if not _raised_here(error):
+            if _raising_package(error) not in packages:
                 raise
-            if error.__traceback__.tb_next is None:  # Python refused the arguments
+            if str(error).startswith(f"{function.__qualname__}() "):  # Python refused the arguments
                 known = [name for name in inspect.signature(function).parameters if name != "self"]
                 error.args = (with_suggestion(str(error), kwargs, known),)
             raise without_frames(error) from None
@@ -49,9 +50,9 @@ def with_frame_name(wrapper, function):
     return wrapper
 
 
-def _raised_here(error):
-    """Returns whether the ``raise`` of an exception is in one of the packages."""
+def _raising_package(error):
+    """Returns the name of the package in which an exception was raised."""
     traceback = error.__traceback__
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
-    return traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES
+    return traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0]

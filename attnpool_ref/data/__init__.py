@@ -1,4 +1,4 @@
-"""Real token embeddings for the demonstration; ``README.md`` beside this file says what they are and whose."""
+"""Real token embeddings for the demonstration; ``README.md`` in this folder describes their origin."""
 
 from importlib import resources
 

@@ -1,16 +1,16 @@
-"""Trained heads of other libraries: which tensors their files hold, and what they are here. Pure NumPy.
+"""Trained heads of other libraries, read from and written to their files. Pure NumPy.
 
-:func:`read` gives the module, its options and its parameters; :func:`write` goes the other way, bit for bit. Each format
-is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` make modules
-of it.
+:func:`read` returns the module's name, options and parameters; :func:`write` is the inverse, bit for bit. Each format
+is a row of the table in :mod:`attnpool_ref.formats.table`. ``attnpool_flax.load`` and ``attnpool_flax.save`` do the same for
+modules.
 """
 
 from attnpool_ref import contract
 from attnpool_ref.formats import options, saving_sentences, sentences, sources
-from attnpool_ref.formats.instead import instead
 from attnpool_ref.formats.matching import Names, check_prefix, find, prefixes
+from attnpool_ref.formats.printable import brief
 from attnpool_ref.formats.row import Format, Head
-from attnpool_ref.formats.showing import brief
+from attnpool_ref.formats.suggestions import suggestion
 from attnpool_ref.formats.table import ROWS
 from attnpool_ref.formats.writing import tensors_of
 from attnpool_ref.table.suggestions import did_you_mean
@@ -21,8 +21,8 @@ FORMATS = {row.name: row for row in ROWS}
 """The rows by name, in the order of the documentation."""
 
 
-NOTHING = {"num_heads": None, "epsilon": None, "activation": None}
-"""What a caller says who says nothing."""
+NO_OPTIONS = {"num_heads": None, "epsilon": None, "activation": None}
+"""The options of a caller who gives none."""
 
 
 @contract.with_short_traceback
@@ -31,7 +31,7 @@ def get(name):
 
     Raises:
       ValueError: there is no such format.
-      TypeError: it is no name.
+      TypeError: the argument is not a text.
     """
     if not isinstance(name, str):
         raise TypeError(f'`format` is a {type(name).__name__}, needs the name of a format, such as "siglip"')
@@ -43,23 +43,23 @@ def get(name):
 
 @contract.with_short_traceback
 def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activation=None):
-    """Reads a head out of a file or a mapping.
+    """Reads a head from a file or a mapping.
 
     Args:
       tensors: a path to a ``.safetensors`` or ``.npz`` file, to a sharded file's ``.safetensors.index.json``, to a folder
         with a ``config.json``; or a mapping, nested or not, from names to arrays. Only the head's tensors are read.
       format: the name of a row, such as "siglip".
-      prefix: what stands before the format's keys, as in "vision_model.head."; None finds it. Other keys are ignored.
+      prefix: the beginning of the keys, as in "vision_model.head."; None finds it. Other keys are ignored.
       num_heads: the number of heads, which most files do not hold.
-      epsilon: of the layer normalisations; None is that of the configuration, else of the format.
-      activation: of the perceptron, "gelu_tanh", "gelu" or "relu"; likewise.
+      epsilon: of the layer normalisations; the default is that of the configuration, else of the format.
+      activation: of the perceptron, "gelu_tanh", "gelu" or "relu", with the same default.
 
     Returns:
       A :class:`Head`: arrays in the dtypes and with the bits of the file.
 
     Raises:
-      ValueError: an unknown format, a file that is not what it says, several heads or none, keys that are missing,
-        unexpected or of another shape, what must be given and is not, or a feature that no module of ours has.
+      ValueError: an unknown format, a corrupt file, several heads or none, keys that are missing, unexpected or of another
+        shape, a missing option, or a feature that attnpool does not have.
 
     >>> import numpy as np
     >>> kernel, bias = np.eye(4).reshape(4, 2, 2), np.zeros((2, 2))
@@ -83,7 +83,7 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
     try:
         found = find(row, names, prefix, source.title)
     except ValueError as error:
-        raise ValueError(f"{error}{instead(ROWS, row, names, prefix)}") from None
+        raise ValueError(f"{error}{suggestion(ROWS, row, names, prefix)}") from None
     given = {"num_heads": num_heads, "epsilon": epsilon, "activation": activation}
     chosen = options.chosen(row, given, source.config, found)
     sizes = found.sizes | {"H": chosen["num_heads"]} if "num_heads" in chosen else found.sizes
@@ -92,19 +92,19 @@ def read(tensors, format, *, prefix=None, num_heads=None, epsilon=None, activati
 
 @contract.with_short_traceback
 def write(head, format, *, prefix=""):
-    """Gives the tensors of a head as a file of that format holds them.
+    """Converts a head to the tensors of a file of that format.
 
     Args:
-      head: a :class:`Head`, as :func:`read` gives it.
+      head: a :class:`Head`, as :func:`read` returns it.
       format: the name of a row; its module must be the head's.
-      prefix: what stands before the format's keys.
+      prefix: the beginning of the keys.
 
     Returns:
-      Arrays by name; for what was read from this format, those that were read, bit for bit.
+      Arrays by name; for a head that was read from this format, the arrays of the file, bit for bit.
 
     Raises:
       ValueError: an unknown format, another module, or a head that the format cannot hold.
-      TypeError: it is no head.
+      TypeError: the argument is not a head.
 
     >>> import numpy as np
     >>> tensors = {"in_proj_weight": np.ones((6, 2)), "out_proj.weight": np.eye(2)}
@@ -122,18 +122,18 @@ def write(head, format, *, prefix=""):
 
 @contract.with_short_traceback
 def save(head, target, format, *, prefix=""):
-    """Writes a head into a file, as a file of that format holds it.
+    """Writes a head into a file of that format.
 
     Args:
       head: a :class:`Head`.
-      target: a path that ends with ``.safetensors`` or ``.npz``; a file that is there is replaced. Or a dict, which gets
-        the arrays. Of "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
+      target: a path that ends with ``.safetensors`` or ``.npz``; an existing file is replaced. Or a dict, to which
+        the arrays are added. For "sentence_transformers" a folder: a new or empty one, an encoder's, or a model's, whose parts after the
         encoder are replaced.
       format: the name of a row.
-      prefix: what stands before the format's keys.
+      prefix: the beginning of the keys.
 
     Raises:
-      ValueError: what :func:`write` refuses, or another ending.
+      ValueError: as :func:`write`, or another ending of the path.
     """
     if format == sentences.NAME:
         _check_head(head)
@@ -165,7 +165,7 @@ def fitting(tensors):
 
 @contract.with_short_traceback
 def examined(tensors):
-    """Returns what :func:`fitting` does, with a fourth entry: the names of the options that :func:`read` must be given."""
+    """Returns the result of :func:`fitting` with a fourth entry: the names of the options that :func:`read` needs."""
     if sentences.is_model(tensors):
         try:
             sentences.read(tensors)
@@ -179,7 +179,7 @@ def examined(tensors):
         for prefix in prefixes_of_row or ([] if best is None else [best]):
             try:
                 found = find(row, names, prefix, source.title)
-                full.append((row, prefix, None, tuple(options.known(row, NOTHING, source.config, found)[1])))
+                full.append((row, prefix, None, tuple(options.known(row, NO_OPTIONS, source.config, found)[1])))
             except ValueError as error:
                 near.append((share, (row, prefix, str(error), ())))
     least = 0.8 if full else 0.5

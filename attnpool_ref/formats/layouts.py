@@ -1,4 +1,4 @@
-"""Layouts of tensors in files, converted to those of attnpool and back, bit for bit: they only move numbers."""
+"""Layouts of tensors in files, converted to those of attnpool and back, bit for bit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ class Layout:
     """One layout.
 
     Attributes:
-      title: what the file has, as the documentation shows it.
-      read: from the file's tensor and the sizes by their letters to ours.
-      write: from ours to the file's.
+      title: the layout in the file, for the documentation.
+      read: converts the file's tensor, given the sizes by their letters.
+      write: converts a parameter back.
     """
 
     title: str
@@ -72,10 +72,10 @@ QUERIES_IN_HEADS = Layout(
 
 
 def split(layout, tensor, count, sizes):
-    """The parameters that a tensor holds one after another."""
+    """Splits a tensor into the parameters that it concatenates."""
     return [layout.read(part, sizes) for part in np.split(tensor, count)]
 
 
 def joined(layout, parameters):
-    """The tensor that holds them."""
+    """Concatenates parameters into a tensor of the file."""
     return np.concatenate([layout.write(ours) for ours in parameters])

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attnpool_ref.formats import shapes
+from attnpool_ref.formats.printable import MOST, brief, listed, printable
 from attnpool_ref.formats.row import Form, Format
-from attnpool_ref.formats.showing import MOST, brief, listed, shown
 
 
 class Names:
-    """The names of a file's tensors, indexed by what they begin and end with: a file may have hundreds of thousands.
+    """The names of a file's tensors, indexed by beginning and end: a file may have hundreds of thousands.
 
     Attributes:
       tensors: by name, each with a ``shape``.
@@ -26,7 +26,7 @@ class Names:
         return plain in self.spelled
 
     def under(self, prefix):
-        """The names under a prefix by what follows it, with dots."""
+        """Returns the names under a prefix, by their rest, with dots."""
         under, plain = {}, _plain(prefix)
         for place in range(bisect_left(self._sorted, (plain,)), len(self._sorted)):
             whole, name = self._sorted[place]
@@ -38,7 +38,7 @@ class Names:
             under[key] = name
         return under
 
-    def before(self, key):
+    def prefixes_of(self, key):
         """Returns the prefixes of all names that end with a key, with dots."""
         pieces = key.count(".") + 1
         if pieces not in self._ending:
@@ -47,7 +47,7 @@ class Names:
                 rest, *end = name.rsplit(".", pieces)
                 if len(end) == pieces:
                     found.setdefault(".".join(end), []).append(f"{rest}.")
-                elif len(end) == pieces - 1:  # nothing stands before it
+                elif len(end) == pieces - 1:  # the prefix is empty
                     found.setdefault(name, []).append("")
         return self._ending[pieces].get(key, [])
 
@@ -58,7 +58,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Match:
-    """The tensors under one prefix, against one form of a format.
+    """Comparison of the tensors under one prefix with one form of a format.
 
     Attributes:
       form: the form.
@@ -85,22 +85,22 @@ class Match:
 
 
 def prefixes(row: Format, names: Names):
-    """The prefixes under which all that some form requires is there.
+    """Finds the prefixes under which all required keys of some form exist.
 
     Args:
       row: the format.
       names: those of the file.
 
     Returns:
-      A sorted list, as the file spells them; the prefix under which most is there, or None; and how much of it, from 0
-      to 1.
+      (sorted list of them, as the file spells them; the prefix with the largest share of required keys, or None; that
+      share, from 0 to 1).
     """
     full, best = {}, (0.0, None)
     for form in (form for form in row.forms if not form.bare):
         required = [_plain(tensor.key) for tensor in form.tensors if not tensor.optional]
         keys = {}
         for key in required:
-            for prefix in names.before(key):
+            for prefix in names.prefixes_of(key):
                 keys.setdefault(prefix, key)
         for prefix, key in keys.items():
             there = sum(prefix + other in names for other in required)
@@ -112,21 +112,21 @@ def prefixes(row: Format, names: Names):
 
 
 def match(row: Format, names: Names, prefix, sizes):
-    """The form of a format that fits best under a prefix."""
+    """Returns the match of the form that fits best under a prefix."""
     under = names.under(prefix)
     matches = (_matched(row, form, names.tensors, prefix, dict(under), sizes) for form in row.forms)
     return min(matches, key=lambda found: found.problems)
 
 
 def find(row: Format, names: Names, prefix, of, sizes=None):
-    """The tensors of a head.
+    """Finds the tensors of a head.
 
     Args:
       row: the format.
       names: those of the file.
-      prefix: where they stand, or None to find that out.
-      of: what the file is called in messages.
-      sizes: by their letters, as far as they are known already.
+      prefix: that of their names, or None to find it.
+      of: the file's name in messages.
+      sizes: known sizes, by their letters.
 
     Returns:
       A :class:`Match` without problems.
@@ -136,19 +136,19 @@ def find(row: Format, names: Names, prefix, of, sizes=None):
         another shape: all of them in one message.
     """
     if prefix is None:
-        prefix = _found(row, names, of)
+        prefix = _only_prefix(row, names, of)
     _refuse_features(row, names, prefix)
     found = match(row, names, prefix, sizes or {})
     if not found.names and found.missing:
         raise ValueError(f"{row.name}: {of} has none of {_keys(found.missing)} under {brief(prefix)}")
     if found.problems:
         under = f" under {brief(prefix)}" if prefix else ""
-        raise ValueError(f"{row.name}: the keys of {of}{under} do not fit: {'; '.join(_said(row, found))}")
+        raise ValueError(f"{row.name}: the keys of {of}{under} do not fit: {'; '.join(_reasons(row, found))}")
     return found
 
 
 def check_prefix(row: Format, prefix):
-    """Refuses a prefix that does not end where a piece of a key does."""
+    """Raises a ValueError for a prefix that does not end with a separator."""
     if not isinstance(prefix, str) or not _plain(f".{prefix}").endswith("."):
         wanted = f"{prefix}{row.separator}" if isinstance(prefix, str) else f"head{row.separator}"
         raise ValueError(
@@ -157,7 +157,7 @@ def check_prefix(row: Format, prefix):
 
 
 def _matched(row, form, tensors, prefix, under, known):
-    """A form's match; ``under`` has the names under the prefix, and becomes those that the form does not have."""
+    """Returns the match of a form; removes the form's names from ``under``, the names under the prefix."""
     names, sizes, missing, misshapen = {}, dict(known), [], []
     for tensor in form.tensors:
         name = under.pop(_plain(tensor.key), None)
@@ -172,7 +172,7 @@ def _matched(row, form, tensors, prefix, under, known):
     return Match(form, prefix, names, sizes, missing, unexpected, wrong)
 
 
-def _found(row, names, of):
+def _only_prefix(row, names, of):
     full, best, _ = prefixes(row, names)
     if len(full) == 1:
         return full[0]
@@ -191,22 +191,24 @@ def _refuse_features(row, names, prefix):
     for beginning, feature in row.refused.items():
         keys = sorted(name for key, name in there.items() if key.startswith(beginning))
         if keys:
-            raise ValueError(f"{row.name}: no module of attnpool has {feature}, which `{shown(keys[0])}` belongs to")
+            raise ValueError(
+                f"{row.name}: no module of attnpool has {feature}, which `{printable(keys[0])}` belongs to"
+            )
 
 
-def _said(row, found):
+def _reasons(row, found):
     if found.missing:
         yield f"missing {_keys(found.missing)}"
     if found.problems == len(found.missing) == 1 and found.missing[0] in row.absent:
         yield f"no module of attnpool has {row.absent[found.missing[0]]}, which a head without it may have"
     if found.unexpected:
-        yield f"unexpected {listed(map(shown, _nearest(found)))}"
+        yield f"unexpected {listed(map(printable, _most_similar(found)))}"
     for name, actual, needed in found.misshapen:
-        yield f"`{shown(name)}` is {shapes.written(actual)}, needs {shapes.written(needed)}"
+        yield f"`{printable(name)}` is {shapes.written(actual)}, needs {shapes.written(needed)}"
 
 
-def _nearest(found):
-    """The unexpected names; of many those first that begin as keys of the form do, the longest beginning first."""
+def _most_similar(found):
+    """Returns the unexpected names; of many, first those that share the longest beginning with a key of the form."""
     if len(found.unexpected) <= MOST:
         return sorted(found.unexpected)
     keys = [_plain(tensor.key) for tensor in found.form.tensors]
@@ -226,5 +228,5 @@ def _keys(keys):
 
 
 def _plain(name):
-    """A name with dots, whichever separator a file has."""
+    """Replaces a file's separators in a name by dots."""
     return name.replace("/", ".")

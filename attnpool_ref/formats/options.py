@@ -5,11 +5,11 @@ import operator
 import numpy as np
 
 from attnpool_ref.formats import layouts
+from attnpool_ref.formats.printable import brief, printable
 from attnpool_ref.formats.row import GIVEN, SPELLING, Head
-from attnpool_ref.formats.showing import brief, shown
 
 ACTIVATIONS = ("gelu_tanh", "gelu", "relu")
-"""As arguments say it: gelu by tanh, by the error function, relu."""
+"""Names of activations in arguments: gelu by tanh, by the error function, relu."""
 
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 """The dtypes of parameters."""
@@ -19,20 +19,20 @@ OF_CONFIGURATIONS = {
     "gelu_new": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
 }
-"""As configurations say it, where they say it otherwise."""
+"""Other names of activations, in configurations."""
 
 
 def chosen(row, given, config, found):
-    """The number of heads, epsilon and activation, as far as the format has them.
+    """Returns the number of heads, epsilon and activation, those that the format has.
 
     Args:
       row: the format.
-      given: what the caller said, None where nothing.
-      config: the configuration beside the tensors, None where there is none.
+      given: the caller's arguments; None if not given.
+      config: the configuration next to the tensors, or None.
       found: the :class:`~attnpool_ref.formats.matching.Match`.
 
     Raises:
-      ValueError: something is given that the format does not have, is not given and stands nowhere, or makes no sense.
+      ValueError: an option is given that the format does not have, is not known, or has an invalid value.
     """
     result, missing = known(row, given, config, found)
     if missing:
@@ -68,7 +68,7 @@ def known(row, given, config, found):
 
 
 def head(row, found, tensors, sizes, options):
-    """The head: the tensors in our layouts, and the options that follow from their shapes."""
+    """Returns the head: the tensors in attnpool's layouts, and the options that follow from their shapes."""
     parameters, extras = {}, {}
     for tensor in found.form.tensors:
         name = found.names.get(tensor.key)
@@ -99,7 +99,7 @@ def _of_head(row, config):
         return None
     said = {key: (f"`{key}` of config.json", value) for key, value in config.items()}
     vision = config.get("vision_config")
-    if isinstance(vision, dict):  # beside it the whole model's, whose attention is another part's
+    if isinstance(vision, dict):  # the outer keys are the whole model's, and describe other attention
         said = {"model_type": said["model_type"]} if "model_type" in said else {}
         said |= {key: (f"`vision_config.{key}` of config.json", value) for key, value in vision.items()}
     for key, needed in row.config_needs.items():
@@ -127,7 +127,7 @@ def _configured(row, name, config):
 
 
 def _nor_a_configuration(row, names, config):
-    """Returns the end of the message about missing options: another place for them, and what to write."""
+    """Returns the end of the message about missing options: where else they may be, and the arguments to write."""
     say = f"; say {', '.join(f'`{name}=`' for name in names)}"
     keys = [row.config[name] for name in names if name in row.config]
     if not keys:
@@ -183,12 +183,12 @@ def _floating(row, name, array):
     if array.dtype.name not in FLOATING:
         hint = "; `array.view(ml_dtypes.bfloat16)` if it was bfloat16, which NumPy's files have no name for"
         needs = f"{', '.join(FLOATING)}{hint if array.dtype == 'V2' else ''}"
-        raise ValueError(f"{row.name}: `{shown(name)}` has dtype {array.dtype}, needs {needs}")
+        raise ValueError(f"{row.name}: `{printable(name)}` has dtype {array.dtype}, needs {needs}")
     return array
 
 
 def _size(written, sizes):
-    """The size that letters such as ``d`` or ``H*c`` say; None where a letter is not known."""
+    """Computes the size that letters such as ``d`` or ``H*c`` stand for; None if a letter is unknown."""
     if any(letter not in sizes for letter in written.split("*")):
         return None
     return int(np.prod([sizes[letter] for letter in written.split("*")]))

@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 from attnpool_ref.formats.layouts import SAME, Layout
 
 GIVEN = "given"
-"""In the place of an option: no file holds it, so that the caller or a configuration must say it."""
+"""Default of an option that no file holds: the caller or a configuration must give it."""
 
 SPELLING = "spelling"
 """Among the extras: which form a head was read from, where the head itself does not show it."""
 
 
 class Head(NamedTuple):
-    """A head as this package knows it, without a framework.
+    """A trained head as data, without a framework.
 
     Attributes:
       module: the name of the class in ``attnpool_flax``.
-      options: what its constructor is given, by name.
-      parameters: arrays by the names of the module's parameters; None for one that the module can do without.
-      extras: what a file holds and no module owns, by the file's keys after the prefix.
+      options: arguments of its constructor, by name.
+      parameters: arrays by the names of the module's parameters; None for an absent optional one.
+      extras: tensors of the file that are no parameters, by the file's keys after the prefix.
     """
 
     module: str
@@ -36,8 +36,8 @@ class Tensor:
     Attributes:
       key: its name after the prefix.
       shape: in letters, see :mod:`~attnpool_ref.formats.shapes`.
-      parameters: the module's parameters that it holds, one after another along its first axis; none of an extra.
-      layout: how each of them lies.
+      parameters: the module's parameters that it holds, concatenated along its first axis; () for an extra.
+      layout: the layout of each of them.
       optional: whether a head may lack it.
     """
 
@@ -53,11 +53,11 @@ class Form:
     """One spelling of a format.
 
     Attributes:
-      tensors: what a head has.
-      fixed: the constructor arguments that follow from it.
+      tensors: the tensors of a head.
+      fixed: the constructor arguments that the form implies.
       sizes: the format's ``sizes`` that have other letters in this form.
-      derived: the parameters that the format's ``derive`` makes of extras.
-      bare: its keys would fit too much else, so that it is taken only under a prefix that is given.
+      derived: the parameters that the format's ``derive`` computes from extras.
+      bare: whether its keys are too common, and it is taken only under a given prefix.
     """
 
     tensors: tuple[Tensor, ...]
@@ -77,31 +77,30 @@ class Format:
     """One row.
 
     Attributes:
-      name: what ``load`` and ``save`` are given.
-      title: whose it is, in words.
-      source: where it was read.
-      module: the class that it becomes.
-      forms: its spellings; of several the first that fits is taken.
-      sizes: for constructor arguments the letter whose size they are, or letters, ``H*c``; None for one that is not there.
-      fixed: constructor arguments that are always the same.
-      num_heads: GIVEN, the letter of the shapes that tells it, or a width: so wide is each head unless the caller says
-        otherwise; None for a module without heads.
-      width: the letter of the width of all heads together, where no shape tells their number.
+      name: the name for ``load`` and ``save``.
+      title: the library and class.
+      source: the code it was derived from.
+      module: the class of attnpool_flax.
+      forms: its spellings; the first that fits is taken.
+      sizes: for each constructor argument the letter of its size, or letters, ``H*c``; None for an absent one.
+      fixed: constructor arguments with a fixed value.
+      num_heads: GIVEN, the letter of its size, or the default width of a head; None for a module without heads.
+      width: the letter of the width of all heads together, if no shape has their number.
       epsilon: of its layer normalisations: a number, GIVEN, or None for a format without any.
-      activation: of its perceptron, likewise.
-      config: for ``num_heads``, ``epsilon`` and ``activation`` the key of a ``config.json``; what it lacks is the format's.
-      config_heads: the heads that the source's own configuration has by default, by its ``model_type``.
-      config_needs: keys of a ``config.json`` that must not have another value than this.
-      refused: beginnings of keys, and the feature that no module of ours has.
-      absent: for a key that every head has, the feature of the source's heads that lack it, and that no module of ours has.
-      derive: what follows from tensors that no module owns one by one: from (parameters, extras) to parameters.
-      restore: the other way: from (parameters, extras) to extras.
-      beside: beginnings of keys that stand under the same prefix and are other parts of the source's model.
+      activation: of its perceptron, in the same way.
+      config: for ``num_heads``, ``epsilon`` and ``activation`` the key of a ``config.json``; the format's value is the default.
+      config_heads: the default number of heads in the source's configurations, by ``model_type``.
+      config_needs: required values of keys of a ``config.json``.
+      refused: beginnings of keys of features that attnpool does not have.
+      absent: for a required key, the feature of the source's heads without it, which attnpool does not have.
+      derive: computes parameters from (parameters, extras).
+      restore: the inverse: computes extras from (parameters, extras).
+      beside: beginnings of keys of other parts of the source's model, under the same prefix.
       separator: between the pieces of a key.
-      framework: what a ``.safetensors`` file says that its tensors are a module's of; transformers asks for it.
-      usual: the prefix in the source's own files, which the documentation shows.
-      verified: the largest difference to the original, in float64 and relative to its largest output, and which masks it had.
-      notes: what somebody who knows the source must know, in sentences.
+      framework: the ``format`` entry of a ``.safetensors`` file, which transformers requires.
+      usual: the prefix in the source's files, for the documentation.
+      verified: the largest difference to the original, in float64 and relative to its largest output, and the tested masks.
+      notes: differences for users of the source, in sentences.
     """
 
     name: str
@@ -131,7 +130,7 @@ class Format:
 
     @property
     def biases(self):
-        """The names of the biases whose presence ``use_bias`` says."""
+        """The names of the biases that ``use_bias`` lists."""
         return tuple(
             dict.fromkeys(
                 name for form in self.forms for tensor in form.tensors if tensor.optional for name in tensor.parameters

@@ -1,6 +1,6 @@
-"""From the stages of a SentencePool to a folder of sentence-transformers: one folder for each part, and ``modules.json``.
+"""Saving of a SentencePool as a folder of sentence-transformers: one folder for each part, and ``modules.json``.
 
-The names of types and keys are the oldest ones that can say it, which every version of the library reads, and other programs too.
+Types and keys have their oldest names, which every version of the library and other programs read.
 """
 
 import contextlib
@@ -9,22 +9,22 @@ import os
 from pathlib import Path
 
 from attnpool_ref.formats import sentences
+from attnpool_ref.formats.printable import brief
 from attnpool_ref.formats.row import Form, Format, Head
 from attnpool_ref.formats.sentences import ACTIVATIONS, MODES, NAME, OLD_KEYS, VECTOR
-from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.sources import folders, safetensors
 from attnpool_ref.formats.sources.regular import there
 from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.writing import tensors_of
 
 TYPES = "sentence_transformers.models."
-"""Where the library has its modules, by a name that it still understands."""
+"""The library's package of modules, by a name that all its versions understand."""
 
 LISTING = "modules.json"
 
 
 def save(head, target):
-    """Writes what follows the encoder into a folder.
+    """Writes the stages after the encoder into a folder.
 
     Args:
       head: a :class:`~attnpool_ref.formats.row.Head` of the module "SentencePool".
@@ -34,8 +34,8 @@ def save(head, target):
     Raises:
       ValueError: another module, stages that the library does not have, parameters that do not fit them, or a folder of
         another kind.
-      TypeError: no path.
-      FileNotFoundError: the folder would stand in a folder that does not exist.
+      TypeError: the target is not a path.
+      FileNotFoundError: the folder's parent does not exist.
     """
     if head.module != "SentencePool":
         raise ValueError(f"{NAME} holds a SentencePool, and this is a {head.module}")
@@ -62,16 +62,16 @@ def save(head, target):
                 if tensors:
                     files.append(stack.enter_context(replacing(own / "model.safetensors")))
                     safetensors.write(files[-1], tensors, "pt")
-            for file in files:  # whole and on the disk, all of them, before one is replaced; the list is the last
+            for file in files:  # all are on the disk before any is replaced; modules.json is the last
                 file.flush()
                 os.fsync(file.fileno())
 
 
 def _parts(stages, parameters):
-    """(kind, configuration, tensors) of each part.
+    """Returns (kind, configuration, tensors) of each part.
 
     Raises:
-      ValueError: stages that cannot be written, or parameters that they do not have.
+      ValueError: stages that cannot be written, or parameters of no stage.
     """
     parts, before, held = [], [], set()
     if not any(getattr(stage, "kind", None) == "pooling" for stage in stages):
@@ -97,7 +97,7 @@ def _parts(stages, parameters):
 
 
 def _width_of_tokens(stages):
-    """As the pooling says it, or the kernel or the norm after it."""
+    """Returns the width of the tokens, from the pooling stage, or from the kernel or norm that follows it."""
     place = next(place for place, stage in enumerate(stages) if stage.kind == "pooling")
     pooling, after = stages[place], [stage for stage in stages[place + 1 :] if stage.shapes]
     if pooling.width is not None:
@@ -110,7 +110,9 @@ def _width_of_tokens(stages):
 def _pooling(stage, number, own, width):
     if not stage.modes or any(mode not in MODES for mode in stage.modes):
         raise ValueError(f"{NAME}: the modes {brief(stage.modes)} cannot be written; there are {', '.join(MODES)}")
-    if list(stage.modes) == [mode for mode in MODES if mode in stage.modes]:  # the order in which old keys are read
+    if list(stage.modes) == [
+        mode for mode in MODES if mode in stage.modes
+    ]:  # the order in which the library reads old keys
         config = {"word_embedding_dimension": width}
         config |= {key: mode in stage.modes for mode, key in OLD_KEYS.items()}
     else:
@@ -170,10 +172,10 @@ def _tensors(number, tensors, own):
 
 
 def _kept(folder):
-    """The parts of a folder that stay: the encoder's, as the list has them.
+    """Returns the entries of ``modules.json`` that stay, those of the encoder.
 
     Raises:
-      ValueError: a folder that holds something else, or parts after the encoder that would be lost.
+      ValueError: a folder with other contents, or parts after the encoder that would be lost.
     """
     if not there(folder):
         return []
@@ -197,7 +199,7 @@ def _kept(folder):
 
 
 def _check_paths(folder, kept, parts):
-    """Refuses to write where an encoder is, or through a link: a cache of a hub is made of them, and shares its files."""
+    """Refuses to write into the encoder's folder, or through a symbolic link: a hub's cache shares files by links."""
     of_encoder = {(folder / part["path"]).resolve() for part in kept if part["path"]}
     for part in parts:
         if part.resolve() in of_encoder:

@@ -15,8 +15,8 @@ from pathlib import Path
 from attnpool_ref.formats import options
 from attnpool_ref.formats.layouts import TRANSPOSED
 from attnpool_ref.formats.matching import Names, find
+from attnpool_ref.formats.printable import brief
 from attnpool_ref.formats.row import Form, Format, Head, Tensor
-from attnpool_ref.formats.showing import brief
 from attnpool_ref.formats.sources import folders
 from attnpool_ref.formats.sources.regular import there
 
@@ -35,7 +35,7 @@ OLD_KEYS = {
 }
 
 VECTOR = "sentence_embedding"
-"""What the library calls the pooled vector."""
+"""The library's name of the pooled vector."""
 
 ACTIVATIONS = {
     "torch.nn.modules.linear.Identity": "identity",
@@ -45,16 +45,16 @@ ACTIVATIONS = {
     "torch.nn.modules.activation.SiLU": "silu",
     "torch.nn.modules.activation.Sigmoid": "sigmoid",
 }
-"""Of dense layers; nothing else is run that a configuration names."""
+"""Activations of dense layers; no other name in a configuration is imported or called."""
 
 LARGEST = 2**31
-"""Of no configuration a size reaches it."""
+"""Sizes in configurations must be below it."""
 
 WITHOUT_FILES = ("Normalize",)
 """Parts that may have neither a configuration nor tensors."""
 
 EPSILON = 1e-5
-"""Of PyTorch's layer normalisation."""
+"""Epsilon of PyTorch's layer normalisation."""
 
 
 LAYER_NORM = (Tensor("norm.weight", "d", ("scale",)), Tensor("norm.bias", "d", ("bias",)))
@@ -69,8 +69,8 @@ class Stage:
     Attributes:
       kind: "layers" (a mean of the encoder's layers), "pooling", "dense", "layer_norm" or "normalize".
       shapes: the shapes of its parameters by name.
-      modes: of "pooling", what is concatenated.
-      width: of "pooling", the width of the tokens, which a folder holds; None where nobody said it.
+      modes: of "pooling", the poolings to concatenate.
+      width: of "pooling", the width of the tokens, from a folder; None if unknown.
       include_prompt: of "pooling", whether the prompt's tokens are pooled too.
       activation: of "dense".
       residual: of "dense", whether its input is added to its result, through ``residual_kernel`` if it has one.
@@ -88,7 +88,7 @@ class Stage:
 
 
 def read(folder):
-    """Reads what follows the encoder.
+    """Reads the stages after the encoder.
 
     Args:
       folder: the model's folder.
@@ -135,7 +135,7 @@ def read(folder):
 
 
 def _how_to_get(folder):
-    """That a folder does not exist, and two ways to get it; what looks like a name on the hub is taken for one."""
+    """Returns the message about a folder that does not exist, with two ways to download the model of that name."""
     owned = len(folder.parts) == 2 and not folder.is_absolute() and not folder.parent.is_dir()  # as "BAAI/bge-m3" is
     name = "/".join(folder.parts) if owned else folder.name
     whole = name if "/" in name else f"sentence-transformers/{name}"
@@ -152,7 +152,7 @@ def is_model(source):
 
 
 def all_parts(folder):
-    """The parts of a model, as its ``modules.json`` lists them.
+    """Returns the parts of a model, as its ``modules.json`` lists them.
 
     Raises:
       ValueError: it is no such list.
@@ -173,14 +173,14 @@ def is_known(part):
 
 
 def _folder_of(folder, part, kind):
-    """A part's folder; that of a part without tensors may be absent, as a repository does not keep empty folders."""
+    """Returns a part's folder, which may not exist for a part without tensors: repositories have no empty folders."""
     if not part["path"]:
         return folder
     return folders.inside(folder, part["path"], "modules.json", absent=kind in WITHOUT_FILES)
 
 
 def check_order(stage, before):
-    """Refuses a stage that cannot follow those before it."""
+    """Raises a ValueError for a stage that cannot follow those before it."""
     pooled = any(other.kind == "pooling" for other in before)
     if stage.kind in ("pooling", "layers") and pooled:
         raise ValueError(f"{NAME}: a second pooling after the first has nothing to pool")
@@ -223,7 +223,7 @@ def _dense(folder, config, width):
 
 
 def dense_tensors(bias, residual):
-    """The tensors of a dense layer; of two widths its residual needs a map, of one it is the vector itself."""
+    """Returns the tensors of a dense layer; its residual needs a kernel if the widths differ."""
     return (
         Tensor("linear.weight", "o d", ("kernel",), TRANSPOSED),
         *((Tensor("linear.bias", "o", ("bias",)),) if bias else ()),
@@ -232,7 +232,7 @@ def dense_tensors(bias, residual):
 
 
 def check_residual(name, residual, mapped, width, result):
-    """Refuses a residual whose map is missing, or has nothing to map."""
+    """Raises a ValueError for a residual whose kernel is missing or not needed."""
     if residual and (result != width) != mapped:
         raise ValueError(
             f"{NAME}: {name} goes from {width} to {result}: `residual.weight` is there where widths differ"
@@ -266,11 +266,11 @@ _READERS = {
     "Normalize": _normalize,
     "Dropout": None,
 }
-"""By the last piece of a part's type; where the package keeps it has changed."""
+"""By the last piece of a part's type: the package before it differs between versions."""
 
 
 def _tensors(folder, tensors, sizes):
-    """The parameters in a part's file, and the sizes of their letters."""
+    """Returns the parameters in a part's file, and the sizes by their letters."""
     row = Format(f"{NAME} ({folder.name})", title="", source="", module="", forms=(Form(tensors),), sizes={})
     source = folders.opened(folder)
     found = find(row, Names(source.tensors), "", source.title, sizes)
@@ -286,14 +286,14 @@ def _flag(folder, config, key, default):
 
 
 def _check_names(folder, config):
-    """Refuses a part that reads or writes anything but the pooled vector; without a name for its result it is its input's."""
+    """Refuses a part whose input or output is not the pooled vector; the output's default name is the input's."""
     for key, default in (("module_input_name", VECTOR), ("module_output_name", None)):
         if config.get(key, default) not in (VECTOR, default):
             raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, which is not the pooled vector")
 
 
 def _check_said(folder, config, **sizes):
-    """Refuses a size that the configuration says and the tensors, or the part before, contradict."""
+    """Raises a ValueError for a size in the configuration that differs from that of the tensors or the part before."""
     for key, size in sizes.items():
         if key in config and (isinstance(config[key], bool) or config[key] != size):
             raise ValueError(f"{_said(folder, key)} is {brief(config[key])}, but its tensors need {size}")

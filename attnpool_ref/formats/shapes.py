@@ -1,4 +1,4 @@
-"""Shapes with letters: ``1 1 d``, ``3d d``, ``s+1 d``. What a file's tensors must have, and what its sizes follow from."""
+"""Shapes with letters: ``1 1 d``, ``3d d``, ``s+1 d``. They constrain the tensors of a file and determine its sizes."""
 
 import re
 
@@ -6,7 +6,7 @@ _TERM = re.compile(r"(?:(?P<times>\d+)?(?P<letter>[A-Za-z]\w*)(?:\+(?P<plus>\d+)
 
 
 def axes(shape):
-    """The axes of a shape that is written in letters."""
+    """Returns the axes of a shape that is written in letters."""
     return tuple(shape.split())
 
 
@@ -19,7 +19,7 @@ def bind(shape, actual, sizes):
       sizes: the letters that are known, to which those that this shape tells are added.
 
     Returns:
-      Whether the shape fits what is known. Where it does not, ``sizes`` is as it was.
+      Whether the shape fits the known sizes. If not, ``sizes`` is unchanged.
     """
     if len(axes(shape)) != len(actual):
         return False
@@ -39,17 +39,17 @@ def bind(shape, actual, sizes):
 
 
 def filled(shape, sizes):
-    """The shape with the sizes that are known: a tuple of numbers and, where they are not, letters."""
+    """Replaces the letters of a shape by their sizes, where these are known."""
     return tuple(_filled(axis, sizes) for axis in axes(shape))
 
 
 def letters(shape):
-    """The letters of a shape."""
+    """Returns the letters of a shape."""
     return {term["letter"] for term in map(_parsed, axes(shape)) if term["letter"]}
 
 
 def written(shape):
-    """A shape as messages show it."""
+    """Formats a shape for messages."""
     return f"[{', '.join(map(str, shape))}]"
 
 

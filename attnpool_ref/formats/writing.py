@@ -1,4 +1,4 @@
-"""From a head to the tensors of a file."""
+"""Conversion of a head to the tensors of a file."""
 
 import numpy as np
 
@@ -7,14 +7,14 @@ from attnpool_ref.formats.row import SPELLING
 
 
 def tensors_of(row, head):
-    """The tensors of a head by the format's keys.
+    """Returns the tensors of a head by the format's keys.
 
     Args:
       row: the format.
       head: a :class:`~attnpool_ref.formats.row.Head`.
 
     Raises:
-      ValueError: another module, an option of another value than the format's, or parameters that no form of it holds.
+      ValueError: another module, an option of another value than the format's, or parameters that no form of the format holds.
     """
     if head.module != row.module:
         raise ValueError(f"{row.name} holds a {row.module}, and this is a {head.module}")
@@ -40,7 +40,7 @@ def _other_option(row, form, head):
 
 
 def _laid_out(form, parameters, extras):
-    """The tensors and None; or, where the form cannot hold the parameters, anything and the reason."""
+    """Returns (tensors, None), or (anything, reason) if the form cannot hold the parameters."""
     tensors, sizes, held = {}, {}, set()
     for tensor in form.tensors:
         if not tensor.parameters:

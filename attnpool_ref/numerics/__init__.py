@@ -1,1 +1,1 @@
-"""Functions of arrays that know nothing of tokens, masks or rows."""
+"""Functions of arrays, without tokens, masks or rows."""

@@ -8,12 +8,12 @@ _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def relu(x):
-    """max(x, 0); half of a slope at 0."""
+    """Computes max(x, 0); the gradient at 0 is half of the slope."""
     return np.maximum(x, 0)
 
 
 def gelu(x):
-    """X times the probability that a standard normal number is below it."""
+    """Multiplies x by the probability that a standard normal number is below it."""
     return x * _erfc(-x / math.sqrt(2)) / 2  # 1 + erf would cancel far below 0
 
 
@@ -23,10 +23,10 @@ def gelu_tanh(x):
 
 
 def geglu(x):
-    """[..., 2f] to [..., f]: the first half times the :func:`gelu` of the second."""
+    """Multiplies the first half of [..., 2f] by the :func:`gelu` of the second: [..., f]."""
     value, gate = np.split(x, 2, -1)
     return value * gelu(gate)
 
 
 OF_SCORES = {"tanh": np.tanh, "relu": relu, "gelu": gelu, "identity": lambda x: x}
-"""Of the hidden layer that scores are made of, by their names."""
+"""Activations of the hidden layer of scores, by name."""

@@ -1,19 +1,19 @@
-"""A large array of tokens is read a block at a time: a copy of it in float64 would be larger than itself."""
+"""Reduction of large arrays by blocks: a float64 copy of the whole would be larger than the array."""
 
 import numpy as np
 
 SIZE = 2**14
-"""Numbers of a block: in float64 they stay in a cache, and malloc does not go to the system for them each time."""
+"""Numbers of a block: small enough for a CPU cache, and for malloc to reuse memory."""
 
 
 def over_tokens(reduce, of_block, x, *others):
-    """``reduce(of_block(x, *others), -2)``, of a large ``x`` of halves, until they are small.
+    """Computes ``reduce(of_block(x, *others), -2)``; halves a large ``x`` until the parts are small.
 
     Args:
-      reduce: np.sum or its like; of what it gives for blocks of tokens it gives what it gives for all of them.
-      of_block: from a block of tokens in float64 and the same part of each other array to [..., tokens, d].
+      reduce: an associative reduction such as np.sum: applied to the results of blocks it gives that of the whole.
+      of_block: maps a block of tokens in float64, and the same part of each other array, to [..., tokens, d].
       x: [..., L, d] tokens of any dtype.
-      *others: arrays [..., L, ...], or with an axis of 1 in the place of an axis of ``x``.
+      *others: arrays [..., L, ...], or with 1 for an axis of ``x``.
     """
     axis = next((axis for axis, size in enumerate(x.shape[:-1]) if size > 1), None)
     if x.size <= SIZE or axis is None:

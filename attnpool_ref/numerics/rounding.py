@@ -7,7 +7,7 @@ import numpy as np
 EPSILON = float(np.finfo(np.float64).eps)
 
 LARGE, SMALLER = 2.0**900, 2.0**200
-"""What is larger is measured in this unit: so many differences of it do not overflow as there are tokens in a memory."""
+"""Values above ``LARGE`` are divided by ``SMALLER``, and sums of their differences then do not overflow."""
 
 
 def roundings(terms):
@@ -27,6 +27,6 @@ def within_rounding(terms):
 
 
 def power_of_two(x):
-    """The largest power of two that is not above the magnitude of x, so that dividing by it is exact; 1 for 0."""
+    """Returns the largest power of two that is not above the magnitude of x, by which division is exact; 1 for 0."""
     _, exponent = np.frexp(np.where(np.isfinite(x) & (x != 0), x, 1.0))
     return np.ldexp(1.0, np.clip(exponent - 1, -1021, 1021))

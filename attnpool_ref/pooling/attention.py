@@ -27,7 +27,7 @@ def attention_pooling(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Averages the real tokens by how well they suit a query; without ``query`` nothing is learned.
+    r"""Pools the real tokens by softmax attention to one query; without ``query`` nothing is learned.
 
     .. math:: o = \sum_l w_l x_l, \qquad
               w = \mathrm{softmax}_{l : k_l}\Big(\frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l\Big)
@@ -36,12 +36,12 @@ def attention_pooling(
 
     :math:`\hat q` is the query, or with ``normalize_query`` its layer normalisation
     :math:`\gamma (q - \bar q) / \sqrt{\mathrm{var}(q) + \epsilon} + \beta`. The values are the raw tokens.
-    ``query=None`` takes the mean of each example's real tokens as its query: deterministic and without parameters.
+    ``query=None`` takes the mean of each sequence's real tokens as its query: deterministic and without parameters.
 
     Args:
       x: [..., L, d] tokens.
       mask: bool, broadcastable to [..., L], True = real.
-      query: [d], or [..., d] per example; of width c where there is no ``query_kernel``.
+      query: [d], or [..., d] for each sequence; of width c where there is no ``query_kernel``.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
       query_kernel: [d, c], :math:`W_q`.
       key_kernel: [d, c], :math:`W_k`.
@@ -49,15 +49,15 @@ def attention_pooling(
       query_norm_scale: [d], :math:`\gamma`, 1 if None; the query's width where that is not d.
       query_norm_bias: [d], :math:`\beta`, 0 if None.
       epsilon: :math:`\epsilon`, a number.
-      scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      scale: a number instead of :math:`1/\sqrt c`; c is d without kernels.
       bias: broadcastable to [..., L], :math:`b`; does not decide the result's dtype, and may hold anything at padding.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid" (whose weights do not sum to 1), "hardmax", or a function
-        (scores, mask) -> weights, as in :func:`attend`. Packed tokens take "softmax" and "sigmoid" alone.
+        (scores, mask) -> weights, as in :func:`attend`. Packed tokens take only "softmax" and "sigmoid".
       dropout_multiplier: broadcastable to [..., L]; multiplies the weights.
       return_weights: also return the weights, as they are before dropout.
 
     Returns:
-      [..., d], and with ``return_weights`` the weights [..., L]; 0 where nothing is real.
+      [..., d], and with ``return_weights`` the weights [..., L]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree, a float mask, norm parameters without ``normalize_query``.
@@ -67,6 +67,12 @@ def attention_pooling(
 
     >>> attention_pooling([[1.0, 0.0], [3.0, 0.0], [9.0, 9.0]], [True, True, False], [0.0, 1.0])
     array([2., 0.])
+
+    Packed:
+
+    >>> segment_attention_pooling([[1.0, 0.0], [9.0, 9.0], [3.0, 0.0]], [0, 1, 0], 2, query=[0.0, 1.0])
+    array([[2., 0.],
+           [9., 9.]])
     """
     x = np.where(mask[..., None], x, 0)
     if query is None:
@@ -82,7 +88,7 @@ def attention_pooling(
 
 
 def attention_scores(x, query, query_kernel, key_kernel, normalization, scale):
-    """The scores [..., L] of clean tokens under a query, in its normalisation (flag, scale, bias, epsilon)."""
+    """Returns scores [..., L] of tokens without padding values; ``normalization`` of the query: flag, scale, bias, epsilon."""
     normalize_query, query_norm_scale, query_norm_bias, epsilon = normalization
     if normalize_query:
         query = layer_norm(query, query_norm_scale, query_norm_bias, epsilon=epsilon)

@@ -28,7 +28,7 @@ def multi_head_attention_pooling(
     dropout_multiplier=None,
     return_weights=False,
 ):
-    r"""Pools the real tokens by learned queries in several heads: one vector for each query.
+    r"""Pools the real tokens by multi-head attention to learned queries: one vector per query.
 
     .. math:: O = \sum_h \mathrm{softmax}_{l : k_l}\Big(\frac{Q_h K_h^\top}{\sqrt c} + B_h\Big) V_h W_o^h + b_o, \qquad
               Q_h = Q W_q^h + b_q^h, \quad K_h = X W_k^h + b_k^h, \quad V_h = X W_v^h + b_v^h
@@ -36,15 +36,15 @@ def multi_head_attention_pooling(
     :math:`k_l` is 1 at real tokens, else 0.
 
     The same numbers as :func:`multi_head_attention` with that query. Without ``query_kernel`` the queries are given as
-    the heads take them; without ``out_kernel`` the result is what the heads attend to, side by side. The key bias adds
+    the heads take them; without ``out_kernel`` the result is the heads' outputs, concatenated. The key bias adds
     the same to every score of a head and query: where such a constant cancels ("softmax", "sparsemax", "entmax15",
-    "hardmax") it is not read. Where nothing is real the result is :math:`b_o`, or 0.
+    "hardmax") it is not read. In a fully masked row the result is :math:`b_o`, or 0.
 
     Args:
       x: [..., L, d] tokens, :math:`X`.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
-      query: [n, q] learned queries, :math:`Q`, or [..., n, q] per example; [n, H, c] without ``query_kernel``.
+      query: [n, q] learned queries, :math:`Q`, or [..., n, q] for each sequence; [n, H, c] without ``query_kernel``.
       query_kernel: [q, H, c], :math:`W_q`, or None.
       key_kernel: [d, H, c], :math:`W_k`.
       value_kernel: [d, H, c'], :math:`W_v`.
@@ -53,7 +53,7 @@ def multi_head_attention_pooling(
       key_bias: [H, c], :math:`b_k`, or None.
       value_bias: [H, c'], :math:`b_v`, or None.
       out_bias: [o], :math:`b_o`, or None; only with ``out_kernel``.
-      scale: a number in place of :math:`1/\sqrt c`.
+      scale: a number instead of :math:`1/\sqrt c`.
       bias: broadcastable to [..., H, n, L], :math:`B`; does not decide the result's dtype.
       normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as :func:`attend` takes it.
       dropout_multiplier: broadcastable to [..., H, n, L]; multiplies the weights.
@@ -79,6 +79,23 @@ def multi_head_attention_pooling(
     ...     out_kernel=kernel.reshape(2, 1, 2),
     ... )
     array([[2., 3.]])
+
+    Packed:
+
+    >>> kernel = np.eye(2).reshape(2, 2, 1)
+    >>> segment_multi_head_attention_pooling(
+    ...     [[1.0, 2.0], [9.0, 9.0], [3.0, 4.0]],
+    ...     [0, 1, 0],
+    ...     2,
+    ...     query=[[0.0, 0.0]],
+    ...     query_kernel=kernel,
+    ...     key_kernel=kernel,
+    ...     value_kernel=kernel,
+    ...     out_kernel=kernel.reshape(2, 1, 2),
+    ... )
+    array([[[2., 3.]],
+    <BLANKLINE>
+           [[9., 9.]]])
     """
     x = np.where(mask[..., None], x, 0)
     cancels = normalizer in ("softmax", "sparsemax", "entmax15", "hardmax")

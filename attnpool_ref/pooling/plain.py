@@ -23,7 +23,7 @@ def mean_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -33,9 +33,15 @@ def mean_pooling(x, mask=None, *, lengths=None):
 
     >>> mean_pooling([[1.0], [3.0], [99.0]], [True, True, False])
     array([2.])
+
+    Packed:
+
+    >>> segment_mean_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[2.],
+           [5.]])
     """
     count = np.maximum(np.sum(mask, -1), 1)[..., None]
-    part = 2 * power_of_two(count)  # exact, so that a sum of large numbers does not overflow
+    part = 2 * power_of_two(count)  # exact; sums of large numbers would overflow
 
     def share(x, mask, part):
         return np.where(mask[..., None], x, 0) / part
@@ -59,7 +65,7 @@ def max_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real. -inf at a real token is data.
+      [..., d]; 0 in a fully masked row. -inf at a real token is data.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -69,6 +75,12 @@ def max_pooling(x, mask=None, *, lengths=None):
 
     >>> max_pooling([[-1.0], [-3.0], [99.0]], [True, True, False])
     array([-1.])
+
+    Packed:
+
+    >>> segment_max_pooling([[1.0], [-5.0], [3.0]], [0, 1, 0], 2)
+    array([[ 3.],
+           [-5.]])
     """
 
     def real(x, mask):
@@ -92,7 +104,7 @@ def first_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -102,6 +114,12 @@ def first_pooling(x, mask=None, *, lengths=None):
 
     >>> first_pooling([[99.0], [1.0], [2.0]], [False, True, True])
     array([1.])
+
+    Packed:
+
+    >>> segment_first_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[1.],
+           [5.]])
     """
     return _token_at(x, mask, lambda: np.argmax(mask, -1))
 
@@ -120,7 +138,7 @@ def last_pooling(x, mask=None, *, lengths=None):
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real.
+      [..., d]; 0 in a fully masked row.
 
     Raises:
       ValueError: shapes disagree or a float mask.
@@ -130,12 +148,18 @@ def last_pooling(x, mask=None, *, lengths=None):
 
     >>> last_pooling([[1.0], [2.0], [99.0]], [True, True, False])
     array([2.])
+
+    Packed:
+
+    >>> segment_last_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[3.],
+           [5.]])
     """
     return _token_at(x, mask, lambda: mask.shape[-1] - 1 - np.argmax(mask[..., ::-1], -1))
 
 
 def _token_at(x, mask, position):
-    """The token at ``position()``; 0 where nothing is real, which a sequence of length 0 is as well."""
+    """Returns the token at ``position()``; 0 in a fully masked row, and for sequences of length 0."""
     if x.shape[-2] == 0:
         return np.sum(x.astype(np.float64), -2)
     token = np.take_along_axis(x, position()[..., None, None], -2)[..., 0, :].astype(np.float64)
@@ -151,17 +175,17 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
     :math:`k_l` is 1 at real tokens, else 0.
 
     Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty, or
-    that channel of it where each has its own weights. What weights hold at padding is never read.
+    that channel of it where each has its own weights. Weights at padding are never read.
 
     Args:
       x: [..., L, d] tokens.
-      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank beside that of x
-        says which. None is uniform.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank decides,
+        given that of x. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 
     Returns:
-      [..., d]; 0 where nothing is real or the weights cancel.
+      [..., d]; 0 in a fully masked row, or if the weights cancel.
 
     Raises:
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
@@ -171,6 +195,13 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     >>> weighted_pooling([[1.0], [4.0], [99.0]], [2.0, 1.0, 5.0], [True, True, False])
     array([2.])
+
+    Packed:
+      weights: [N], or [N, d] for each channel: their rank says which. None is uniform.
+
+    >>> segment_weighted_pooling([[1.0], [5.0], [4.0]], [0, 1, 0], 2, [2.0, 3.0, 1.0])
+    array([[2.],
+           [5.]])
     """
     if weights is None or weights.ndim < x.ndim:
         weights = np.where(mask, 1.0 if weights is None else weights, 0)[..., None]
@@ -182,7 +213,7 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
 
 def weighted_average(weights, x, mask):
-    """Sum of the tokens under weights [..., L, 1] or [..., L, d] that already know the mask."""
+    """Sums tokens under weights [..., L, 1] or [..., L, d] that are 0 at padding."""
 
     def share(x, weights, mask):
         return weights * np.where(mask[..., None], x, 0)

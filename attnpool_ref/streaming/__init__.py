@@ -1,4 +1,4 @@
-"""Chunks: a state is what is left of a part of the sequence; states merge in any order, and finalize to the pooled vector.
+"""Chunked pooling: each chunk has an accumulator state; states merge in any order, and finalize to the pooled vector.
 
 No chunk overlaps another. A chunk without a real token, or of length 0, has the state that changes no other. A file for
 each family of poolings.

@@ -1,4 +1,4 @@
-"""The state of additive attention pooling."""
+"""Chunked additive attention."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def additive_attention_state(
     value=None,
     activation="tanh",
 ):
-    r"""Keeps what additive attention pooling of the whole needs of one chunk: the sums before their division.
+    r"""Returns the state of one chunk for additive attention pooling: the sums before their division.
 
     .. math:: \Big( t_i, \; \sum_{l : k_l} e^{s_{il} - t_i}, \; \sum_{l : k_l} e^{s_{il} - t_i} v_l \Big), \qquad
               t_i = \max_{l : k_l} s_{il}, \quad s_{il} = \big(\phi(x_l W + b) \odot \sigma(x_l U + g)\big) \cdot K_i + c_i
@@ -61,7 +61,7 @@ def additive_attention_state(
     parameters = kernel, out_kernel, bias, gate_kernel, gate_bias, out_bias, activation
     scores = additive_scores(np.where(mask[..., None], x, 0), *parameters)
     value = np.where(mask[..., None], x if value is None else value, 0)
-    top, total, pooled = exponential_sums(scores, value[..., None, :, :], mask[..., None, :])
+    max_score, denominator, numerator = exponential_sums(scores, value[..., None, :, :], mask[..., None, :])
     if out_kernel.ndim == 1:
-        top, total, pooled = top[..., 0], total[..., 0], pooled[..., 0, :]
-    return AdditiveAttentionState(top, total, pooled)
+        max_score, denominator, numerator = max_score[..., 0], denominator[..., 0], numerator[..., 0, :]
+    return AdditiveAttentionState(max_score, denominator, numerator)

@@ -1,4 +1,4 @@
-"""Checks of states, and their messages: the promise that both packages share. No arithmetic."""
+"""Checks of states, and their messages, shared by both packages. No arithmetic."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ FINALIZED = Variant(
     source="vaswani2017",
     equation="o = sum_h (z_h W_v^h + b_v^h) W_o^h + b_o, z the pooled tokens of each head and query",
 )
-"""What multi-head states finalize to with kernels; the state stands for its pooled tokens."""
+"""The row of ``finalize_state`` with kernels; the state takes the place of its pooled tokens."""
 
 
 def check_state(name, key, value, kinds):
@@ -24,14 +24,14 @@ def check_state(name, key, value, kinds):
         raise TypeError(f"{name}: `{key}` is a {type(value).__name__}, needs a state, such as `attention_state` gives")
 
 
-def check_alike(a, b, kinds, option=getattr):
-    """Refuses two states that do not merge.
+def check_mergeable(a, b, kinds, option=getattr):
+    """Raises an error for two states that do not merge.
 
     Args:
       a: a state.
       b: another.
       kinds: the kinds of states that there are.
-      option: what a state was made with, by the name of the option; None where nobody here knows.
+      option: from a state and the name of an option to its value; None if it is unknown.
 
     Raises:
       TypeError: one is no state.

@@ -36,7 +36,7 @@ def merge_states(a, b):
     >>> merge_states(mean_state([[1.0]]), mean_state([[3.0]])).mean
     array([2.])
     """
-    checks.check_alike(a, b, states.kinds())
+    checks.check_mergeable(a, b, states.kinds())
     dtype = contract.common_dtype(state.dtype for state in (a, b) if state.dtype is not None)
     return a.merged(b)._replace(dtype=dtype)
 

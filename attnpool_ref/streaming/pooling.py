@@ -1,4 +1,4 @@
-"""The states of one sequence's poolings: mean, max, first, last, weighted, attention, multi-head attention."""
+"""Chunked pooling: mean, max, first, last, weighted, attention, multi-head attention."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from attnpool_ref.streaming.states import (
 
 @definition
 def mean_state(x, mask=None, *, lengths=None):
-    r"""Keeps what the mean of the whole needs of one chunk.
+    r"""Returns the state of one chunk for the mean.
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N \Big), \qquad N = \sum_l k_l
 
@@ -51,7 +51,7 @@ def mean_state(x, mask=None, *, lengths=None):
 
 @definition
 def max_state(x, mask=None, *, lengths=None):
-    r"""Keeps what the maximum of the whole needs of one chunk.
+    r"""Returns the state of one chunk for the maximum.
 
     .. math:: \max_{l : k_l} x_{lc}
 
@@ -80,7 +80,7 @@ def max_state(x, mask=None, *, lengths=None):
 
 @definition
 def first_state(x, mask=None, *, lengths=None, start):
-    r"""Keeps the first real token of one chunk, and where it stands in the whole.
+    r"""Returns the state of one chunk for the first token: the first real token and its position in the whole.
 
     .. math:: (s + l, \; x_l), \qquad l = \min \{ l : k_l \}
 
@@ -111,7 +111,7 @@ def first_state(x, mask=None, *, lengths=None, start):
 
 @definition
 def last_state(x, mask=None, *, lengths=None, start):
-    r"""Keeps the last real token of one chunk, and where it stands in the whole.
+    r"""Returns the state of one chunk for the last token: the last real token and its position in the whole.
 
     .. math:: (s + l, \; x_l), \qquad l = \max \{ l : k_l \}
 
@@ -143,7 +143,7 @@ def last_state(x, mask=None, *, lengths=None, start):
 
 @definition
 def weighted_state(x, weights=None, mask=None, *, lengths=None):
-    r"""Keeps what the average of the whole under given weights needs of one chunk.
+    r"""Returns the state of one chunk for the average under given weights.
 
     .. math:: \Big( \sum_{l : k_l} w_l, \; \sum_{l : k_l} w_l x_l \Big)
 
@@ -207,7 +207,7 @@ def attention_state(
     scale=None,
     bias=None,
 ):
-    r"""Keeps what attention pooling of the whole needs of one chunk: the sums before their division.
+    r"""Returns the state of one chunk for attention pooling: the sums before their division.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big), \qquad
               t = \max_{l : k_l} s_l, \quad s_l = \frac{(x_l W_k) \cdot (\hat q W_q)}{\sqrt c} + b_l
@@ -227,7 +227,7 @@ def attention_state(
       query_norm_scale: [d], 1 if None; the query's width where that is not d.
       query_norm_bias: [d], 0 if None.
       epsilon: of the normalisation, a number.
-      scale: a number in place of :math:`1/\sqrt c`; c is d without kernels.
+      scale: a number instead of :math:`1/\sqrt c`; c is d without kernels.
       bias: broadcastable to [..., L] of the chunk, :math:`b`; may hold anything at padding.
 
     Returns:
@@ -268,7 +268,7 @@ def multi_head_attention_state(
     scale=None,
     bias=None,
 ):
-    r"""Keeps what multi-head attention pooling of the whole needs of one chunk: the raw tokens, by query and head.
+    r"""Returns the state of one chunk for multi-head attention pooling: the raw tokens, by query and head.
 
     .. math:: \Big( t, \; \sum_{l : k_l} e^{s_l - t}, \; \sum_{l : k_l} e^{s_l - t} x_l \Big)_{ih}, \qquad
               s_l = \frac{(q_i W_q^h + b_q^h) \cdot (x_l W_k^h)}{\sqrt c} + B_{hil}
@@ -286,7 +286,7 @@ def multi_head_attention_state(
       key_kernel: [d, H, c], :math:`W_k`.
       query_bias: [H, c], :math:`b_q`, or None; only with ``query_kernel``.
       key_bias: [H, c], or None.
-      scale: a number in place of :math:`1/\sqrt c`.
+      scale: a number instead of :math:`1/\sqrt c`.
       bias: broadcastable to [..., H, n, L] of the chunk, :math:`B`.
 
     Returns:
@@ -320,10 +320,10 @@ def multi_head_attention_state(
 
 
 def exponential_sums(scores, x, mask):
-    """(top, total, sum) of scores [..., L] over clean tokens [..., L, d]."""
+    """Returns (max_score, denominator, numerator) of scores [..., L] over tokens [..., L, d] that are 0 at padding."""
     scores = np.where(mask, scores, -np.inf)
-    top = np.max(scores, -1, initial=-np.inf)
+    max_score = np.max(scores, -1, initial=-np.inf)
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
-        unnormalized = np.exp(scores - np.where(top == -np.inf, 0, top)[..., None])
+        unnormalized = np.exp(scores - np.where(max_score == -np.inf, 0, max_score)[..., None])
     unnormalized = np.where(mask, unnormalized, 0)
-    return top, np.sum(unnormalized, -1), np.sum(unnormalized[..., None] * x, -2)
+    return max_score, np.sum(unnormalized, -1), np.sum(unnormalized[..., None] * x, -2)

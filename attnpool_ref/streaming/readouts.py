@@ -11,7 +11,7 @@ from attnpool_ref.streaming.states import MeanState, kind
 
 @kind
 class LatentAttentionState(MeanState):
-    """Of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of what the map makes of the tokens."""
+    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of what the map makes of the tokens."""
 
 
 @definition
@@ -37,7 +37,7 @@ def latent_attention_state(
     mlp_norm_bias=None,
     epsilon=1e-5,
 ):
-    r"""Keeps what latent attention pooling of the whole needs of one chunk: the mean of what its map makes of each token.
+    r"""Returns the state of one chunk for latent attention pooling: the mean of the mapped tokens.
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} f(x_l), \; N \Big), \qquad N = \sum_l k_l
 
@@ -113,13 +113,13 @@ def latent_attention_state(
 
 @kind
 class VladState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals before their weights are what they are.
+    """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals before their weights are what they are.
 
     Attributes:
-      top: [..., K], the largest logarithm of a weight; -inf without any.
+      top: [..., K], the largest logarithm of a weight; -inf for a fully masked row.
       sum: [..., K, d], the sum of exp(log a - top) times the residual.
       normalize: whether the result is divided by its norms.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
     top: Any
@@ -135,13 +135,13 @@ class VladState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks: both in the measure of the larger top."""
+        """Merges the states of both chunks, rescaled to the larger maximum."""
         top = np.maximum(self.top, other.top)
         scales = [np.exp(state.top - np.where(top == -np.inf, 0, top))[..., None] for state in (self, other)]
         return VladState(top, self.sum * scales[0] + other.sum * scales[1], self.normalize)
 
     def finalized(self):
-        """[..., K, d]; 0 where nothing was real."""
+        """Returns [..., K, d]; 0 for a fully masked row."""
         return vlad_of(self.top, self.sum, self.normalize)
 
 
@@ -161,7 +161,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
       assign_kernel: [d, K+G]; the last G columns are those of the ghosts.
       centers: [K, d], :math:`c`.
       assign_bias: [K+G], or None.
-      normalize: divide the result by its norms; states merge with states that say the same.
+      normalize: divide the result by its norms; only states with the same value merge.
 
     Returns:
       A ``VladState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., K, d].

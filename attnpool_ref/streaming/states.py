@@ -18,19 +18,19 @@ _KINDS = []
 
 
 def kind(state):
-    """Makes a class one of the kinds of states."""
+    """Registers a class of states."""
     _KINDS.append(state)
     return state
 
 
 def kinds():
-    """The kinds of states, a tuple."""
+    """Returns all classes of states, a tuple."""
     return tuple(_KINDS)
 
 
 @kind
 class MeanState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.mean_state`: the mean [..., d] of the real tokens, and their number [...]."""
+    """State of :func:`~attnpool_ref.streaming.mean_state`: the mean [..., d] of the real tokens, and their number [...]."""
 
     mean: Any
     count: Any
@@ -42,20 +42,20 @@ class MeanState(NamedTuple):
         return self.mean.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         count = self.count + other.count
         whole = np.maximum(count, 1)
         parts = [state.mean * (state.count / whole)[..., None] for state in (self, other)]
         return type(self)(parts[0] + parts[1], count)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return self.mean
 
 
 @kind
 class MaxState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.max_state`: the largest values [..., d], -inf without any; whether any is real [...]."""
+    """State of :func:`~attnpool_ref.streaming.max_state`: the largest values [..., d], -inf for a fully masked row; whether any is real [...]."""
 
     extreme: Any
     real: Any
@@ -67,17 +67,17 @@ class MaxState(NamedTuple):
         return self.extreme.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         return MaxState(np.maximum(self.extreme, other.extreme), self.real | other.real)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return np.where(self.real[..., None], self.extreme, 0)
 
 
 @kind
 class FirstState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.first_state`: the first real position [...], and its token [..., d]."""
+    """State of :func:`~attnpool_ref.streaming.first_state`: the first real position [...], and its token [..., d]."""
 
     position: Any
     token: Any
@@ -89,18 +89,18 @@ class FirstState(NamedTuple):
         return self.token.shape
 
     def merged(self, other):
-        """The state of both chunks."""
-        mine = (self.position <= other.position)[..., None]
-        return FirstState(np.minimum(self.position, other.position), np.where(mine, self.token, other.token))
+        """Merges the states of both chunks."""
+        wanted = (self.position <= other.position)[..., None]
+        return FirstState(np.minimum(self.position, other.position), np.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return self.token
 
 
 @kind
 class LastState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.last_state`: the last real position [...], and its token [..., d]."""
+    """State of :func:`~attnpool_ref.streaming.last_state`: the last real position [...], and its token [..., d]."""
 
     position: Any
     token: Any
@@ -112,27 +112,27 @@ class LastState(NamedTuple):
         return self.token.shape
 
     def merged(self, other):
-        """The state of both chunks."""
-        mine = (self.position >= other.position)[..., None]
-        return LastState(np.maximum(self.position, other.position), np.where(mine, self.token, other.token))
+        """Merges the states of both chunks."""
+        wanted = (self.position >= other.position)[..., None]
+        return LastState(np.maximum(self.position, other.position), np.where(wanted, self.token, other.token))
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return self.token
 
 
 @kind
 class WeightedState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.weighted_state`: sums in a unit that is a power of two, so that it is exact.
+    """State of :func:`~attnpool_ref.streaming.weighted_state`: sums in a unit that is a power of two, so that it is exact.
 
-    The unit is that of ``size`` and ``mass`` together: no sum in it exceeds the largest token, whatever the weights.
+    The unit is ``size`` times a power of two above ``mass``: no sum in it exceeds the largest token, whatever the weights.
 
     Attributes:
-      size: [...], the power of two under the largest weight; 0 where all are 0.
+      size: [...], the power of two below the largest weight; 0 if all are 0.
       mass: [...], the sum of the absolute weights over ``size``.
       total: [...], the sum of the weights in that unit. It may be 0 although there are tokens.
       sum: [..., d], the sum of the weighted tokens in that unit.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
     size: Any
@@ -147,30 +147,30 @@ class WeightedState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks."""
+        """Merges the states of both chunks."""
         size = np.maximum(self.size, other.size)
         ratios = [state.size / np.where(size == 0, 1, size) for state in (self, other)]
         mass = self.mass * ratios[0] + other.mass * ratios[1]
-        shares = [r * (divisor_of(s.mass) / divisor_of(mass)) for r, s in zip(ratios, (self, other), strict=True)]
-        total = self.total * shares[0] + other.total * shares[1]
-        pooled = self.sum * self.beside(shares[0]) + other.sum * self.beside(shares[1])
+        scales = [r * (divisor_of(s.mass) / divisor_of(mass)) for r, s in zip(ratios, (self, other), strict=True)]
+        total = self.total * scales[0] + other.total * scales[1]
+        pooled = self.sum * self.expand_to_features(scales[0]) + other.sum * self.expand_to_features(scales[1])
         return type(self)(size, mass, total, pooled)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real or the weights cancel."""
-        total = self.beside(self.total)
+        """Returns [..., d]; 0 for a fully masked row or the weights cancel."""
+        total = self.expand_to_features(self.total)
         return np.where(total == 0, 0 * self.sum, self.sum / np.where(total == 0, 1, total))
 
-    def beside(self, values):
+    def expand_to_features(self, values):
         """Returns an array of the weights' shape with a feature axis, to broadcast against tokens."""
         return values[..., None]
 
 
 @kind
 class ChannelState(WeightedState):
-    """Of :func:`~attnpool_ref.streaming.weighted_state` with weights for each channel: ``size``, ``mass`` and ``total`` too are [..., d]."""
+    """State of :func:`~attnpool_ref.streaming.weighted_state` with weights for each channel: ``size``, ``mass`` and ``total`` too are [..., d]."""
 
-    def beside(self, values):
+    def expand_to_features(self, values):
         """Returns the array unchanged: these weights have a feature axis."""
         return values
 
@@ -182,13 +182,13 @@ def divisor_of(mass):
 
 @kind
 class AttentionState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.attention_state`: an exponential average before its division.
+    """State of :func:`~attnpool_ref.streaming.attention_state`: an online softmax before the division.
 
     Attributes:
-      top: [...], the largest score; -inf without any.
+      top: [...], the largest score; -inf for a fully masked row.
       total: [...], the sum of exp(score - top).
       sum: [..., d], the sum of exp(score - top) times the token.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
     top: Any
@@ -202,40 +202,40 @@ class AttentionState(NamedTuple):
         return self.sum.shape
 
     def merged(self, other):
-        """The state of both chunks: both in the measure of the larger top."""
+        """Merges the states of both chunks, rescaled to the larger maximum."""
         return type(self)(*_merged(self, other))
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real."""
+        """Returns [..., d]; 0 for a fully masked row."""
         return self.sum / np.where(self.total == 0, 1, self.total)[..., None]
 
 
 @kind
 class MultiHeadAttentionState(AttentionState):
-    """Of :func:`~attnpool_ref.streaming.multi_head_attention_state`: an :class:`AttentionState` for each query and head.
+    """State of :func:`~attnpool_ref.streaming.multi_head_attention_state`: an :class:`AttentionState` for each query and head.
 
     Attributes:
-      top: [..., n, H], the largest score; -inf without any.
+      top: [..., n, H], the largest score; -inf for a fully masked row.
       total: [..., n, H], the sum of exp(score - top).
       sum: [..., n, H, d], the sum of exp(score - top) times the token.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
 
 @kind
 class AdditiveAttentionState(AttentionState):
-    """Of :func:`~attnpool_ref.streaming.additive_attention_state`: an :class:`AttentionState`, of n hops for each of them.
+    """State of :func:`~attnpool_ref.streaming.additive_attention_state`: an :class:`AttentionState`, of n hops for each of them.
 
     Attributes:
-      top: [...] or [..., n], the largest score; -inf without any.
+      top: [...] or [..., n], the largest score; -inf for a fully masked row.
       total: [...] or [..., n], the sum of exp(score - top).
       sum: [..., v] or [..., n, v], the sum of exp(score - top) times the value.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
 
 def _merged(a, b):
-    top = np.maximum(a.top, b.top)
+    max_score = np.maximum(a.top, b.top)
     with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
-        a_scale, b_scale = (np.exp(state.top - np.where(top == -np.inf, 0, top)) for state in (a, b))
-    return top, a.total * a_scale + b.total * b_scale, a.sum * a_scale[..., None] + b.sum * b_scale[..., None]
+        a_scale, b_scale = (np.exp(state.top - np.where(max_score == -np.inf, 0, max_score)) for state in (a, b))
+    return max_score, a.total * a_scale + b.total * b_scale, a.sum * a_scale[..., None] + b.sum * b_scale[..., None]

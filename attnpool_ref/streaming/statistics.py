@@ -11,7 +11,7 @@ from attnpool_ref.streaming.states import kind
 
 @kind
 class StdState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.std_state`: moments, each [..., d], or [..., 1] for all features alike.
+    """State of :func:`~attnpool_ref.streaming.std_state`: moments, each [..., d], or [..., 1] for all features alike.
 
     Attributes:
       mass: the sum of the weights' magnitudes.
@@ -22,7 +22,7 @@ class StdState(NamedTuple):
       second: the sum of weight times squared distance.
       ddof: [..., 1], as it was given.
       epsilon: [..., 1], as it was given.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
     mass: Any
@@ -43,17 +43,17 @@ class StdState(NamedTuple):
         return self.second.shape
 
     def merged(self, other):
-        """The state of both chunks, about a center between theirs."""
+        """Returns the state of both chunks, about a center between theirs."""
         return type(self)(*_merged(self[:6], other[:6]), self.ddof, self.epsilon)
 
     def finalized(self):
-        """[..., d]; 0 where nothing was real or the weights cancel."""
+        """Returns [..., d]; 0 for a fully masked row or the weights cancel."""
         return _statistics(self[1:6], self.ddof, self.epsilon)[1]
 
 
 @kind
 class StatisticsState(StdState):
-    """Of :func:`~attnpool_ref.streaming.statistics_state`: a :class:`StdState`."""
+    """State of :func:`~attnpool_ref.streaming.statistics_state`: a :class:`StdState`."""
 
     @property
     def shape(self):
@@ -61,16 +61,16 @@ class StatisticsState(StdState):
         return _doubled(self.second.shape)
 
     def finalized(self):
-        """[..., 2d]; 0 where nothing was real or the weights cancel."""
+        """Returns [..., 2d]; 0 for a fully masked row or the weights cancel."""
         return np.concatenate(_statistics(self[1:6], self.ddof, self.epsilon), -1)
 
 
 @kind
 class AttentiveStatisticsState(NamedTuple):
-    """Of :func:`~attnpool_ref.streaming.attentive_statistics_state`: moments under exp(score - top), as in :class:`StdState`.
+    """State of :func:`~attnpool_ref.streaming.attentive_statistics_state`: moments under exp(score - top), as in :class:`StdState`.
 
     Attributes:
-      top: [..., d] or [..., 1], the largest score; -inf without any.
+      top: [..., d] or [..., 1], the largest score; -inf for a fully masked row.
       mass: the sum of exp(score - top).
       total: the same.
       squares: the sum of their squares.
@@ -78,7 +78,7 @@ class AttentiveStatisticsState(NamedTuple):
       first: 0.
       second: the sum of exp(score - top) times squared distance.
       epsilon: [..., 1], as it was given.
-      dtype: that of the result.
+      dtype: the dtype of the result.
     """
 
     top: Any
@@ -99,7 +99,7 @@ class AttentiveStatisticsState(NamedTuple):
         return _doubled(self.second.shape)
 
     def merged(self, other):
-        """The state of both chunks, in the measure of the larger top."""
+        """Returns the state of both chunks, in the measure of the larger top."""
         top, parts = np.maximum(self.top, other.top), []
         for state in (self, other):
             with np.errstate(invalid="ignore"):  # inf - inf: a real score of +inf is NaN by definition
@@ -109,7 +109,7 @@ class AttentiveStatisticsState(NamedTuple):
         return AttentiveStatisticsState(top, *_merged(*parts), self.epsilon)
 
     def finalized(self):
-        """[..., 2d]; 0 where nothing was real."""
+        """Returns [..., 2d]; 0 for a fully masked row."""
         return np.concatenate(_statistics(self[2:7], 0, self.epsilon), -1)
 
 
@@ -161,7 +161,7 @@ def _given(x, mask, weights, ddof, epsilon):
 
 @definition
 def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Keeps what the standard deviation of the whole needs of one chunk, and the options.
+    r"""Returns the state of one chunk for the standard deviation, and the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
@@ -196,7 +196,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
 @definition
 def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
-    r"""Keeps what the mean and the standard deviation of the whole need of one chunk, and the options.
+    r"""Returns the state of one chunk for the mean and the standard deviation, and the options.
 
     .. math:: \Big( W, \; \sum_{l : k_l} w_l^2, \; \mu, \; \sum_{l : k_l} w_l (x_l - \mu)^2 \Big), \qquad
               W = \sum_{l : k_l} w_l, \quad \mu = \frac 1 W \sum_{l : k_l} w_l x_l
@@ -243,7 +243,7 @@ def attentive_statistics_state(
     global_context=False,
     epsilon=0.0,
 ):
-    r"""Keeps what attentive statistics pooling of the whole needs of one chunk: moments under exponential weights.
+    r"""Returns the state of one chunk for attentive statistics pooling: moments under exponential weights.
 
     .. math:: \Big( t, \; W, \; \mu, \; \sum_{l : k_l} e^{s_l - t} (x_l - \mu)^2 \Big), \qquad
               t = \max_{l : k_l} s_l, \quad W = \sum_{l : k_l} e^{s_l - t}, \quad s_l = a(x_l W + b) V

@@ -1,9 +1,8 @@
-"""The table: one row per variant, in the order of the documentation.
+"""Table of the functions: one row each, in the order of the documentation.
 
-A row names things and computes nothing. The argument checks, the tests, the command line, the type stubs and the
-conformance kit all read it, and find the function itself by its name in any namespace. Each family has a file of rows.
-
-:mod:`attnpool_ref.table.language` says how ``shapes`` and ``rules`` are written.
+A row is data. The argument checks, the tests, the command, the type stubs and the judge read it, and find the function by
+its name in any namespace. Each family has a file in ``rows/``; :mod:`attnpool_ref.table.language` is the syntax of ``shapes``
+and ``rules``.
 """
 
 from attnpool_ref.table.row import Variant
@@ -55,10 +54,10 @@ VARIANTS: tuple[Variant, ...] = sum(
 """The rows, in the order in which the documentation shows them."""
 
 STATES: tuple[Variant, ...] = (*streaming.ROWS, *statistics.STATES)
-"""The rows whose functions give the state of one chunk; :func:`merge_states` and :func:`finalize_state` take it on."""
+"""The rows whose functions return the state of one chunk, for :func:`merge_states` and :func:`finalize_state`."""
 
 HEADS: tuple[Variant, ...] = heads.ROWS
-"""The rows of what modules alone compute: their functions stand in no namespace."""
+"""The rows of functions that only modules call; they are in no namespace."""
 
 BY_NAME = {row.name: row for row in (*VARIANTS, *STATES)}
 _OF_HEADS = {row.name: row for row in HEADS}
@@ -68,10 +67,10 @@ def get(name):
     """Returns the row called ``name``; a ValueError lists the nearest names."""
     if name in BY_NAME or name in _OF_HEADS:
         return BY_NAME.get(name) or _OF_HEADS[name]
-    raise ValueError(f"no variant is called {name!r}{did_you_mean(name, BY_NAME)}")
+    raise ValueError(f"no function is called {name!r}{did_you_mean(name, BY_NAME)}")
 
 
 def in_all_layouts(name):
-    """The names of a dense row and of those that are the same with the tokens packed and in chunks."""
+    """Returns the names of a dense row, of its packed function and of its chunk states."""
     states = [row.name for row in STATES if row.state == name]
     return [name, *([f"segment_{name}"] if f"segment_{name}" in BY_NAME else []), *states]

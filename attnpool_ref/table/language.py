@@ -1,35 +1,35 @@
-"""The language of the table's rows, parsed once and strictly: what is not understood raises.
+"""Syntax of the table's rows, parsed once and strictly: unknown syntax raises an error.
 
 ``shapes`` of a row, from left to right:
 
-* ``x[..., L, d]``: an array; ``...`` are its batch axes, which all data arguments share or do not have at all.
+* ``x[..., L, d]``: an array; ``...`` are its batch axes, which all data arguments with batch axes share.
 * ``query_kernel[d, c]``: without ``...`` the shape is exact. Axes may be sums of multiples: ``[d+e, m]``, ``[3d]``; one term
-  whose size no other array tells is what the others leave of a sum.
+  whose size no other array gives is computed as the remainder of a sum.
 * ``mask?[..., L]``: ``?`` marks an argument that may be None. ``mask`` and ``*_mask`` are masks: they broadcast.
 * ``bias?~[..., n, m]``: ``~`` marks a floating array that broadcasts and never widens the result.
 * ``scale?[]``: a number. ``kernel[J, d+e]|[d+e]``: either shape. ``adjacency:bool[k, k]``: an exact boolean array.
-* ``out_kernel[h, n?]``: an axis that a call has or lacks, in all that show it alike: arguments, result and weights.
-* ``weights?[..., L]|[..., L, d]``: the rank beside that of the other data says which; only the first may be shared.
-* ``p[]|[d]``: a number, which never widens the result, or a parameter of that shape, which may.
+* ``out_kernel[h, n?]``: an optional axis, present or absent in all arguments, results and weights together.
+* ``weights?[..., L]|[..., L, d]``: the rank decides, given the batch axes of the other data; only the first may be shared.
+* ``p[]|[d]``: a number, which has no influence on the result's dtype, or a parameter of that shape, which has.
 * ``lengths:int[...]``: integers on some leading axes.
-* ``x_lengths?:lengths[...]``: integers in place of ``x_mask``: how many tokens of its last axis are real, counted from the
-  left. () for all alike, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
-* ``spans:index[..., S, ends]``: integers below the option ``max_length``, with batch axes as data have them.
+* ``x_lengths?:lengths[...]``: integers instead of ``x_mask``: the number of real tokens of its last axis, counted from the
+  left. () for all examples, exactly the batch axes, or all the axes shown (``lengths?:lengths[..., n]``).
+* ``spans:index[..., S, ends]``: integers below the option ``max_length``, with batch axes as data.
 * ``start:position[]``: an integer, traced, of at least 0.
-* ``segment_ids:segments[N]``: to which segment each token belongs, integers of exactly this shape, below the option
+* ``segment_ids:segments[N]``: the segment of each token, integers of exactly this shape, below the option
   ``num_segments``. Arrays with that axis, or with ``num_segments``, are data.
 * ``-> [..., d]`` or ``-> ([..., d], [..., e])``: the result.
 
-``rules`` say what the shapes cannot:
+``rules`` are constraints beyond the shapes:
 
-* ``c=d unless x_kernel``, ``q=d if query_kernel``: two axes are one while an argument is absent, or present.
+* ``c=d unless x_kernel``, ``q=d if query_kernel``: two axes have one size while an argument is absent, or present.
 * ``not mask with lengths``: two arguments exclude each other.
-* ``epsilon needs normalize_query``: an argument asks for an option, or for another argument.
-* ``norm_scale needs activation=tanh``: an argument asks for one value of an option.
-* ``query[n, H, c] unless query_kernel``, ``kernel[d, 2f] if activation=geglu``: which of its shapes an argument has depends on
-  another argument, on an option or on its value; it has the others where the rule does not hold.
+* ``epsilon needs normalize_query``: an argument needs an option, or another argument.
+* ``norm_scale needs activation=tanh``: an argument needs one value of an option.
+* ``query[n, H, c] unless query_kernel``, ``kernel[d, 2f] if activation=geglu``: the shape of an argument depends on
+  another argument, on an option or on its value; where the rule does not hold it has its other shapes.
 * ``d may be 0``: a feature axis may be empty.
-* ``scale is not 0 unless mean``: a number that is 0 asks for an option; judged where its value is at hand, on the host.
+* ``scale is not 0 unless mean``: a number that is 0 needs an option; checked for values on the host.
 """
 
 import re
@@ -42,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"(\w+)(\?)?(~)?(?::(\w+))?((?:\[[^\[\]]*\])(?:\|\[[^\[\]]*\])*)")
 INTEGERS = ("int", "lengths", "position", "segments", "index")
 KINDS = (*INTEGERS, "bool")
-"""What may be written behind a colon."""
+"""Kinds that may follow a colon."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,17 @@ class Argument:
 
     @property
     def integers(self):
-        """Whether it holds integers, whatever they count."""
+        """Whether it holds integers."""
         return self.kind in INTEGERS
 
     @property
     def lengths(self):
-        """The name of the lengths that may stand in a mask's place."""
+        """The name of the lengths that may be given instead of a mask."""
         return self.name.removesuffix("mask") + "lengths"
 
     @property
     def mask(self):
-        """The name of the mask in whose place lengths stand."""
+        """The name of the mask that lengths replace."""
         return self.name.removesuffix("lengths") + "mask"
 
     @property
@@ -102,14 +102,14 @@ class Argument:
 
 
 class OrFunction(tuple):
-    """Names of which an option takes one; or a function, in the place of a name."""
+    """Names of an option that takes one of them, or a function."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Equal:
-    """Two axes are one if any of ``names`` is given (``present``), or if none is."""
+    """Two axes have one size if any of ``names`` is given (``present``), or if none is."""
 
     first: str
     second: str
@@ -134,14 +134,14 @@ class Needs:
     value: str = ""
 
     def met(self, values):
-        """Whether what it asks for is among the values, by name."""
+        """Returns whether the values of a call satisfy the need."""
         found = values.get(self.option)
         return found == self.value if self.value else found is not None and found is not False
 
 
 @dataclass(frozen=True)
 class Shaped:
-    """An argument has one of its shapes if ``name`` is given, or has ``value`` (``present``), or if not; else the others."""
+    """An argument has the shape ``axes`` if ``name`` is given or has ``value`` (or is not: ``present``); else its other shapes."""
 
     argument: str
     axes: tuple[str, ...]
@@ -150,7 +150,7 @@ class Shaped:
     value: str | None
 
     def holds(self, values):
-        """Whether the argument has the shape in a call of these values, options among them."""
+        """Returns whether the argument has the shape in a call with these values, options included."""
         found = values.get(self.name)
         there = found is not None and found is not False if self.value is None else found == self.value
         return self.present == there
@@ -158,7 +158,7 @@ class Shaped:
 
 @dataclass(frozen=True)
 class MayBeEmpty:
-    """A feature axis of size 0 is legal."""
+    """A feature axis may have size 0."""
 
     axis: str
 
@@ -172,12 +172,12 @@ class NotZero:
 
 
 def terms(axis):
-    """``d+2e`` as [(1, "d"), (2, "e")]."""
+    """Splits ``d+2e`` into [(1, "d"), (2, "e")]."""
     return [(int(number or 1), symbol) for number, symbol in _TERM.findall(axis)]
 
 
 def parse_shapes(text):
-    """(arguments by name, results): what stands before and after the arrow.
+    """Parses a row's shapes into (arguments by name, results).
 
     Raises:
       ValueError: a piece that is not understood.
@@ -189,7 +189,7 @@ def parse_shapes(text):
     for piece in _pieces(before):
         argument = _argument(piece)
         if argument.name in arguments:
-            raise ValueError(f"{argument.name!r} stands twice in {text!r}")
+            raise ValueError(f"{argument.name!r} occurs twice in {text!r}")
         arguments[argument.name] = argument
     results = parse_results(after)
     if not results:
@@ -198,7 +198,7 @@ def parse_shapes(text):
 
 
 def _packed(arguments):
-    """The arguments of which those along the axes of segment numbers, or one for each segment, are data."""
+    """Returns the arguments; those with an axis of packed tokens or of segments become data."""
     axes = {axis for argument in arguments.values() if argument.kind == "segments" for axis in argument.own}
     if not axes:
         return arguments
@@ -212,7 +212,7 @@ def _packed(arguments):
 
 
 def parse_results(text):
-    """``[..., d]`` or ``([..., d], [..., e])`` as a tuple of axes for each array; nothing for an empty text."""
+    """Parses ``[..., d]`` or ``([..., d], [..., e])`` into a tuple of axes for each array; () for an empty text."""
     text = text.strip()
     if not text:
         return ()
@@ -223,17 +223,17 @@ def parse_results(text):
 
 
 def present(results, sizes):
-    """The axes of each array, without the marks of those that a call may lack, and without those that it lacks.
+    """Returns the axes of each array without absent optional axes, and without the marks of optional axes.
 
     Args:
       results: a tuple of axes for each array.
-      sizes: the size of each axis that the call has.
+      sizes: the size of each axis of the call.
     """
     return tuple(tuple(axis.rstrip("?") for axis in axes if axis[-1] != "?" or axis[:-1] in sizes) for axes in results)
 
 
 def parse_rule(text):
-    """The rule that ``text`` says; a ValueError if it says none."""
+    """Parses a rule; raises a ValueError if ``text`` is none."""
     if match := re.fullmatch(r"(\w+'?)=(\w+'?) (if|unless) (\w+(?: or \w+)*)", text):
         return Equal(match[1], match[2], match[3] == "if", tuple(match[4].split(" or ")))
     if match := re.fullmatch(r"not (\w+) with (\w+)", text):
@@ -250,12 +250,12 @@ def parse_rule(text):
 
 
 def exclusions(arguments):
-    """The rules that need not be written: a mask and its lengths exclude each other."""
+    """Returns the implied rules: a mask and its lengths exclude each other."""
     return tuple(Excludes(a.mask, a.name) for a in arguments.values() if a.kind == "lengths")
 
 
 def arguments_of(row, values):
-    """The row's arguments with those of their shapes that they may have in a call of these values, options among them."""
+    """Returns the row's arguments with the shapes that are possible in a call with these values, options included."""
     found = row.arguments
     for rule in row.relations:
         if isinstance(rule, Shaped):
@@ -268,7 +268,7 @@ def arguments_of(row, values):
 
 
 def check_names(rules, arguments, options):
-    """Raises a ValueError if a rule speaks of an axis, an argument or an option that the row does not have."""
+    """Raises a ValueError if a rule names an axis, an argument or an option that the row does not have."""
     axes = {symbol for a in arguments.values() for own in a.shapes for axis in own for _, symbol in terms(axis)}
     for rule in rules:
         if isinstance(rule, Equal):
@@ -288,7 +288,7 @@ def check_names(rules, arguments, options):
         else:
             unknown = {rule.axis} - axes
         if unknown:
-            raise ValueError(f"{rule} speaks of {', '.join(sorted(unknown))}, which the row does not have")
+            raise ValueError(f"{rule} names {', '.join(sorted(unknown))}, which the row does not have")
 
 
 def _pieces(text):
@@ -338,7 +338,7 @@ def _kind(name, stretch, shapes):
 
 
 def _axes(part):
-    """``[..., L, d]`` as ("...", "L", "d")."""
+    """Splits ``[..., L, d]`` into ("...", "L", "d")."""
     axes = tuple(axis.strip() for axis in part[1:-1].split(",")) if part[1:-1].strip() else ()
     for index, axis in enumerate(axes):
         if not (_AXIS.fullmatch(axis) or _LACKED.fullmatch(axis) or (axis == "..." and index == 0)):

@@ -8,48 +8,48 @@ from attnpool_ref.table.sources import SOURCES
 from attnpool_ref.table.suggestions import did_you_mean
 
 ACTIVATIONS = ("tanh", "relu", "gelu", "identity")
-"""Of the hidden layer that scores are made of."""
+"""Activations of the hidden layer of scores."""
 
 LAYOUTS = ("segments", "states", "mesh")
-"""All layouts: packed tokens, chunks, and sequences that are split over the devices of a mesh."""
+"""All layouts besides the dense one: packed tokens, chunks, sequences sharded over a mesh."""
 
 NORMALIZERS = language.OrFunction(("softmax", "sparsemax", "entmax15", "sigmoid", "hardmax"))
-"""What makes weights of scores, by name; a function (scores, mask) -> weights may stand in a name's place."""
+"""Normalisers by name; the caller may give a function (scores, mask) -> weights instead."""
 
 ABSOLUTE = ("normalizer=sigmoid",)
-"""The normalisers among them that tell scores from scores with a constant added."""
+"""The normalisers whose weights change if a constant is added to every score."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One row.
+    """One row: a function as data.
 
     Attributes:
       name: the function's name in every namespace.
-      family: the file in which it stands.
-      shapes: arguments and result, in the language above.
+      family: the file that contains it.
+      shapes: arguments and result, in the syntax of :mod:`~attnpool_ref.table.language`.
       source: a key of :data:`~attnpool_ref.table.sources.SOURCES`.
       equation: the definition in one line of plain text; the docstring has it in full.
-      weights: shape of what ``return_weights=True`` adds, where there is such an argument; of one array alternatives
-        by rank, as arguments have them.
-      rules: what the shapes cannot say.
+      weights: shape of the weights that ``return_weights=True`` adds, if there is that argument; may have alternatives by
+        rank, as arguments do.
+      rules: constraints beyond the shapes.
       options: static arguments: a tuple of names (:class:`~attnpool_ref.table.language.OrFunction`: or a function), or "flag",
         "axis", "size", "count" (both from 0) or "positive" (from 1).
-      refused: (option, value, reason) of what a neighbouring row takes and this one cannot; True of a flag; "a function" is
-        a value too.
-      module: the class that owns the parameters, if any.
-      state: the dense row to whose result the function's states finalize, which ``shapes`` shows; it gives a state then.
-      layouts: beside the dense one, in which its tokens may lie: "segments", "states", "mesh".
-      ordered: "always", or an option such as "method=local", where the order of the real tokens matters.
-      unit: its data are probabilities, numbers from 0 to 1.
-      absolute: "always", or options such as "normalizer=sigmoid", where a constant added to every score counts.
-      surrogate: the flag with which the gradient is not that of the values, but the one that the docstring says.
-      norms: divides by a norm: vectors of 1e-30 and 1e30 are ordinary, and so is the zero vector.
-      arguments: what ``shapes`` says of each argument, by name.
+      refused: (option, value, reason) of values that a related function takes and this one cannot; True for a flag, "a
+        function" for a function.
+      module: the class with the parameters, if any.
+      state: for a function that returns a state, the dense row whose result the state finalizes to.
+      layouts: layouts of tokens besides the dense one: "segments", "states", "mesh".
+      ordered: "always", or the option such as "method=local" with which the order of the real tokens matters.
+      unit: whether the data are probabilities, numbers from 0 to 1.
+      absolute: "always", or options such as "normalizer=sigmoid", with which a constant added to every score matters.
+      surrogate: the flag with which the gradient is not that of the values, but the one in the docstring.
+      norms: whether it divides by a norm, and must therefore be right for vectors of 1e-30, 1e30 and 0.
+      arguments: the arguments of ``shapes``, by name.
       results: the axes of each array of the result.
-      weight_results: the axes of each array that ``return_weights=True`` adds; of alternatives the first.
+      weight_results: the axes of each array that ``return_weights=True`` adds, the first alternative.
       relations: the rules as objects.
-      sizes: sizes of axes that are what they are, as a module's own parameters make them, or as the row says.
+      sizes: fixed sizes of axes, from a module's parameters or the row.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Variant:
         parsed = {"arguments": arguments, "results": results, "relations": relations}
         weights, *_ = self.weights.split("|")
         for name, value in (parsed | {"weight_results": language.parse_results(weights)}).items():
-            object.__setattr__(self, name, value)  # the row is frozen for everybody else
+            object.__setattr__(self, name, value)  # the dataclass is frozen
 
     @property
     def batched(self):
@@ -95,12 +95,12 @@ class Variant:
         return any(argument.batched for argument in self.arguments.values())
 
     def weights_of_rank(self, rank):
-        """The axes of weights that have so many beside the batch axes."""
+        """Returns the axes of the weights that have ``rank`` axes besides the batch axes."""
         alternatives = [own for part in self.weights.split("|") for own in language.parse_results(part)]
         return next((own for own in alternatives if len(own) - ("..." in own) == rank), alternatives[0])
 
     def takes(self, option, value):
-        """Whether a value of an option is none of those that are refused."""
+        """Returns whether the function takes a value of an option."""
         return (option, value) not in [(key, unlike) for key, unlike, _ in self.refused]
 
     @property

@@ -48,4 +48,4 @@ SOURCES = {
     "zhai2022": "Zhai, Kolesnikov, Houlsby, Beyer: Scaling vision transformers. CVPR 2022.",
     "zhang2021": "Zhang et al.: Multi-interactive attention network for fine-grained feature learning in CTR prediction. WSDM 2021.",
 }
-"""What the rows' ``source`` keys stand for."""
+"""References by the rows' ``source`` keys."""

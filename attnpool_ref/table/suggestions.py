@@ -2,12 +2,12 @@
 
 
 def did_you_mean(word, known):
-    """``; did you mean ...?``, or nothing.
+    """Returns "; did you mean ...?" with similar names, or "".
 
     >>> did_you_mean("mean_poling", ["mean_pooling", "dot_score"])
     '; did you mean mean_pooling?'
     """
-    import difflib  # 10 ms, which no right name needs
+    import difflib  # 10 ms, needed only for messages
 
     near = difflib.get_close_matches(word, known, n=3, cutoff=0.4)
     return f"; did you mean {', '.join(near)}?" if near else ""

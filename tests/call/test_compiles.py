@@ -9,11 +9,11 @@ from agreement import arguments_of
 from constants import compiling_anew
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 
-APART = [name for name, frame in FRAMES.items() if frame.weights_apart]
+APART = [name for name, frame in FUNCTIONS.items() if frame.weights_apart]
 """Rows whose weights have a program of their own."""
 
 
@@ -31,7 +31,7 @@ def example(request):
     numbers = numbers_of(row)
     arrays = {key: jax.device_put(value, jax.devices()[1]) for key, value in arrays.items() if key not in numbers}
     arrays |= {key: 0.75 for key, default in numbers.items() if default is None}
-    with compiling_anew(FRAMES[row.name]):
+    with compiling_anew(FUNCTIONS[row.name]):
         call(arrays)
         yield row, arrays, call
 

@@ -15,7 +15,7 @@ from jax import export
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.modules import head_functions
 from attnpool_ref import contract, table
 from attnpool_ref.conformance import cases
@@ -56,7 +56,7 @@ def exported(case, implementation=None, weights=True, platforms=PLATFORMS):
     """The case's call as a program for any batch and any number of tokens."""
     row, static = case.row, {"return_weights": True} if weights and case.row.weights else {}
     function = function_of(row)
-    if "implementation" in FRAMES[row.name].statics:
+    if "implementation" in FUNCTIONS[row.name].static:
         static["implementation"] = implementation
 
     def call(arrays):

@@ -200,7 +200,7 @@ def test_every_precision_that_jax_takes_is_taken(precision):
     [
         lambda rngs: attnpool_flax.AttentionPool(4, rngs=rngs),
         lambda rngs: attnpool_flax.WeightedPool(4, rngs=rngs),
-        lambda rngs: attnpool_flax.MultiHeadAttention(2, 4, dropout_rate=0.5, rngs=rngs),
+        lambda rngs: attnpool_flax.MultiHeadAttention(num_heads=2, query_features=4, dropout_rate=0.5, rngs=rngs),
     ],
     ids=["AttentionPool", "WeightedPool", "MultiHeadAttention"],
 )

@@ -142,7 +142,7 @@ def test_who_does_not_promise_it_is_not_asked():
         return conformance.judge(lenient, only=("mean_pooling",), **FEW, **options)
 
     kept = judged().rows[0].promises[REFUSALS]
-    assert (kept.status, kept.why) == ("n/a", "refusals were not asked for")
+    assert (kept.status, kept.why) == ("n/a", "skipped without refusals=True, --refusals")
     report = judged(refusals=True)
     assert [kept.promise for kept in report.rows[0].accused] == [REFUSALS] and report.verdict == "fail"
     assert judged(refusals=True, waive={REFUSALS: "internal"}).passed

@@ -11,10 +11,10 @@ from conformance.mutants import MUTANTS
 
 import attnpool_ref as ref
 from attnpool_ref import conformance, table
-from attnpool_ref.conformance import causes, formats
+from attnpool_ref.conformance import formats
 from attnpool_ref.conformance.candidates.adapters import NumpyArrays
-from attnpool_ref.conformance.causes import mistakes
-from attnpool_ref.conformance.causes.asked import Asked
+from attnpool_ref.conformance.causes import diagnosis, mistakes
+from attnpool_ref.conformance.causes.call import Call
 from attnpool_ref.conformance.checks import CHECKS
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import promises
@@ -121,7 +121,7 @@ def test_an_epsilon_that_only_float64_shows_is_named():
 
 def test_computing_in_the_inputs_own_dtype_is_named():
     found = causes_of(a_few_roundings_off, "mean_pooling", ("float32", "bfloat16"))
-    assert found == [causes.OWN_DTYPE]
+    assert found == [diagnosis.OWN_DTYPE]
 
 
 def nan_when_empty_and_ignoring(x, mask=None):
@@ -140,7 +140,7 @@ def test_the_inputs_own_dtype_is_named_beside_a_mistake_and_never_instead():
         return lambda x, mask=None: a_few_roundings_off(np.expand_dims(function(x, mask), -2))
 
     dtypes = ("float32", "bfloat16")
-    assert causes_of(rounded(nan_when_empty), "mean_pooling", dtypes)[1:] == [causes.OWN_DTYPE]
+    assert causes_of(rounded(nan_when_empty), "mean_pooling", dtypes)[1:] == [diagnosis.OWN_DTYPE]
     assert (
         causes_of(rounded(lambda x, mask: ref.mean_pooling(x, mask) * x.dtype.type(1.01)), "mean_pooling", dtypes) == []
     )
@@ -150,7 +150,7 @@ def test_a_function_that_computes_in_float32_is_told_so():
     def narrow(x, mask=None):
         return ref.mean_pooling(x, mask).astype(np.float32).astype(x.dtype)
 
-    assert judged(narrow, "mean_pooling", ("float32", "float64")).sentences == [f"{causes.FLOAT32} (float64)"]
+    assert judged(narrow, "mean_pooling", ("float32", "float64")).sentences == [f"{diagnosis.FLOAT32} (float64)"]
 
 
 def overflowing(scores, mask=None, *, axis=-1):
@@ -221,7 +221,7 @@ def test_every_mistake_has_an_answer_somewhere_and_it_is_a_wrong_one(row):
 
     subject = Subject(row, getattr(ref, row.name), NumpyArrays(), "float64")
     drawn = [case for case, _ in cases.cases_of(row, shapes=("no batch",))]
-    asked = [Asked(subject, subject.fit(case), bool(row.weights)) for case in drawn[:6]]
+    asked = [Call(subject, subject.fit(case), bool(row.weights)) for case in drawn[:6]]
     for mistake in (*mistakes.mistakes_of(row, subject.oracle), *mistakes.of_empty_rows(row)):
         for each in asked:
             try:

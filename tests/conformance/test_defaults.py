@@ -11,7 +11,7 @@ import attnpool_ref as ref
 from attnpool_ref import conformance, table
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import cases
-from attnpool_ref.conformance.checks import excuses
+from attnpool_ref.conformance.checks import optional_checks
 from attnpool_ref.conformance.checks.agreement import compare
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import promises
@@ -188,7 +188,7 @@ def test_a_log_sum_exp_may_be_rounded_by_itself_where_it_is_not_promised():
     subject = Subject(row, None, conformance.NumpyArrays(), "float32")
     scores, want = case.values["scores"].astype(np.float32), subject.exact(case)
     assert compare(subject, case, "", [softmax(scores)], want, False).message
-    subject.tolerated = frozenset({excuses.LOGARITHMS})
+    subject.tolerated = frozenset({optional_checks.LOGARITHMS})
     assert not compare(subject, case, "", [softmax(scores)], want, False).message
     assert compare(subject, case, "", [softmax(scores) * np.float32(1.001)], want, False).message
 
@@ -209,4 +209,4 @@ def test_the_page_says_of_each_promise_by_which_option_it_is_asked():
     found = {cells[0]: cells[1] for cells in lines if cells[0] in promises.BY_NAME}
     said = {p.name: f"`{p.asked}`" if p.asked else "by default" for p in promises.PROMISES}
     assert {name: re.sub(r"[,;].*", "", text) for name, text in found.items()} == said
-    assert {p.asked for p in promises.PROMISES} - {"", "integers", "refusals"} <= excuses.OPTIONS
+    assert {p.asked for p in promises.PROMISES} - {"", "integers", "refusals"} <= optional_checks.OPTIONS

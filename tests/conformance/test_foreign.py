@@ -1,19 +1,15 @@
 """Foreign implementations: wrong ones are rejected by kind, right ones accepted by every route that they take."""
 
-import types
-import warnings
-from unittest import mock
-
 import pytest
 from conformance.foreign import corners
 from conformance.foreign.corners import KINDS
+from conformance.foreign.judging import failures_of
 from conformance.foreign.plain_others import PLAIN
 from conformance.foreign.right import RIGHT
 
 import attnpool_ref
 from attnpool_ref import conformance
 from attnpool_ref.conformance.report import EXIT
-from attnpool_ref.conformance.running import shrinking
 
 FEW = 1
 """Rows on which each kind is judged here; all of them by ``python -m tests.conformance.foreign``."""
@@ -48,18 +44,6 @@ ONCE_MISSED = [
     ("wrong without a mask for two batch axes", "attention_pooling"),
 ]
 SOME = list(dict.fromkeys([(kind, row) for kind in KINDS for row in KINDS[kind].rows()[:FEW]] + ONCE_MISSED))
-
-
-def failures_of(kind, row):
-    """What the judge says of a kind of mistake in a row."""
-    candidate = types.SimpleNamespace(**{row: kind.candidate(row)})
-    with warnings.catch_warnings(), mock.patch.object(shrinking, "shrink", lambda case, fails: case):  # it takes long
-        warnings.simplefilter("ignore")  # a mistake may divide by 0 as it likes
-        long, integers = kind.dtypes == ("bfloat16",), kind.dtypes == ("float64",)
-        report = conformance.judge(
-            candidate, only=(row,), dtypes=kind.dtypes, long=long, integers=integers, contract=True
-        )
-    return report.rows[0].failures
 
 
 @pytest.mark.parametrize(("kind", "row"), SOME)

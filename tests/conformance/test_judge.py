@@ -50,7 +50,7 @@ def test_a_function_of_ones_own_needs_neither_the_name_nor_the_arguments_names()
 
 
 def test_an_unknown_row_names_the_nearest_ones():
-    with pytest.raises(ValueError, match="no variant is called 'mean_poolin'; did you mean mean_pooling"):
+    with pytest.raises(ValueError, match="no function is called 'mean_poolin'; did you mean mean_pooling"):
         conformance.check(my_mean, "mean_poolin")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conformance.ordinary import ORDINARY, SAME_EVIDENCE, assert_named, in_jax, in_numpy
 
-from attnpool_ref.conformance.running.judge import QUICK
+from attnpool_ref.conformance import QUICK
 
 
 def computed_in_float64(function):

@@ -15,8 +15,9 @@ from attnpool_ref import conformance
 from attnpool_ref.cli import check
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import Candidate, formats
-from attnpool_ref.conformance.running import processes, worker
-from attnpool_ref.conformance.running.processes import About
+from attnpool_ref.conformance.running import child, processes, setup
+from attnpool_ref.conformance.running.child import Properties
+from attnpool_ref.conformance.running.processes import ProcessPool
 from attnpool_ref.conformance.running.threads import ROW_THREAD
 
 FEW = {"dtypes": ("float32", "bfloat16"), "shapes": (), "laws": False, "partial": False, "long": False}
@@ -82,6 +83,42 @@ def test_a_process_that_dies_or_hangs_is_the_finding_of_its_row(own):
     assert all(written(report) for written in formats.FORMATS.values())
 
 
+def test_rows_judged_together_with_one_that_ends_their_process_are_judged_again_and_counted_once(own):
+    rows, told = ("mean_pooling", "first_pooling", "sum_pooling", "max_pooling"), []
+    with ProcessPool(setup.setup_of(Candidate(own)), "mine") as pool:
+        report = conformance.judge(pool, only=rows, **FEW, progress=lambda *step: told.append(step))
+        again = conformance.judge(pool, only=("mean_pooling",), **FEW)
+    assert [row.status for row in report.rows] == ["pass", "fail", "fail", "fail"] and again.passed
+    assert report.rows[1].ended == "the process ended with status 7" and not report.rows[3].ended
+    done = [done for done, *_ in told]
+    assert done == sorted(set(done)) and told[-1][:2] == (8, 8)
+
+
+def test_an_old_process_is_replaced_before_the_next_row(own, monkeypatch):
+    started = []
+    monkeypatch.setattr(processes, "MAX_AGE", 0.0)
+    monkeypatch.setattr(processes, "BATCH", 1)
+    monkeypatch.setattr(processes, "Child", lambda setup: started.append(child.Child(setup)) or started[-1])
+    with ProcessPool(setup.setup_of(Candidate(own))) as pool:
+        report = conformance.judge(pool, only=("mean_pooling", "max_pooling"), **FEW)
+    assert [row.status for row in report.rows] == ["pass", "fail"] and len(started) == 2
+    assert not any(one._process.is_alive() for one in started)
+
+
+def test_an_error_of_the_judge_ends_all_processes_and_is_raised(own, monkeypatch):
+    started = []
+    monkeypatch.setattr(processes, "Child", lambda setup: started.append(child.Child(setup)) or started[-1])
+    with pytest.raises(ValueError, match="no_argument"):
+        conformance.judge(
+            own,
+            only=("mean_pooling", "max_pooling"),
+            **FEW,
+            jobs=2,
+            arguments={"mask": "no_argument", "x": "no_argument"},
+        )
+    assert started and not any(one._process.is_alive() for one in started)
+
+
 def test_a_call_that_hangs_before_its_arrays_are_known_fails_its_row(own):
     (row,) = conformance.judge(own, only=("last_pooling",), **FEW, time_limit=0.2).rows
     own.wake.set()
@@ -96,34 +133,36 @@ def test_what_cannot_be_sent_is_judged_here(own):
     report = conformance.judge(both, only=tuple(both), **FEW, jobs=2)
     assert [row.status for row in report.rows] == ["pass", "fail"]
 
-    def packed(target):
-        return worker.packed(Candidate(target))
+    def sent(target):
+        return setup.setup_of(Candidate(target))
 
     here = types.ModuleType("__main__")
     function = types.FunctionType(own.mean_pooling.__code__, vars(here))
-    assert packed(here) is packed(function) is packed(both) is None and packed(own) is not None
+    assert sent(here) is sent(function) is sent(both) is None and sent(own) is not None
 
 
 def test_another_process_has_the_configuration_of_jax():
     import jax
 
-    settings = worker._settings()
+    settings = setup.jax_settings()
     other = {"jax_numpy_rank_promotion": "allow", "jax_numpy_dtype_promotion": "strict"}
     assert not other.items() & settings.items()
     try:
-        worker._configure(settings | other)
-        assert jax.config.values["jax_numpy_rank_promotion"] == "allow" and other.items() <= worker._settings().items()
+        setup.configure_jax(settings | other)
+        assert (
+            jax.config.values["jax_numpy_rank_promotion"] == "allow" and other.items() <= setup.jax_settings().items()
+        )
     finally:
-        worker._configure(settings)
-    assert worker._settings() == settings
+        setup.configure_jax(settings)
+    assert setup.jax_settings() == settings
 
 
 def test_there_are_as_many_processes_as_cores_up_to_four_and_none_for_a_few_rows(monkeypatch):
     for cores, want in ((3, [1, 1, 1, 2, 3, 3]), (16, [1, 1, 1, 2, 3, 4])):
         monkeypatch.setattr(check.os, "sched_getaffinity", lambda _, cores=cores: range(cores), raising=False)
-        abouts = [About((), ("row",) * count, {}, False) for count in (1, 8, 15, 16, 24, 100)]
-        assert [check._jobs(about) for about in abouts] == want
-    assert check._jobs(About((), ("row",) * 100, {}, on_accelerator=True)) == 1
+        found = [Properties((), ("row",) * count, {}, False) for count in (1, 8, 15, 16, 24, 100)]
+        assert [check._jobs(properties) for properties in found] == want
+    assert check._jobs(Properties((), ("row",) * 100, {}, on_accelerator=True)) == 1
 
 
 # The command
@@ -142,7 +181,7 @@ def mean_pooling(x, mask=None):
     os._exit(0)
 
 def max_pooling(x, mask=None):
-    os.kill(os.getpid(), signal.SIGSEGV)
+    signal.raise_signal(signal.SIGSEGV)
 
 def sum_pooling(x, mask=None):
     sys.exit(0)
@@ -223,16 +262,17 @@ def test_the_asking_process_imports_neither_the_implementation_nor_jax(tmp_path)
 )
 def test_an_import_that_ends_its_process_or_hangs_is_refused_in_a_line(tmp_path, monkeypatch, code, message):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(processes, "IMPORTS", 1.0 if "sleep" in code else processes.IMPORTS)
+    limit = ["--time-limit", "1"] if "sleep" in code else []
+    monkeypatch.setattr(processes, "IMPORT_LIMIT", 0.1 if limit else processes.IMPORT_LIMIT)
     (tmp_path / "import_of_a_test.py").write_text(code)
-    result = CliRunner().invoke(application, ["check", "import_of_a_test"])
+    result = CliRunner().invoke(application, ["check", "import_of_a_test", *limit])
     assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
     assert result.output.startswith(f"Error: import_of_a_test {message}")
 
 
 def test_a_process_that_kept_pythons_lock_or_was_stopped_ends_its_row(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(processes, "SILENT", 0.5)
+    monkeypatch.setattr(child, "SILENCE_LIMIT", 2.0)
     code = "import os, signal\ndef mean_pooling(x, mask=None):\n    os.kill(os.getpid(), signal.SIGSTOP)\n"
     (tmp_path / "stopped_of_a_test.py").write_text(code)
     words = ["check", "stopped_of_a_test:mean_pooling", "--time-limit", "1"]

@@ -226,7 +226,7 @@ def test_each_promise_is_judged_once_when_it_is_first_asked_for():
 def test_what_follows_from_a_broken_promise_is_skipped():
     claims = {claim.promise: claim for claim in conformance.each_promise(wrong, "mean_pooling", **QUICK)}
     assert outcome(claims["values under masks"]).startswith("mean_pooling: values under masks (float32): the result is")
-    assert outcome(claims["padding side"]) == "skipped: not asked for (laws=False, --quick)"
+    assert outcome(claims["padding side"]) == "skipped: skipped with laws=False, --quick"
     assert outcome(claims["extreme scores"]) == "skipped: broken, which follows from: values under masks"
     assert outcome(claims[WHOLE]) == "skipped: broken: values under masks"
 

@@ -77,8 +77,8 @@ def test_a_waiver_that_waives_nothing_fails(waive, why):
 @pytest.mark.parametrize(
     ("waive", "message"),
     [
-        ({"NaN in paddings": "x"}, "no promise is called 'NaN in paddings'; did you mean NaN in padding"),
-        ({"mean_poling/values": "x"}, "no variant is called 'mean_poling'; did you mean mean_pooling"),
+        ({"NaN in paddings": "x"}, "no guarantee is called 'NaN in paddings'; did you mean NaN in padding"),
+        ({"mean_poling/values": "x"}, "no function is called 'mean_poling'; did you mean mean_pooling"),
         ({"values": " "}, "the waiver of 'values' needs a reason"),
     ],
 )

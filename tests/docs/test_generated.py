@@ -15,7 +15,7 @@ from attnpool_ref.table import names
 REPAIR = "run `make docs` and commit what it writes"
 
 
-@pytest.mark.parametrize("package", make_stubs.LANGUAGES)
+@pytest.mark.parametrize("package", make_stubs.PACKAGES)
 def test_the_stub_follows_from_the_table_and_the_signatures(package):
     assert make_stubs.path_of(package).read_text() == make_stubs.stub(package), REPAIR
 

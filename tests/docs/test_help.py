@@ -8,9 +8,11 @@ import pytest
 
 import attnpool_flax
 import attnpool_ref
-from attnpool_flax.call.documentation import NOTES
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.call.documentation import NOTES, OF_PACKED
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
+from attnpool_ref.contract import docstrings
 
 ORDER = ("Args", "Returns", "Raises", "Source", "In JAX")
 FOR_NUMPY_ALONE = r"NumPy|asarray|\bnp\.|(?<!\.)\barray\(\["  # "array([" without a module before it is how NumPy prints
@@ -29,8 +31,11 @@ def sections_of(text):
 
 
 def difference_of(row):
-    """What the docstring of the body says beyond whose twin it is, before its example."""
-    text = inspect.getdoc(inspect.unwrap(getattr(attnpool_flax, row.name))).partition(">>>")[0].strip()
+    """What the docstring of the body says beyond whose twin it is, before its example; of a packed row in its section."""
+    body = FUNCTIONS[row.name].body
+    if row.packed:
+        return f"{docstrings.of(body).sections['Packed']} {OF_PACKED}".strip()
+    text = inspect.getdoc(body).partition(">>>")[0].strip()
     return text.removeprefix(f"Twin of :func:`attnpool_ref.{row.name}`")[1:].strip()
 
 
@@ -67,7 +72,7 @@ def test_the_example_calls_the_function_on_jax_arrays(row):
     assert f"{row.name}(" in example
     assert "jnp." in example
     assert "\n\n" not in example.strip()
-    assert example.strip() in inspect.getdoc(inspect.unwrap(getattr(attnpool_flax, row.name)))
+    assert example.strip() in inspect.getdoc(FUNCTIONS[row.name].body)
 
 
 @every_row
@@ -109,7 +114,7 @@ def test_help_of_a_package_opens_with_its_names_by_family(package):
         assert named[row.name] == row.family
 
 
-@pytest.mark.parametrize("name", sorted(OWNERS))
+@pytest.mark.parametrize("name", sorted(SPECS))
 @pytest.mark.parametrize("package", [attnpool_flax, attnpool_flax.linen], ids=["NNX", "Linen"])
 def test_help_of_a_module_begins_with_the_signature_of_its_constructor(package, name):
     kind = getattr(package, name)
@@ -119,3 +124,26 @@ def test_help_of_a_module_begins_with_the_signature_of_its_constructor(package, 
     assert " at 0x" not in str(shown)
     documented = re.findall(r"^  (\w+): ", inspect.getdoc(kind), re.MULTILINE)
     assert [each for each in shown.parameters if each not in (*documented, "name")] == []
+
+
+@every_row
+def test_a_docstring_that_is_read_and_written_is_the_same(row):
+    for package in (attnpool_ref, attnpool_flax):
+        text = inspect.getdoc(getattr(package, row.name))
+        assert str(docstrings.parse(text)) == text
+
+
+PACKED = [row for row in table.VARIANTS if row.packed]
+
+
+@pytest.mark.parametrize("row", PACKED, ids=lambda row: row.name)
+def test_the_docstring_of_a_packed_function_has_the_shapes_of_packed_tokens(row):
+    """Each shape that stands in its text is one of its row, and none is that of dense tokens."""
+    for package in (attnpool_ref, attnpool_flax):
+        text = inspect.getdoc(getattr(package, row.name)).partition("\n\n>>> ")[0]
+        assert "[..." not in text
+        assert "Packed:" not in text
+        assert "[num_segments" in sections_of(text + "\n")["Returns"]
+        described = docstrings.parse(text).entries("Args")
+        assert "[N, d]" in described["x"]
+        assert "[L" not in "".join(described.values())

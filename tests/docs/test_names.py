@@ -12,14 +12,14 @@ import attnpool_ref
 from attnpool_ref import table
 from attnpool_ref.cli import finding, matching
 from attnpool_ref.table import names
-from attnpool_ref.table.names.entry import FOREIGN, Entry, modules
+from attnpool_ref.table.names.entry import FOREIGN, Entry
 
 SHOWN = [entry for group in names.GROUPS for entry in group.shown]
 
 
 def test_nothing_is_left_out():
     assert {why for entry in names.ENTRIES for why in entry.missing} == set()
-    assert {entry.module for entry in names.ENTRIES if entry.module and not entry.owner} == set()
+    assert {entry.module for entry in names.ENTRIES if entry.module and not finding.module_of(entry)} == set()
     assert len(SHOWN) == len(names.ENTRIES)
 
 
@@ -47,7 +47,7 @@ def test_what_is_shown_is_in_both_packages(package):
     for entry in SHOWN:
         assert set(entry.functions) <= set(package.__all__), entry.names
     classes = {name for name in dir(attnpool_flax) if inspect.isclass(getattr(attnpool_flax, name))}
-    assert {entry.owner for entry in SHOWN} - {""} <= modules() <= classes
+    assert {finding.module_of(entry) for entry in SHOWN} - {""} <= finding.modules() <= classes
 
 
 def test_every_dense_row_is_named_by_an_entry():
@@ -131,7 +131,7 @@ def test_what_is_found_fits_the_screen_with_its_code_whole(columns):
     place = next(i for i, line in enumerate(lines) if line.startswith("causal attention"))
     shown = " ".join(" ".join(lines[place + 1 : place + 9]).split())
     assert " ".join(entry.call.split()) in shown
-    assert f"module attnpool_flax.{entry.owner} source {entry.source} differs " in shown
+    assert f"module attnpool_flax.{finding.module_of(entry)} source {entry.source} differs " in shown
 
 
 def test_what_attnpool_does_not_have_is_said_too():

@@ -321,16 +321,16 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
             attnpool_flax.save(module, {} if target is None else target, name)
 
     rngs = nnx.Rngs(0)
-    head = attnpool_flax.MAPHead(4, 2, 8, rngs=rngs)
+    head = attnpool_flax.MAPHead(in_features=4, num_heads=2, hidden_features=8, rngs=rngs)
     cannot("^clip holds a AttentionPool2d, and this is a MAPHead", head, "clip")
     cannot("^torch_mha holds a MultiHeadAttention, and this is a Linear", nnx.Linear(2, 2, rngs=rngs), "torch_mha")
     cannot("^sentence_transformers holds a SentencePool, and this is a MAPHead", head, "sentence_transformers")
     cannot(r"x.h5: needs an ending that is written here: .safetensors, .npz", head, "siglip", tmp_path / "x.h5")
-    bare = attnpool_flax.MAPHead(4, 2, 8, use_bias=False, rngs=rngs)
+    bare = attnpool_flax.MAPHead(in_features=4, num_heads=2, hidden_features=8, use_bias=False, rngs=rngs)
     cannot("^siglip cannot hold this MAPHead: `attention.in_proj_bias` needs `query_bias`, `key_bias`", bare, "siglip")
     pool = attnpool_flax.AdditiveAttentionPool(4, 3, use_bias=False, rngs=rngs)
     cannot("^abmil cannot hold this AdditiveAttentionPool: .*`attention.0.bias` needs `bias`", pool, "abmil")
-    author = attnpool_flax.AttentiveProbe(4, 2, variant="aim", rngs=rngs)
+    author = attnpool_flax.AttentiveProbe(in_features=4, num_heads=2, variant="aim", rngs=rngs)
     cannot("^vjepa cannot hold this AttentiveProbe: `variant` is 'aim', needs 'vjepa'", author, "vjepa")
     relu = attnpool_flax.AdditiveAttentionPool(4, 3, activation="relu", rngs=rngs)
     for name in ("abmil", "clam"):
@@ -342,7 +342,7 @@ def test_a_head_that_a_format_cannot_hold_is_refused_with_the_reason(tmp_path):
     cannot("`context_ddof` is 1, needs 0", unbiased, "speechbrain_asp")
     with pytest.raises(FileNotFoundError, match=r"there is no folder '.*absent'; none is made"):
         attnpool_flax.save(head, tmp_path / "absent" / "x.npz", "siglip")
-    wide = attnpool_flax.MultiHeadAttention(2, 4, out_features=6, rngs=rngs)
+    wide = attnpool_flax.MultiHeadAttention(num_heads=2, query_features=4, out_features=6, rngs=rngs)
     cannot(r"`out_proj.weight` would be \[6, 4\], needs \[4, 4\]", wide, "torch_mha")
     module, variables = linen.load(heads.tensors_of("clam"), "clam")
     with pytest.raises(ValueError, match='`variables` has no collection "params"'):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 from formats import heads
+from formats.comparing import same_arrays
 
 import attnpool_flax
 from attnpool_flax import linen
@@ -16,13 +17,6 @@ from attnpool_ref import formats
 
 every_form = pytest.mark.parametrize(("name", "form"), heads.EVERY_FORM, ids=str)
 DTYPES = (np.float32, np.float64, np.float16, ml_dtypes.bfloat16)
-
-
-def assert_same(got, expected):
-    assert set(got) == set(expected)
-    for name, array in expected.items():
-        assert (got[name].dtype, got[name].shape) == (array.dtype, array.shape), name
-        assert got[name].tobytes() == array.tobytes(), name
 
 
 def prefix_of(name):
@@ -35,7 +29,7 @@ def test_what_is_read_is_written_bit_for_bit(name, form):
     prefix = prefix_of(name)
     tensors = heads.tensors_of(name, form, prefix)
     head = formats.read(tensors | {"other.weight": np.ones(3)}, name, prefix=prefix, **heads.given(name))
-    assert_same(formats.write(head, name, prefix=prefix), tensors)
+    same_arrays(formats.write(head, name, prefix=prefix), tensors)
     for array in head.parameters.values():
         assert array is None or array.dtype == np.float32
 
@@ -49,7 +43,7 @@ def test_a_prefix_is_found_among_other_keys(name, form):
             formats.read(tensors, name, **heads.given(name))
         return
     head = formats.read(tensors, name, **heads.given(name))
-    assert_same(formats.write(head, name, prefix=prefix_of(name)), heads.tensors_of(name, form, prefix_of(name)))
+    same_arrays(formats.write(head, name, prefix=prefix_of(name)), heads.tensors_of(name, form, prefix_of(name)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
@@ -68,7 +62,7 @@ def test_a_file_gives_back_what_was_saved(name, form, dtype, tmp_path):
         if ending == ".safetensors":  # transformers refuses a file that does not say it
             assert (b'"__metadata__":{"format":"pt"}' in file.read_bytes()) == (formats.get(name).framework == "pt")
         again = formats.read(file, name, prefix="", **heads.given(name))
-        assert_same(formats.write(again, name), tensors)
+        same_arrays(formats.write(again, name), tensors)
 
 
 @pytest.mark.parametrize("name", ["siglip_bv", "flax_mha", "keras_mha", "haiku_mha"])
@@ -82,7 +76,7 @@ def test_a_tree_is_read_as_its_names_are(name):
             node = node.setdefault(piece, {})
         node[leaf] = array
     head = formats.read({"params": {"pool": tree}}, name, **heads.given(name))
-    assert_same(formats.write(head, name), tensors)
+    same_arrays(formats.write(head, name), tensors)
 
 
 def test_arrays_in_the_other_byte_order_are_read():
@@ -90,7 +84,7 @@ def test_arrays_in_the_other_byte_order_are_read():
     swapped = {key: array.astype(array.dtype.newbyteorder()) for key, array in tensors.items()}
     written = {}
     attnpool_flax.save(attnpool_flax.load(swapped, "flax_mha"), written, "flax_mha")
-    assert_same(written, tensors)
+    same_arrays(written, tensors)
 
 
 def test_parameters_in_boxes_are_read():
@@ -98,7 +92,7 @@ def test_parameters_in_boxes_are_read():
     boxed = {key: nn.Partitioned(jnp.asarray(array), (None,) * array.ndim) for key, array in tensors.items()}
     module, variables = linen.load({"params": boxed, 0: {"step": 3}}, "flax_mha")
     linen.save(module, variables, written, "flax_mha")
-    assert_same(written, tensors)
+    same_arrays(written, tensors)
 
 
 def test_copies_of_extras_are_equal_and_read_only():
@@ -112,7 +106,7 @@ def test_optional_biases_come_and_go():
     for without in ([], ["q.bias"], ["proj.bias", "kv.bias"], ["q.bias", "kv.bias", "proj.bias"]):
         tensors = heads.tensors_of("timm_latent", without=without)
         head = formats.read(tensors, "timm_latent", **heads.given("timm_latent"))
-        assert_same(formats.write(head, "timm_latent"), tensors)
+        same_arrays(formats.write(head, "timm_latent"), tensors)
     assert head.options["use_bias"] is False
     lacking = formats.read(
         heads.tensors_of("timm_latent", without=["kv.bias"]), "timm_latent", **heads.given("timm_latent")
@@ -123,7 +117,7 @@ def test_optional_biases_come_and_go():
 def test_extras_that_change_nothing_are_made_where_a_module_was_not_loaded():
     head = formats.read(heads.tensors_of("clam", 1), "clam")
     written = formats.write(head._replace(extras={}), "clam")
-    assert_same({"attention_c.bias": written["attention_c.bias"]}, {"attention_c.bias": np.zeros(4, np.float32)})
+    same_arrays({"attention_c.bias": written["attention_c.bias"]}, {"attention_c.bias": np.zeros(4, np.float32)})
 
 
 def test_a_batch_norm_that_was_trained_since_is_written_as_it_is_now():
@@ -134,7 +128,7 @@ def test_a_batch_norm_that_was_trained_since_is_written_as_it_is_now():
     again = formats.read(written, "speechbrain_asp")
     for name in ("norm_scale", "norm_bias"):
         np.testing.assert_array_max_ulp(again.parameters[name], head.parameters[name], 1)
-    assert_same(
+    same_arrays(
         {key: written[key] for key in written if "norm" not in key},
         {k: v for k, v in tensors.items() if "norm" not in k},
     )
@@ -161,12 +155,12 @@ def test_a_batch_norm_is_written_bit_for_bit_whatever_its_statistics(case):
     tensor = tensors[f"tdnn.norm.norm.{name}"]
     (tensor.view(np.uint32) if value is SIGNALING else tensor)[2] = value
     head = formats.read(tensors, "speechbrain_asp")
-    assert_same(formats.write(head, "speechbrain_asp"), tensors)
+    same_arrays(formats.write(head, "speechbrain_asp"), tensors)
     for dtype in (None, jnp.bfloat16):
         module = attnpool_flax.load(tensors, "speechbrain_asp", param_dtype=dtype)
         attnpool_flax.save(module, written, "speechbrain_asp")
         norm = {key: array for key, array in tensors.items() if "norm" in key}
-        assert_same({key: written[key] for key in norm}, norm)
+        same_arrays({key: written[key] for key in norm}, norm)
 
 
 def test_a_zero_that_lost_its_sign_has_changed():
@@ -184,7 +178,7 @@ def test_files_of_one_format_are_written_as_another_of_the_same_module():
     head = formats.read(heads.tensors_of("siglip"), "siglip", num_heads=2)
     there = formats.read(formats.write(head, "siglip_bv", prefix="params/img/MAPHead_0/"), "siglip_bv")
     assert there.options == head.options
-    assert_same(there.parameters, head.parameters)
+    same_arrays(there.parameters, head.parameters)
 
 
 def test_a_sharded_file_is_read_through_its_index(tmp_path):
@@ -201,7 +195,7 @@ def test_a_sharded_file_is_read_through_its_index(tmp_path):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     for source in (tmp_path, tmp_path / "model.safetensors.index.json"):
         head = formats.read(source, "siglip", num_heads=2)
-        assert_same(formats.write(head, "siglip", prefix="head."), tensors)
+        same_arrays(formats.write(head, "siglip", prefix="head."), tensors)
 
 
 def test_only_the_tensors_of_the_head_are_read(tmp_path):
@@ -222,4 +216,4 @@ def test_a_batch_norm_that_was_loaded_in_another_dtype_has_not_changed():
         attnpool_flax.load(tensors, "speechbrain_asp", param_dtype=jnp.bfloat16), written, "speechbrain_asp"
     )
     norm = {key: array for key, array in tensors.items() if "norm" in key}
-    assert_same({key: written[key] for key in norm}, norm)
+    same_arrays({key: written[key] for key in norm}, norm)

@@ -8,12 +8,12 @@ import threading
 
 import numpy as np
 import pytest
+from optional import posix
 
 from attnpool_ref.formats import sources
 from attnpool_ref.formats.sources import opened
 from attnpool_ref.formats.sources.replacing import replacing
 
-posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="links, modes and signals of POSIX")
 every_ending = pytest.mark.parametrize("ending", [".safetensors", ".npz"])
 
 

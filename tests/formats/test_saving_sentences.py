@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from formats.comparing import same_arrays, same_heads
-from formats.test_saving import posix
+from optional import posix
 
 import attnpool_flax
 from attnpool_flax import linen

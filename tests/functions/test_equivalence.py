@@ -1,86 +1,81 @@
-"""attnpool_flax against attnpool_ref, row by row: what ``make test`` judges; ``attnpool check`` judges everything."""
+"""attnpool_flax beside attnpool_ref: every function in every dtype, on drawn arguments. Open this file first.
 
+The arguments follow from a function's row in the table: shapes, masks with and without padding, options. Both packages get
+the same numbers, which every dtype holds. ``test_judged.py`` has the judge compare the rest: gradients, padding, laws.
+"""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FRAMES
-from attnpool_ref import conformance, table
-from attnpool_ref.conformance import cases, checks
-from attnpool_ref.conformance.cases import table as case_table
-from attnpool_ref.conformance.checks.gradients import gradient
-from attnpool_ref.conformance.running import rows
+import attnpool_ref
+from attnpool_ref import table
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.checks import tolerances
 
-every_row = pytest.mark.parametrize("row", [row.name for row in table.VARIANTS])
-
-every_state = pytest.mark.parametrize("row", [row.name for row in table.STATES])
-
-ALIKE = ("activation=", "normalizer=", "axis=", "indices_are_sorted=")
-"""Ways to call that one code computes for all rows; where they normalise, one for the dense and one for the packed ones."""
-
-FIRST = {}
-"""The first row of each of these ways."""
+MORE = [pytest.param(dtype, marks=pytest.mark.thorough) for dtype in ("float16", "float64")]
+"""Each dtype is a program of each function: of the narrow ones ``make test`` compiles one."""
 
 
-def _shared(row, title):
-    way = title.split(", ")[0]
-    return way, way.startswith("normalizer=") and row.family == "segments"
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", *MORE])
+@pytest.mark.parametrize("name", table.BY_NAME)
+def test_the_jax_function_equals_the_oracle(name, dtype):
+    case, exact, sensitivity = drawn(name)
+    with jax.enable_x64(dtype == "float64"):
+        found = call(attnpool_flax, case.row, in_dtype(case.values, dtype) | case.options)
+    assert len(found) == len(exact)
+    for got, want, sensitive in zip(found, exact, sensitivity, strict=True):
+        chex.assert_shape(got, want.shape)
+        if want.dtype.kind == "f":
+            chex.assert_type(got, jnp.dtype(dtype))
+            allowed = tolerances.allowed_error(largest(want), largest(sensitive), case.terms(), dtype)
+            chex.assert_trees_all_close(np.float64(got), want, atol=allowed, rtol=0)
+        else:
+            chex.assert_type(got, want.dtype if want.dtype == bool else int)
+            chex.assert_trees_all_equal(np.asarray(got), want)
 
 
-for _row in table.VARIANTS:
-    for _title, *_ in cases.configurations(_row):
-        FIRST.setdefault(_shared(_row, _title), _row.name)
+@functools.cache
+def drawn(name):
+    """(case, the oracle's results in float64, how fast each moves when the arguments do) of the call with all arguments."""
+    row = table.get(name)
+    ways = {title: (names, options) for title, names, options in cases.configurations(row)}
+    title = cases.fullest_way(row)
+    names, options = ways[title]
+    weights = {"return_weights": True} if row.weights else {}
+    case = cases.draw(row, title, names, options | weights, cases.BATCH)
+    values = cases.narrow(case.values)
+    floats = {
+        name: values[name] for name in case.given("data", "parameter", "number") if values[name].dtype.kind == "f"
+    }
+
+    def oracle(moved):
+        return call(attnpool_ref, row, values | moved | case.options)
+
+    exact = oracle({})
+    sensitivity = tolerances.sensitivity(oracle, floats, case.rng(), exact)
+    return case.with_values("", **values), exact, sensitivity
 
 
-def shows(row, title):
-    """Whether this row is the one that shows a way to call."""
-    return not title.startswith(ALIKE) or FIRST[_shared(row, title)] == row.name
+def in_dtype(values, dtype):
+    """The arrays of floats in a dtype; numbers are Python's, which have none."""
+    return {
+        name: value if value is None or value.dtype.kind != "f" else value.astype(dtype) if value.ndim else float(value)
+        for name, value in values.items()
+    }
 
 
-@pytest.fixture
-def few_programs(monkeypatch):
-    """What rows compute alike is differentiated in one of them, what is a mere hint is called in one of them.
-
-    A gradient is that of a call for the weights, too, where these are computed in any case.
-    """
-    ways_of, situation_of, whole = case_table.ways_of, rows.situation_of, checks.CHECKS["gradient"]
-
-    def hinted(row, restrict=None):
-        return (way for way in ways_of(row, restrict) if not way[0].startswith("indices") or shows(row, way[0]))
-
-    def seldom(subject, case, kind, first, gradients, *rest):
-        return situation_of(subject, case, kind, first, gradients and shows(subject.row, case.title), *rest)
-
-    def once(subject, case, situation):
-        if FRAMES[case.row.name].weights_apart or not situation.gradients_with_weights:
-            return whole.run(subject, case, situation)
-        return gradient(subject, case, return_weights=True)
-
-    monkeypatch.setattr(case_table, "ways_of", hinted)
-    monkeypatch.setattr(rows, "situation_of", seldom)
-    monkeypatch.setitem(checks.CHECKS, "gradient", checks.Check(whole.applies, once))
+def call(package, row, arguments):
+    """All arrays that a function returns, nested tuples flattened; for the state of a chunk what is pooled from it."""
+    result = getattr(package, row.name)(**arguments)
+    return jax.tree.leaves(package.finalize_state(result) if row.state else result)
 
 
-@every_row
-def test_results_gradients_and_hazards_in_float32(row, few_programs):
-    function = getattr(attnpool_flax, row)
-    conformance.check(
-        function, row, dtypes=("float32",), shapes=(), laws=False, partial=False, long=False, contract=True
-    )
-
-
-@pytest.mark.thorough
-@every_row
-def test_laws_all_gradients_and_sequences_of_length_0_in_float32(row):
-    function = getattr(attnpool_flax, row)
-    conformance.check(
-        function, row, dtypes=("float32",), shapes=("length 0",), partial=False, long=False, contract=True
-    )
-
-
-@pytest.mark.thorough
-@every_state
-def test_chunks_merge_to_the_dense_results_and_gradients_in_float32(row):
-    """Random chunks, one of them empty, in random order and bracketing; ``attnpool check`` judges all that dense rows have."""
-    conformance.check(
-        attnpool_flax, row, dtypes=("float32",), shapes=(), laws=False, partial=False, long=False, contract=True
-    )
+def largest(array):
+    """The size of the largest element."""
+    return float(np.max(np.abs(array), initial=0))

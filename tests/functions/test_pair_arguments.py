@@ -9,7 +9,7 @@ from packages import every_package
 from refusals import Call, every_refusal
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 
 TOKENS, TARGET, FIELDS, KERNEL = np.ones((2, 5, 3)), np.ones(4), np.ones((2, 5, 3)), np.ones((5, 7))
 CASES = [np.ones(shape, np.float32) for shape in ((2, 3), (2, 3), (3, 6), (3, 6), (6, 4), (6,))]
@@ -100,7 +100,7 @@ def test_another_number_is_no_other_program():
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        with compiling_anew(*(FRAMES[name] for name in calls)):
+        with compiling_anew(*(FUNCTIONS[name] for name in calls)):
             for call in calls.values():
                 call(0.5)
             assert traces, "the listener hears nothing"

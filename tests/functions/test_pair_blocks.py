@@ -125,7 +125,7 @@ def test_the_linear_reductions_of_all_pairs_have_no_scores(reduction):
 @pytest.fixture
 def one_device():
     """What a process with one CPU device chooses; this one has several."""
-    with replaced(pairs, suited=lambda *_: "tiles"):
+    with replaced(pairs, default_implementation=lambda *_: "tiles"):
         yield
 
 

@@ -10,10 +10,10 @@ from rounding import rounded
 from walks import small_tiles
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.reductions import packed_kernels, perceptron
 from attnpool_ref import table
-from attnpool_ref.conformance.checks.second import REVERSE
+from attnpool_ref.conformance.checks.second_derivatives import REVERSE
 
 LENGTHS = (4, 1, 3)
 RNG = np.random.default_rng(0)
@@ -98,7 +98,7 @@ def test_every_row_has_second_derivatives_in_every_mode(name, check):
     assert judged(attnpool_flax, name, check) == []
 
 
-WALKERS = [row.name for row in table.BY_NAME.values() if FRAMES[row.name].has_rules]
+WALKERS = [row.name for row in table.BY_NAME.values() if FUNCTIONS[row.name].has_tiles]
 
 
 @pytest.mark.thorough

@@ -258,16 +258,19 @@ def test_unpack_reads_numbers_of_a_device_and_refuses_traced_ones():
 
 
 @pytest.mark.parametrize(
-    ("made", "arguments", "function"),
-    [("AttentionPool", (8,), "attention_pooling"), ("MultiHeadAttentionPool", (2, 8), "multi_head_attention_pooling")],
+    ("made", "heads", "function"),
+    [
+        ("AttentionPool", {}, "attention_pooling"),
+        ("MultiHeadAttentionPool", {"num_heads": 2}, "multi_head_attention_pooling"),
+    ],
 )
-def test_modules_pool_packed_tokens_as_their_function_does(made, arguments, function, embeddings):
+def test_modules_pool_packed_tokens_as_their_function_does(made, heads, function, embeddings):
     x, numbers = jnp.asarray(embeddings[2][:40, :8]), jnp.asarray(embeddings[3][:40])
-    module = getattr(attnpool_flax, made)(*arguments, rngs=nnx.Rngs(0))
+    module = getattr(attnpool_flax, made)(in_features=8, **heads, rngs=nnx.Rngs(0))
     parameters = {k: v[...] for k, v in nnx.to_pure_dict(nnx.state(module, nnx.Param)).items()}
     want = getattr(attnpool_flax, f"segment_{function}")(x, numbers, 40, **parameters)
     chex.assert_trees_all_equal(module(x, segment_ids=numbers, num_segments=40), want)
-    linen = getattr(attnpool_flax.linen, made)(*arguments[:-1])
+    linen = getattr(attnpool_flax.linen, made)(**heads)
     assert isinstance(linen, nn.Module)
     chex.assert_trees_all_equal(linen.apply({"params": parameters}, x, segment_ids=numbers, num_segments=40), want)
     for given in ({"segment_ids": numbers}, {"num_segments": 40}):

@@ -22,7 +22,7 @@ from walks import small_tiles
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.reductions import collectives
 from attnpool_flax.reductions.max import ExtremeState
 from attnpool_ref import table
@@ -65,7 +65,7 @@ def mesh():
 
 
 def walks(name):
-    return FRAMES[name].has_rules
+    return FUNCTIONS[name].has_tiles
 
 
 PLAIN = ("attention_pooling", "smallest"), ("cross_attention_pooling", "reduction=mean")
@@ -195,7 +195,7 @@ def test_modules_split_what_their_functions_split(mesh):
     """With the parameters of a module that was made outside; Linen's `init` needs no mesh."""
     pool = attnpool_flax.AttentionPool(5, axis_name=NAMES, rngs=nnx.Rngs(0))
     both = attnpool_flax.CrossAttentionPool(axis_name=NAMES)
-    heads = linen.MultiHeadAttentionPool(5, num_queries=2, axis_name=NAMES)
+    heads = linen.MultiHeadAttentionPool(num_heads=5, num_queries=2, axis_name=NAMES)
     variables = heads.init(jax.random.key(0), X)
 
     def modules(x):
@@ -265,8 +265,8 @@ def _eight_times(array):
 def test_a_mistake_in_merging_is_seen(mistake, mesh, monkeypatch):
     name, place, wrong = MISTAKES[mistake]
     monkeypatch.setattr(*place, wrong(getattr(*place)))
-    monkeypatch.setattr(FRAMES[name], "plans", {})
-    monkeypatch.setattr(FRAMES[name], "programs", {})
+    monkeypatch.setattr(FUNCTIONS[name], "specializations", {})
+    monkeypatch.setattr(FUNCTIONS[name], "programs", {})
     with pytest.raises(AssertionError):
         test_a_split_sequence_gives_what_the_whole_gives(name, "smallest", "einsum", mesh)
 

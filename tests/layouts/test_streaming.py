@@ -79,7 +79,7 @@ def leaves(state):
     return [np.asarray(leaf) for leaf in (state[:-1] if isinstance(state, tuple) else jax.tree.leaves(state))]
 
 
-def assert_same(got, want):
+def assert_same_bits(got, want):
     """Two states, or two arrays, are equal to the last bit."""
     for a, b in zip(*map(leaves, (got, want)), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -107,8 +107,8 @@ def test_a_chunk_without_a_real_token_is_the_unit_to_the_last_bit(package, name)
     for x in (X,) if "attent" in name or name == "vlad_state" else (X, low):  # whose scores would be NaN
         state = state_of(package, name, x)
         for unit in empty:
-            assert_same(package.merge_states(state, unit), state)
-            assert_same(package.merge_states(unit, state), state)
+            assert_same_bits(package.merge_states(state, unit), state)
+            assert_same_bits(package.merge_states(unit, state), state)
     nothing = package.finalize_state(package.merge_states(*empty))
     assert nothing.dtype == np.float32 and not np.any(nothing)
 
@@ -121,9 +121,9 @@ def test_extremes_and_tokens_are_the_same_bits_in_any_order(package):
             for a, b in ((0, 3), (3, 3), (3, 4), (4, 7))
         ]
         merged = functools.reduce(package.merge_states, parts)
-        assert_same(functools.reduce(package.merge_states, reversed(parts)), merged)
+        assert_same_bits(functools.reduce(package.merge_states, reversed(parts)), merged)
         pairs = package.merge_states(parts[2], parts[0]), package.merge_states(parts[3], parts[1])
-        assert_same(package.merge_states(*pairs), merged)
+        assert_same_bits(package.merge_states(*pairs), merged)
         dense = getattr(package, table.get(name).state)(X, MASK)
         np.testing.assert_array_equal(package.finalize_state(merged), dense)
 
@@ -334,10 +334,10 @@ def test_a_position_that_jax_does_not_hold_is_refused():
 def test_a_state_is_a_pytree_that_prints_and_pickles():
     state = attnpool_flax.attention_state(X[0], None, MORE["attention_state"]["query"])
     assert repr(state).startswith("AttentionState(top=Array(") and "sum=Array([" in repr(state)
-    assert_same(pickle.loads(pickle.dumps(state)), state)
+    assert_same_bits(pickle.loads(pickle.dumps(state)), state)
     copied = jax.tree.map(np.asarray, state)
     assert type(copied) is type(state) and copied.dtype == np.float32 and state.decided == "float32"
-    assert_same(attnpool_flax.merge_states(copied, state), attnpool_flax.merge_states(state, copied))
+    assert_same_bits(attnpool_flax.merge_states(copied, state), attnpool_flax.merge_states(state, copied))
     assert repr(attnpool_ref.mean_state(X[0])).startswith("MeanState(mean=array([")
 
 

@@ -15,7 +15,7 @@ import attnpool_flax
 import attnpool_ref
 from attnpool_flax import linen
 from attnpool_flax.modules import head_functions
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import table
 from attnpool_ref.conformance.checks import tolerances
 
@@ -29,7 +29,7 @@ class Case:
       module: its name.
       sizes: the sizes that NNX is given.
       data: the shapes of the arrays, in the order of the call; a batch has three examples.
-      owns: the shape of each parameter.
+      shapes: the shape of each parameter.
       fans: the fan-in of each parameter that is drawn.
       options: what the constructors and the function are given alike.
       switches: what the constructors alone are given.
@@ -46,7 +46,7 @@ class Case:
     module: str
     sizes: dict
     data: dict
-    owns: dict
+    shapes: dict
     fans: dict = field(default_factory=dict)
     options: dict = field(default_factory=dict)
     switches: dict = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Case:
 
     @property
     def row(self):
-        return table.get(OWNERS[self.module].function)
+        return table.get(SPECS[self.module].function)
 
     @property
     def drops(self):
@@ -103,7 +103,7 @@ class Case:
 
     def parameters(self, dtype=np.float32):
         rng = self.rng()
-        shapes = self.owns | self.statistics
+        shapes = self.shapes | self.statistics
         return {key: 1 + rng.standard_normal(shape).astype(dtype) / 4 for key, shape in shapes.items()}
 
     def arguments(self, data):
@@ -118,7 +118,7 @@ class Case:
 
 def function_of(module):
     """The function that a module calls; that of a head stands in no namespace."""
-    name = OWNERS[module].function
+    name = SPECS[module].function
     return getattr(attnpool_flax if hasattr(attnpool_flax, name) else head_functions, name)
 
 
@@ -162,7 +162,7 @@ CASES = [
         "BilinearScore",
         sizes={"query_features": 4, "key_features": 6},
         data=PAIR,
-        owns={"kernel": (4, 6)},
+        shapes={"kernel": (4, 6)},
         fans={"kernel": 4},
     ),
     Case("", "AdditiveScore", HIDDEN, PAIR, ADDITIVE, ADDITIVE_FANS, linen_sizes={"hidden_features": 8}),
@@ -181,7 +181,7 @@ CASES = [
         "ConcatScore",
         HIDDEN,
         PAIR,
-        owns={"kernel": (10, 8), "out_kernel": (8,), "bias": (8,)},
+        shapes={"kernel": (10, 8), "out_kernel": (8,), "bias": (8,)},
         fans={"kernel": 10, "out_kernel": 8},
         linen_sizes={"hidden_features": 8},
         **WITH_BIAS,
@@ -191,7 +191,7 @@ CASES = [
         "TanhSumScore",
         HIDDEN,
         PAIR,
-        owns={"kernel": (10, 8), "bias": (8,)},
+        shapes={"kernel": (10, 8), "bias": (8,)},
         fans={"kernel": 10},
         linen_sizes={"hidden_features": 8},
     ),
@@ -200,7 +200,7 @@ CASES = [
         "LocationScore",
         sizes={"query_features": 4, "state_features": 6, "num_slots": 5},
         data={"query": (3, 2, 4), "state": (3, 2, 6)},
-        owns={"kernel": (10, 5), "bias": (5,)},
+        shapes={"kernel": (10, 5), "bias": (5,)},
         fans={"kernel": 10},
         linen_sizes={"num_slots": 5},
     ),
@@ -209,7 +209,7 @@ CASES = [
         "TrilinearScore",
         sizes={"in_features": 4},
         data={"query": (3, 2, 4), "key": (3, 5, 4)},
-        owns={"kernel": (12,)},
+        shapes={"kernel": (12,)},
         fans={"kernel": 12},
     ),
     Case(
@@ -227,7 +227,7 @@ CASES = [
         "TanhSumAttention",
         HIDDEN,
         ATTENDED,
-        owns={"kernel": (10, 8), "bias": (8,)},
+        shapes={"kernel": (10, 8), "bias": (8,)},
         fans={"kernel": 10},
         linen_sizes={"hidden_features": 8},
         **OVER_PAIRS,
@@ -237,7 +237,7 @@ CASES = [
         "TanhSumAttention",
         HIDDEN,
         ATTENDED,
-        owns={"kernel": (10, 8)},
+        shapes={"kernel": (10, 8)},
         fans={"kernel": 10},
         linen_sizes={"hidden_features": 8},
         **OVER_PAIRS,
@@ -248,7 +248,7 @@ CASES = [
         "LocationAttention",
         LOCATION,
         SLOTS,
-        owns={"kernel": (10, 5), "bias": (5,), "out_kernel": (11, 9), "out_bias": (9,)},
+        shapes={"kernel": (10, 5), "bias": (5,), "out_kernel": (11, 9), "out_bias": (9,)},
         fans={"kernel": 10, "out_kernel": 11},
         linen_sizes={"out_features": 9},
         maps=True,
@@ -259,7 +259,7 @@ CASES = [
         "LocationAttention",
         LOCATION,
         SLOTS,
-        owns={"kernel": (10, 5), "out_kernel": (11, 9)},
+        shapes={"kernel": (10, 5), "out_kernel": (11, 9)},
         fans={"kernel": 10, "out_kernel": 11},
         zeros={"bias": (5,), "out_bias": (9,)},
         linen_sizes={"out_features": 9},
@@ -272,7 +272,7 @@ CASES = [
         "MultiHeadAttention",
         sizes={"query_features": 4, "key_features": 6, "value_features": 7} | HEADS,
         data=ATTENDED,
-        owns={"query_kernel": (4, 2, 3), "key_kernel": (6, 2, 3), "value_kernel": (7, 2, 3), "out_kernel": (2, 3, 9)}
+        shapes={"query_kernel": (4, 2, 3), "key_kernel": (6, 2, 3), "value_kernel": (7, 2, 3), "out_kernel": (2, 3, 9)}
         | HEAD_BIASES,
         fans={"query_kernel": 4, "key_kernel": 6, "value_kernel": 7, "out_kernel": 6},
         linen_sizes=HEADS,
@@ -284,35 +284,35 @@ CASES = [
         "MultiHeadAttention",
         sizes={"num_heads": 2, "query_features": 4},
         data={"query": (3, 2, 4), "key": (3, 5, 4), "value": (3, 5, 4)},
-        owns={"query_kernel": (4, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2), "out_kernel": (2, 2, 4)},
+        shapes={"query_kernel": (4, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2), "out_kernel": (2, 2, 4)},
         fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4, "out_kernel": 4},
         linen_sizes={"num_heads": 2},
         **OVER_PAIRS,
         **WITHOUT_BIAS,
     ),
-    Case("", "WeightedPool", sizes={"num_slots": 5}, data=X, owns={"weights": (5,)}, **OVER_X),
-    Case("", "PowerMeanPool", sizes={}, data=X, owns={"p": ()}, **OVER_X),
+    Case("", "WeightedPool", sizes={"num_slots": 5}, data=X, shapes={"weights": (5,)}, **OVER_X),
+    Case("", "PowerMeanPool", sizes={}, data=X, shapes={"p": ()}, **OVER_X),
     Case(
         "of an exponent for each feature",
         "PowerMeanPool",
         sizes={"num_features": 4},
         linen_sizes={"num_features": 4},
         data=X,
-        owns={"p": (4,)},
+        shapes={"p": (4,)},
         options={"epsilon": 0.1},
         **OVER_X,
     ),
-    Case("", "LogSumExpPool", sizes={}, data=X, owns={"scale": ()}, options={"mean": False}, **OVER_X),
+    Case("", "LogSumExpPool", sizes={}, data=X, shapes={"scale": ()}, options={"mean": False}, **OVER_X),
     Case(
         "",
         "SoftmaxPool",
         sizes={"num_features": 4},
         linen_sizes={"num_features": 4},
         data=X,
-        owns={"scale": (4,)},
+        shapes={"scale": (4,)},
         **OVER_X,
     ),
-    Case("", "AttentionPool", sizes={"in_features": 4}, data=X, owns={"query": (4,)}, fans={"query": 4}, **OVER_X),
+    Case("", "AttentionPool", sizes={"in_features": 4}, data=X, shapes={"query": (4,)}, fans={"query": 4}, **OVER_X),
     Case(
         "kernels and norm",
         "AttentionPool",
@@ -320,7 +320,7 @@ CASES = [
         linen_sizes={"qk_features": 6},
         data=X,
         options={"normalize_query": True, "epsilon": 0.25, "scale": 0.75, "normalizer": "sigmoid"},
-        owns={
+        shapes={
             "query": (4,),
             "query_kernel": (4, 6),
             "key_kernel": (4, 6),
@@ -335,7 +335,7 @@ CASES = [
         "MultiHeadAttentionPool",
         sizes={"in_features": 4, "num_queries": 8} | HEADS,
         data=X,
-        owns={
+        shapes={
             "query": (8, 4),
             "query_kernel": (4, 2, 3),
             "key_kernel": (4, 2, 3),
@@ -353,7 +353,7 @@ CASES = [
         "MultiHeadAttentionPool",
         sizes={"num_heads": 2, "in_features": 4},
         data=X,
-        owns={
+        shapes={
             "query": (1, 4),
             "query_kernel": (4, 2, 2),
             "key_kernel": (4, 2, 2),
@@ -370,7 +370,7 @@ CASES = [
         "AttentiveStatisticsPool",
         sizes={"in_features": 4, "hidden_features": 8},
         data=X,
-        owns={"kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
+        shapes={"kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
         fans={"kernel": 4, "out_kernel": 8},
         linen_sizes={"hidden_features": 8},
         **OVER_X,
@@ -382,7 +382,7 @@ CASES = [
         data=X,
         options={"activation": "relu", "epsilon": 0.25},
         switches={"per_channel": False},
-        owns={"kernel": (4, 8), "out_kernel": (8,), "bias": (8,)},
+        shapes={"kernel": (4, 8), "out_kernel": (8,), "bias": (8,)},
         fans={"kernel": 4, "out_kernel": 8},
         linen_sizes={"hidden_features": 8},
         **OVER_X,
@@ -394,7 +394,7 @@ CASES = [
         data=X,
         options={"global_context": True, "context_ddof": 1},
         switches={"use_norm": True},
-        owns={"kernel": (12, 8), "out_kernel": (8, 4), "bias": (8,), "norm_scale": (8,), "norm_bias": (8,)},
+        shapes={"kernel": (12, 8), "out_kernel": (8, 4), "bias": (8,), "norm_scale": (8,), "norm_bias": (8,)},
         fans={"kernel": 12, "out_kernel": 8},
         linen_sizes={"hidden_features": 8},
         **OVER_X,
@@ -406,7 +406,7 @@ CASES = [
         data=X,
         options={"scale": 0.75, "normalizer": "sigmoid"},
         switches={"use_bias": ("key_bias", "value_bias")},
-        owns=OF_QUERY | INNER | {"out_kernel": (2, 3, 9), "key_bias": (2, 3), "value_bias": (2, 3)},
+        shapes=OF_QUERY | INNER | {"out_kernel": (2, 3, 9), "key_bias": (2, 3), "value_bias": (2, 3)},
         fans=INNER_FANS | {"query": 4, "out_kernel": 6},
         linen_sizes=HEADS,
         **OVER_X,
@@ -417,7 +417,7 @@ CASES = [
         sizes={"in_features": 4, "num_heads": 2, "hidden_features": 8},
         data=X,
         options={"activation": "gelu", "epsilon": 0.25},
-        owns=OF_QUERY | NARROW | NARROW_BIASES | OUT | OUT_BIAS | NORM | MLP,
+        shapes=OF_QUERY | NARROW | NARROW_BIASES | OUT | OUT_BIAS | NORM | MLP,
         fans=INNER_FANS | {"query": 4, "out_kernel": 4, "mlp_kernel": 4, "mlp_out_kernel": 8},
         linen_sizes={"num_heads": 2, "hidden_features": 8},
         maps=True,
@@ -430,7 +430,7 @@ CASES = [
         | {"out_features": 9},
         data=X,
         options={"epsilon": 0.25},
-        owns={"query": (8, 7)}
+        shapes={"query": (8, 7)}
         | INNER
         | {"query_kernel": (7, 2, 3), "out_kernel": (2, 3, 9), "query_norm_scale": (7,), "query_norm_bias": (7,)}
         | HEAD_BIASES
@@ -445,7 +445,7 @@ CASES = [
         "AttentionPool2d",
         sizes={"in_features": 4, "num_slots": 5} | HEADS,
         data=X,
-        owns={"position": (6, 4)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
+        shapes={"position": (6, 4)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
         fans=INNER_FANS | {"position": 4, "out_kernel": 6},
         linen_sizes={"num_slots": 5} | HEADS,
         maps=True,
@@ -457,7 +457,7 @@ CASES = [
         sizes={"in_features": 4, "num_slots": 5} | HEADS,
         data=X,
         switches={"use_class_token": True},
-        owns={"position": (6, 4), "class_token": (4,)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
+        shapes={"position": (6, 4), "class_token": (4,)} | INNER | {"out_kernel": (2, 3, 9)} | HEAD_BIASES,
         fans=INNER_FANS | {"position": 4, "class_token": 4, "out_kernel": 6},
         linen_sizes={"num_slots": 5} | HEADS,
         maps=True,
@@ -470,7 +470,7 @@ CASES = [
         data=X,
         options={"variant": "author"},
         switches={"normalize": True},
-        owns={"query": (8, 4)} | NARROW | NARROW_BIASES | NORM | MLP_NORM | {"mlp_kernel": (4, 4), "mlp_bias": (4,)},
+        shapes={"query": (8, 4)} | NARROW | NARROW_BIASES | NORM | MLP_NORM | {"mlp_kernel": (4, 4), "mlp_bias": (4,)},
         fans=INNER_FANS | {"query": 4, "mlp_kernel": 4},
         linen_sizes={"num_heads": 2, "num_queries": 8},
         maps=True,
@@ -483,7 +483,7 @@ CASES = [
         data=X,
         options={"variant": "pyg"},
         switches={"use_bias": False},
-        owns={"query": (8, 4), "input_kernel": (4, 4), "input_bias": (4,), "mlp_kernel": (4, 4), "mlp_bias": (4,)}
+        shapes={"query": (8, 4), "input_kernel": (4, 4), "input_bias": (4,), "mlp_kernel": (4, 4), "mlp_bias": (4,)}
         | NARROW
         | OUT
         | NORM
@@ -499,7 +499,7 @@ CASES = [
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 7, "hidden_features": 8},
         data=X,
         options={"epsilon": 0.25},
-        owns={"query": (7, 4)} | NARROW | NARROW_BIASES | NORM | MLP_NORM | MLP,
+        shapes={"query": (7, 4)} | NARROW | NARROW_BIASES | NORM | MLP_NORM | MLP,
         fans=INNER_FANS | {"query": 4, "mlp_kernel": 4, "mlp_out_kernel": 8},
         linen_sizes={"num_heads": 2, "num_queries": 7, "hidden_features": 8},
         maps=True,
@@ -511,7 +511,7 @@ CASES = [
         sizes={"in_features": 4, "num_heads": 2, "num_queries": 7},
         data=X,
         options={"variant": "aim"},
-        owns={"query": (7, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2)},
+        shapes={"query": (7, 2, 2), "key_kernel": (4, 2, 2), "value_kernel": (4, 2, 2)},
         fans={"query": 2, "key_kernel": 4, "value_kernel": 4},
         statistics={"mean": (4,), "variance": (4,)},
         linen_sizes={"num_heads": 2, "num_queries": 7},
@@ -522,7 +522,7 @@ CASES = [
         "AdditiveAttentionPool",
         sizes={"in_features": 4, "hidden_features": 6, "num_queries": 2},
         data=X,
-        owns={"kernel": (4, 6), "bias": (6,), "gate_kernel": (4, 6), "gate_bias": (6,), "out_kernel": (6, 2)},
+        shapes={"kernel": (4, 6), "bias": (6,), "gate_kernel": (4, 6), "gate_bias": (6,), "out_kernel": (6, 2)},
         fans={"kernel": 4, "gate_kernel": 4, "out_kernel": 6},
         options={"activation": "gelu"},
         switches={"gated": True},
@@ -534,7 +534,7 @@ CASES = [
         "AdditiveAttentionPool",
         sizes={"in_features": 4, "hidden_features": 6},
         data=X,
-        owns={"kernel": (4, 6), "out_kernel": (6,)},
+        shapes={"kernel": (4, 6), "out_kernel": (6,)},
         fans={"kernel": 4, "out_kernel": 6},
         linen_sizes={"hidden_features": 6},
         **OVER_X,
@@ -545,7 +545,7 @@ CASES = [
         "LatentAttentionPool",
         sizes={"in_features": 4, "num_latents": 5, "num_heads": 2, "qkv_features": 6, "hidden_features": 3},
         data=X,
-        owns={
+        shapes={
             "latents": (5, 4),
             "query_kernel": (4, 2, 3),
             "key_kernel": (4, 2, 3),
@@ -573,7 +573,7 @@ CASES = [
         sizes={"in_features": 4},
         data=X,
         options={"num_steps": 2},
-        owns={"input_kernel": (8, 16), "recurrent_kernel": (4, 16), "bias": (16,)},
+        shapes={"input_kernel": (8, 16), "recurrent_kernel": (4, 16), "bias": (16,)},
         fans={"input_kernel": 8, "recurrent_kernel": 4},
         **OVER_X,
     ),
@@ -583,12 +583,12 @@ CASES = [
         sizes={"in_features": 4, "num_clusters": 6, "num_ghosts": 2},
         data=X,
         options={"normalize": False},
-        owns={"assign_kernel": (4, 8), "assign_bias": (8,), "centers": (6, 4)},
+        shapes={"assign_kernel": (4, 8), "assign_bias": (8,), "centers": (6, 4)},
         fans={"assign_kernel": 4, "centers": 4},
         linen_sizes={"num_clusters": 6, "num_ghosts": 2},
         **OVER_X,
     ),
-    Case("", "CrossAttentionPool", sizes={}, data=X | {"y": (3, 7, 4)}, owns={}, **OVER_BOTH),
+    Case("", "CrossAttentionPool", sizes={}, data=X | {"y": (3, 7, 4)}, shapes={}, **OVER_BOTH),
     Case(
         "kernels",
         "CrossAttentionPool",
@@ -596,7 +596,7 @@ CASES = [
         linen_sizes={"qk_features": 2},
         data=X | Y,
         options={"reduction": "max", "scale": 0.25},
-        owns={"x_kernel": (4, 2), "y_kernel": (6, 2)},
+        shapes={"x_kernel": (4, 2), "y_kernel": (6, 2)},
         fans={"x_kernel": 4, "y_kernel": 6},
         **OVER_BOTH,
     ),
@@ -606,7 +606,7 @@ CASES = [
         sizes={"x_features": 4, "qk_features": 6},
         linen_sizes={"x_features": 4, "qk_features": 6},
         data=X | Y,
-        owns={"x_kernel": (4, 6)},
+        shapes={"x_kernel": (4, 6)},
         fans={"x_kernel": 4},
         **OVER_BOTH,
     ),
@@ -617,7 +617,7 @@ CASES = [
         linen_sizes={"y_features": 6, "qk_features": 4},
         data=X | Y,
         options={"reduction": "mean"},
-        owns={"y_kernel": (6, 4)},
+        shapes={"y_kernel": (6, 4)},
         fans={"y_kernel": 6},
         **OVER_BOTH,
     ),
@@ -626,7 +626,7 @@ CASES = [
         "CodeWiseAttention",
         sizes={},
         data={"query": (3, 6, 4), "context": (3, 5, 4)},
-        owns={},
+        shapes={},
         options={"scale": 0.25},
         **OVER_QUERY_AND_CONTEXT,
     ),
@@ -635,7 +635,7 @@ CASES = [
         "MaskAttention",
         sizes={},
         data={"query": (3, 6, 4), "context": (3, 5, 4)},
-        owns={},
+        shapes={},
         options={"scale": 0.25},
         **OVER_QUERY_AND_CONTEXT,
     ),
@@ -644,7 +644,7 @@ CASES = [
         "BiDAFAttention",
         sizes={"in_features": 4},
         data={"context": (3, 5, 4), "query": (3, 6, 4)},
-        owns={"kernel": (12,)},
+        shapes={"kernel": (12,)},
         fans={"kernel": 12},
         **OVER_QUERY_AND_CONTEXT,
     ),
@@ -653,7 +653,7 @@ CASES = [
         "RelationVector",
         sizes={"in_features": 4, "hidden_features": 8},
         data={"x": (3, 4), "y": (3, 4)},
-        owns={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
+        shapes={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 4), "bias": (8,)},
         fans={"x_kernel": 4, "y_kernel": 4, "out_kernel": 8},
         linen_sizes={"hidden_features": 8},
     ),
@@ -662,7 +662,7 @@ CASES = [
         "RelationVector",
         sizes={"in_features": 4, "hidden_features": 8, "out_features": 6},
         data={"x": (3, 4), "y": (3, 4)},
-        owns={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 6)},
+        shapes={"x_kernel": (4, 8), "y_kernel": (4, 8), "out_kernel": (8, 6)},
         fans={"x_kernel": 4, "y_kernel": 4, "out_kernel": 8},
         zeros={"bias": (8,)},
         linen_sizes={"hidden_features": 8, "out_features": 6},
@@ -673,7 +673,7 @@ CASES = [
         "FieldAttentionPool",
         sizes={"target_features": 4, "field_features": 6},
         data={"target": (3, 4), "fields": (3, 5, 6)},
-        owns={"kernel": (10,), "bias": ()},
+        shapes={"kernel": (10,), "bias": ()},
         fans={"kernel": 10},
         **OVER_FIELDS,
     ),
@@ -682,7 +682,7 @@ CASES = [
         "FieldAttentionPool",
         sizes={"target_features": 4, "field_features": 6, "num_fields": 5},
         data={"target": (3, 4), "fields": (3, 5, 6)},
-        owns={"kernel": (5, 10), "bias": (5,)},
+        shapes={"kernel": (5, 10), "bias": (5,)},
         fans={"kernel": 10},
         linen_sizes={"num_fields": 5},
         **OVER_FIELDS,
@@ -692,7 +692,7 @@ CASES = [
         "FieldAttentionPool",
         sizes={"target_features": 0, "field_features": 6},
         data={"target": (3, 0), "fields": (3, 5, 6)},
-        owns={"kernel": (6,)},
+        shapes={"kernel": (6,)},
         fans={"kernel": 6},
         zeros={"bias": ()},
         **OVER_FIELDS,
@@ -703,7 +703,7 @@ CASES = [
         "LabelAttention",
         sizes={"in_features": 4},
         data={"labels": (3, 5, 4)},
-        owns={"query_kernel": (4, 4), "key_kernel": (4, 4), "value_kernel": (4, 4)},
+        shapes={"query_kernel": (4, 4), "key_kernel": (4, 4), "value_kernel": (4, 4)},
         fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4},
         masks={"mask": (3, 5)},
         padding={"labels": ("mask", None)},
@@ -713,7 +713,7 @@ CASES = [
         "LabelAttention",
         sizes={"in_features": 4, "qk_features": 6, "out_features": 7},
         data={"labels": (3, 5, 4)},
-        owns={"query_kernel": (4, 6), "key_kernel": (4, 6), "value_kernel": (4, 7)},
+        shapes={"query_kernel": (4, 6), "key_kernel": (4, 6), "value_kernel": (4, 7)},
         fans={"query_kernel": 4, "key_kernel": 4, "value_kernel": 4},
         linen_sizes={"qk_features": 6, "out_features": 7},
         masks={"mask": (3, 5)},
@@ -738,7 +738,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 thorough_case = pytest.mark.parametrize("case", [case for case in CASES if str(case) in THOROUGH], ids=str)
 masked = pytest.mark.parametrize("case", [case for case in CASES if case.masks], ids=str)
 weighted = pytest.mark.parametrize("case", [case for case in CASES if case.row.weights], ids=str)
-owning = pytest.mark.parametrize("case", [case for case in CASES if case.owns], ids=str)
+with_parameters = pytest.mark.parametrize("case", [case for case in CASES if case.shapes], ids=str)
 walking = pytest.mark.parametrize("case", [case for case in CASES if case.walks], ids=str)
 dropping = pytest.mark.parametrize("case", [case for case in CASES if case.drops and not case.title], ids=str)
 
@@ -747,6 +747,13 @@ def constructor(module):
     """What a module's constructor takes; NNX's metaclass hides it from ``inspect.signature`` of the class."""
     parameters = inspect.signature(module.__init__).parameters
     return {key: value for key, value in parameters.items() if key not in ("self", "parent", "name")}
+
+
+def ways_of(parameter):
+    """A parameter of a spec with each of the axes that it may have."""
+    if parameter.instead is None:
+        return [parameter]
+    return [parameter.resolved({parameter.instead[0]: flag}) for flag in (False, True)]
 
 
 def blank(key, shape, dtype):

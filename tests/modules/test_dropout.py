@@ -96,27 +96,27 @@ def test_linen_initialises_without_a_key_for_dropout_and_asks_for_it_later(case)
     data, _ = case.draw()
     module = Linen.build(case, dropout_rate=0.5)
     variables = module.init(jax.random.key(0), *data.values())
-    assert set(variables["params"]) == set(case.owns)
+    assert set(variables["params"]) == set(case.shapes)
     with pytest.raises(ValueError, match='"deterministic" must be passed'):
         module.apply(variables, *data.values())
 
 
 @dropping
-def test_linen_is_told_in_the_constructor_or_in_the_call_not_in_both(case):
+def test_linen_drops_as_the_constructor_or_the_call_says_and_refuses_both(case):
     data, masks = case.draw()
-    told = {"dropout_rate": 0.5, "deterministic": False}
-    drawn = Linen.call(case, case.parameters(), data, masks, told, rngs={"dropout": jax.random.key(3)})
+    options = {"dropout_rate": 0.5, "deterministic": False}
+    drawn = Linen.call(case, case.parameters(), data, masks, options, rngs={"dropout": jax.random.key(3)})
     same_bits(drawn, with_dropout(case, Linen, 0.5, 3))
     with pytest.raises(ValueError, match='"deterministic" was passed to the constructor and at call time'):
-        Linen.call(case, case.parameters(), data, masks, told, deterministic=True)
+        Linen.call(case, case.parameters(), data, masks, options, deterministic=True)
 
 
-def test_linen_drops_where_a_call_cannot_be_told():
+def test_linen_drops_where_a_call_passes_only_the_tokens():
     """In a sequence of layers, and under the lifted vmap, which pass on what is pooled alone."""
     x = np.ones((3, 2, 5, 4), np.float32)
     how = {"dropout_rate": 0.5, "deterministic": False}
     keys = {"params": jax.random.key(0), "dropout": jax.random.key(1)}
-    layers = nn.Sequential([linen.AttentionPool(**how), linen.MultiHeadAttentionPool(2, **how)])
+    layers = nn.Sequential([linen.AttentionPool(**how), linen.MultiHeadAttentionPool(num_heads=2, **how)])
     lifted = nn.vmap(
         linen.AttentionPool, variable_axes={"params": None}, split_rngs={"params": False, "dropout": True}
     )(**how)

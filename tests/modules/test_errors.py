@@ -11,8 +11,7 @@ from modules.cases import CASES, NNX, both_kinds, constructor, walking
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.linen import sentences as linen_sentences
-from attnpool_flax.modules import sentences as nnx_sentences
+from attnpool_flax.modules.sentences import SentencePool
 
 
 def nnx_of(name, **sizes):
@@ -226,6 +225,6 @@ def test_a_module_refuses_a_scale_of_0_without_the_mean_in_the_functions_words(p
 
 
 def test_a_pool_of_sentences_refuses_a_dtype_that_is_not_floating():
-    for pool, made in ((nnx_sentences.SentencePool, {"rngs": nnx.Rngs(0)}), (linen_sentences.SentencePool, {})):
+    for pool, made in ((SentencePool, {"rngs": nnx.Rngs(0)}), (linen.SentencePool, {})):
         with pytest.raises(ValueError, match=f"^SentencePool: `param_dtype` is int8, {FLOATING}$"):
             pool((), param_dtype="int8", **made)

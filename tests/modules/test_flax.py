@@ -35,7 +35,9 @@ def test_multi_head_attention_computes_what_flaxs_own_layer_computes_from_the_sa
         layer.kernel[...], layer.bias[...] = parameters[f"{name}_kernel"], parameters[f"{name}_bias"]
     with jax.default_matmul_precision("highest"):
         expected = theirs(data["query"], data["key"], data["value"], mask=mask[:, None], deterministic=True)
-    ours = attnpool_flax.MultiHeadAttention(2, 4, key_features=6, qkv_features=6, out_features=9, rngs=nnx.Rngs(0))
+    ours = attnpool_flax.MultiHeadAttention(
+        num_heads=2, query_features=4, key_features=6, qkv_features=6, out_features=9, rngs=nnx.Rngs(0)
+    )
     nnx.update(ours, parameters)
     assert_near(ours(*data.values(), mask=mask), expected, allowed(case, data, {"mask": mask}, parameters))
 
@@ -65,7 +67,7 @@ def test_a_repr_shows_what_was_chosen(case, kind):
         assert re.search(rf"\b{key} ?= ?{re.escape(repr(value))}", text)
 
 
-def test_a_subclass_owns_what_its_parent_owns():
+def test_a_subclass_has_the_parameters_of_its_parent():
     class Mine(attnpool_flax.AttentionPool):
         pass
 

@@ -21,11 +21,12 @@ from modules.cases import (
     filled,
     same_bits,
     thorough_case,
+    ways_of,
 )
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_an_initialiser_sees_the_fan_in_first_and_its_values_stand_where_they_be
 
     initial = kind.initial(case, **drawn_by(counting, getattr(attnpool_flax, case.module)))
     ranks = {key: value.ndim for key, value in initial.items()}
-    drawn = [shaped for p in OWNERS[case.module].parameters if p.name in case.fans for shaped in ways_of(p)]
+    drawn = [shaped for p in SPECS[case.module].parameters if p.name in case.fans for shaped in ways_of(p)]
     drawn = [p for p in drawn if ranks[p.name] in (len(p.axes), len([a for a in p.axes if a[-1] != "?"]))]
     assert {p.name for p in drawn} == set(case.fans)
     for parameter in drawn:
@@ -53,13 +54,6 @@ def test_an_initialiser_sees_the_fan_in_first_and_its_values_stand_where_they_be
         out = [i for i in range(len(axes)) if i not in parameter.contracted(axes)]
         columns = np.moveaxis(value, out, range(-len(out), 0)).reshape(fan, -1)
         np.testing.assert_array_equal(columns, np.arange(value.size).reshape(fan, -1))
-
-
-def ways_of(parameter):
-    """The parameter with each of the axes that it may have."""
-    if parameter.instead is None:
-        return [parameter]
-    return [parameter.settled({parameter.instead[0]: there}) for there in (False, True)]
 
 
 @pytest.mark.parametrize("kind", [NNX, Linen], ids=["nnx", "linen"])
@@ -92,7 +86,7 @@ def test_initialisers_are_the_callers_choice(case, kind):
     chosen = {"kernel": 2.0, "query": 3.0, "bias": 5.0}
     given = {f"{k}_init": functools.partial(filled, v) for k, v in chosen.items() if f"{k}_init" in takes}
     initial = kind.initial(case, **given)
-    for parameter in OWNERS[case.module].parameters:
+    for parameter in SPECS[case.module].parameters:
         if parameter.name in initial and parameter.init in chosen:
             value = initial[parameter.name]
             same_bits(value, jnp.full_like(value, chosen[parameter.init]))

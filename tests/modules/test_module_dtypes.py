@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from modules.cases import both_kinds, deterministic, every_case, owning, same_bits, thorough_case
+from modules.cases import both_kinds, deterministic, every_case, same_bits, thorough_case, with_parameters
 
 
 @thorough_case
@@ -22,11 +22,11 @@ def test_dtype_is_what_data_and_parameters_are_cast_to(case, kind):
 def test_without_a_dtype_data_and_parameters_decide(case, kind):
     data, masks = case.draw(jnp.bfloat16)
     got = jax.eval_shape(lambda: kind.call(case, case.parameters(), data, masks, **deterministic(case)))
-    wide = np.float32 if any(case.owns.values()) else jnp.bfloat16  # a number decides nothing
+    wide = np.float32 if any(case.shapes.values()) else jnp.bfloat16  # a number decides nothing
     assert {part.dtype for part in jax.tree.leaves(got)} == {jnp.dtype(wide)}
 
 
-@owning
+@with_parameters
 @both_kinds
 def test_param_dtype_is_the_dtype_of_the_parameters_alone(case, kind):
     data, masks = case.draw()

@@ -19,7 +19,9 @@ QUERYING = [
 
 def with_queries(case, count):
     sizes, linen_sizes = ({**given, "num_queries": count} for given in (case.sizes, case.linen_sizes))
-    return replace(case, sizes=sizes, linen_sizes=linen_sizes, owns=case.owns | {"query": (1, *case.owns["query"][1:])})
+    return replace(
+        case, sizes=sizes, linen_sizes=linen_sizes, shapes=case.shapes | {"query": (1, *case.shapes["query"][1:])}
+    )
 
 
 def dropped(case, found):

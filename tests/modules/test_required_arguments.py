@@ -11,9 +11,9 @@ from modules.cases import constructor, same_bits
 
 import attnpool_flax
 from attnpool_flax import linen
-from attnpool_flax.linen.sentences import SentencePool as LinenSentencePool
+from attnpool_flax.linen import SentencePool as LinenSentencePool
 from attnpool_flax.modules.sentences import SentencePool
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import formats, table
 from attnpool_ref.formats.sentences import Stage
 
@@ -27,7 +27,7 @@ REQUIRED = {"stages": STAGES}
 OF_DEFAULT_VARIANT = {"AttentiveProbe": {"hidden_features": SIZE}}
 """What the default variant requires and another one lacks, so that the signature cannot require it."""
 
-KINDS = {name: (getattr(attnpool_flax, name), getattr(linen, name)) for name in OWNERS}
+KINDS = {name: (getattr(attnpool_flax, name), getattr(linen, name)) for name in SPECS}
 KINDS |= {"SentencePool": (SentencePool, LinenSentencePool)}
 HELD = {
     "MultiHeadAttention": {"torch_mha", "flax_mha", "keras_mha", "equinox_mha", "haiku_mha"},
@@ -52,7 +52,7 @@ def required(module):
 
 def data_of(name):
     """What a call requires, two examples whose axes all have one size, in the order of the call."""
-    row = table.get(OWNERS[name].function if name in OWNERS else "mean_pooling")
+    row = table.get(SPECS[name].function if name in SPECS else "mean_pooling")
     call = inspect.signature(KINDS[name][0].__call__).parameters
     needed = [key for key, parameter in call.items() if parameter.default is parameter.empty and key != "self"]
     shapes = [[2 if axis == "..." else SIZE for axis in row.arguments[key].shapes[0]] for key in needed]

@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional
 
 from attnpool_ref import conformance
-from attnpool_ref.conformance import causes
 from attnpool_ref.conformance.candidates import adapters
+from attnpool_ref.conformance.causes import diagnosis
 
 FEW = {"shapes": ("no batch",)}
 ONE = {"only": ("mean_pooling",)} | FEW
@@ -112,7 +112,7 @@ def test_a_module_is_judged_with_its_own_parameters_and_its_mistakes_are_told():
     ).rows
     assert row.promises["values under masks"].status == row.promises["gradient"].status == "held" or row.causes
     assert {"empty rows", "NaN in padding"} <= {kept.promise for kept in row.broken if not kept.follows_from}
-    assert row.causes == ["NaN where nothing is real", causes.PRODUCT]
+    assert row.causes == ["NaN where nothing is real", diagnosis.PRODUCT]
 
 
 def test_the_natural_signature_of_a_builtin_is_judged():

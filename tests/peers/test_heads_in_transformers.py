@@ -18,7 +18,7 @@ def test_a_saved_head_goes_through_from_pretrained(tmp_path):
         hidden_size=8, intermediate_size=6, num_attention_heads=2, num_hidden_layers=1, image_size=4, patch_size=2
     )
     config.save_pretrained(tmp_path)
-    head = attnpool_flax.MAPHead(8, 2, 6, rngs=nnx.Rngs(0))
+    head = attnpool_flax.MAPHead(in_features=8, num_heads=2, hidden_features=6, rngs=nnx.Rngs(0))
     attnpool_flax.save(head, tmp_path / "model.safetensors", "siglip", prefix="head.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the encoder is not in the file

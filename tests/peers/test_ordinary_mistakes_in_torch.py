@@ -4,7 +4,7 @@ import ordinary_in_torch
 import pytest
 from conformance.ordinary import ORDINARY, SAME_EVIDENCE, assert_named
 
-from attnpool_ref.conformance.running.judge import QUICK
+from attnpool_ref.conformance import QUICK
 
 
 @pytest.mark.parametrize("name", ORDINARY)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from flax import nnx
-from formats.test_sentences import allowed_errors, pooled
+from formats.sentence_stages import allowed_errors, pooled
 from imported import BertConfig, BertModel, BertTokenizerFast, SentenceTransformer, import_from_string
 
 import attnpool_flax

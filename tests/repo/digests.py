@@ -24,7 +24,7 @@ from walks import BATCH, Call
 from walks import SIZES as LARGE
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 
@@ -37,7 +37,7 @@ def programs():
     for row in table.VARIANTS:
         ways = [title for title, _, _ in cases.configurations(row)]
         title = "fullest" if "fullest" in ways else "smallest"
-        known = ("einsum", "tiles") if "implementation" in FRAMES[row.name].statics else ()
+        known = ("einsum", "tiles") if "implementation" in FUNCTIONS[row.name].static else ()
         for dtype in DTYPES:
             for implementation in (None, *known):
                 call = Call(row, title, implementation, dtype, batch=2, sizes=SIZES)

@@ -20,7 +20,7 @@ from flax import linen as nn
 from flax import nnx
 
 import attnpool_flax
-from attnpool_flax.modules.specs import OWNERS
+from attnpool_flax.modules.specs import SPECS
 from attnpool_ref import conformance
 from attnpool_ref.cli.application import application
 from attnpool_ref.conformance import formats
@@ -144,8 +144,8 @@ def states():
 
 def parameters():
     """The names of the parameters of each module."""
-    for name, owner in OWNERS.items():
-        yield from (f"parameter: {name}.{parameter.name}" for parameter in owner.parameters)
+    for name, spec in SPECS.items():
+        yield from (f"parameter: {name}.{parameter.name}" for parameter in spec.parameters)
 
 
 def classes():
@@ -154,6 +154,9 @@ def classes():
         for value in vars(namespace).values():
             if inspect.isclass(value) and issubclass(value, (nnx.Module, nn.Module)):
                 yield f"class: {value.__module__}.{value.__qualname__}"
+    for name in attnpool_flax.modules.__all__:  # where pickles of earlier releases look for Linen classes
+        family = getattr(attnpool_flax, name).__module__.rpartition(".")[2]
+        yield f"class: attnpool_flax.linen.{family}.{name}"
     for package in ("attnpool_ref", "attnpool_flax"):
         for kind in importlib.import_module(f"{package}.states").kinds():
             yield f"class: {kind.__module__}.{kind.__qualname__}"

@@ -116,7 +116,7 @@ def test_the_same_results_give_the_same_page_and_pictures(found, tmp_path):
 
 def test_the_page_in_the_repository_follows_from_the_results_in_the_repository(tmp_path):
     results, document = page.paths()
-    for path in (results, results.with_name("accelerator.json")):
+    for path in (results, results.with_name("accelerator.json"), results.with_name("aot.json")):
         if path.exists():
             (tmp_path / path.name).write_text(path.read_text())
     page.write(tmp_path / "results.json", tmp_path / "performance.md", redraw=False)

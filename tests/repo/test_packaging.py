@@ -203,4 +203,5 @@ def test_every_target_of_the_makefile_is_listed_by_help():
         "verdicts",
         "bench",
         "accelerator",
+        "aot",
     ]

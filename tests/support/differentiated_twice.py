@@ -7,11 +7,11 @@ from typing import Any
 from attnpool_ref import conformance, table
 from attnpool_ref.conformance import cases, checks
 from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
-from attnpool_ref.conformance.candidates.calling import NotAsked
-from attnpool_ref.conformance.checks import second
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.checks import second_derivatives
 from attnpool_ref.conformance.checks.subject import Subject
 
-CHECKS = second.REVERSE, second.FORWARD
+CHECKS = second_derivatives.REVERSE, second_derivatives.FORWARD
 
 
 def fullest(candidate, name, adapter=None, **options):
@@ -28,7 +28,7 @@ def fullest(candidate, name, adapter=None, **options):
 
 
 def judged(candidate, name, check, **more):
-    """The messages of what does not hold; the reason in a NotAsked where nothing is judged."""
+    """The messages of what does not hold; the reason in a NotApplicable where nothing is judged."""
     subject, case, situation = fullest(candidate, name, **more)
     assert checks.CHECKS[check].applies(situation)
     found = checks.CHECKS[check].run(subject, case, situation)
@@ -41,6 +41,6 @@ def why_not(candidate, name, check, **more):
     """Why nothing is judged."""
     try:
         judged(candidate, name, check, **more)
-    except NotAsked as reason:
+    except NotApplicable as reason:
         return str(reason)
     return ""

@@ -1,12 +1,17 @@
-"""Tests of what comes with an extra: without it each of their files is one line among the skipped ones.
+"""Tests of what not every system has: POSIX, or the packages of an extra.
+
+Without an extra each file of its tests is one line among the skipped ones.
 
 The target of the Makefile runs such a directory alone: with nothing but skipped files no test is left, which pytest counts
 as a failure.
 """
 
+import os
 from importlib.util import find_spec
 
 import pytest
+
+posix = pytest.mark.skipif(not hasattr(os, "fork"), reason="links, modes and signals of POSIX")
 
 
 class Absent(pytest.Module):

@@ -10,17 +10,17 @@ from constants import replaced
 from jax.extend import core
 
 import attnpool_flax
-from attnpool_flax.call.compiled import FRAMES
+from attnpool_flax.call.compiled import FUNCTIONS
 from attnpool_flax.reductions import tiling
 from attnpool_ref import table
 from attnpool_ref.conformance import cases
 from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.conformance.checks.subject import flatten
 
-WALKERS = [row for row in table.VARIANTS if FRAMES[row.name].has_rules and not row.packed]
+WALKERS = [row for row in table.VARIANTS if FUNCTIONS[row.name].has_tiles and not row.packed]
 """The rows whose function walks over the tokens of a sequence; attention over many queries goes by blocks of these."""
 
-PACKED = [row for row in table.VARIANTS if FRAMES[row.name].has_rules and row.packed]
+PACKED = [row for row in table.VARIANTS if FUNCTIONS[row.name].has_tiles and row.packed]
 """The rows whose function walks over packed tokens."""
 
 BATCH, SIZES = 16, {"L": 512, "T": 256, "d": 256, "e": 192, "q": 256, "n": 2}

@@ -14,6 +14,7 @@ from bugs.table import ERROR, NOTE, WRONG
 import attnpool_flax
 import attnpool_ref
 from attnpool_ref import formats, plot, table
+from attnpool_ref.cli.finding import module_of
 from attnpool_ref.cli.heads import given, load_of
 from attnpool_ref.table import names
 from attnpool_ref.table.language import OrFunction
@@ -215,9 +216,10 @@ def heads_page():
 def _known(entry):
     first, *others = entry.names
     calls = [f"`{line}`" for line in entry.call.splitlines()]
-    owner = [f"module `{entry.owner}`"] if entry.owner else []
+    module = module_of(entry)
+    modules = [f"module `{module}`"] if module else []
     known = f"**{first}**" + "".join(f", {other}" for other in others)
-    cells = known, "<br>".join([*calls, *owner]) or "-", entry.source, entry.differs
+    cells = known, "<br>".join([*calls, *modules]) or "-", entry.source, entry.differs
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -1,4 +1,4 @@
-"""Writes the type stubs ``attnpool_ref/__init__.pyi`` and ``attnpool_flax/__init__.pyi``.
+"""Writes the stubs ``__init__.pyi`` of ``attnpool_ref``, ``attnpool_flax``, its ``modules`` and ``linen``, and that of the judge.
 
 A function's types follow from its row: what kind an argument is, which names an option takes, whether
 ``return_weights`` changes the result. ``docs/decisions/0005-types-in-generated-stubs.md`` says why they stand apart.
@@ -12,8 +12,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from module_stubs import module_stub
+
 from attnpool_flax.modules import formats
 from attnpool_ref import table
+from attnpool_ref.conformance import check, judge
 from attnpool_ref.formats import FORMATS
 from attnpool_ref.table.language import OrFunction
 
@@ -68,8 +71,13 @@ def unpack(x: {one}, segment_ids: {one}, num_segments: int) -> list[{array}]: ..
 """What goes from and to lists, which no row describes."""
 
 
+PACKAGES = (*LANGUAGES, "attnpool_flax.modules", "attnpool_flax.linen")
+
+
 def stub(package):
     """The text of a package's stub."""
+    if package not in LANGUAGES:
+        return _formatted(f"{FIRST_LINE}\n\n{module_stub(package)}")
     namespace, language = importlib.import_module(package), LANGUAGES[package]
     parts = [FIRST_LINE, language.header, "\n".join(_reexports(namespace))]
     parts.append(_states(package))
@@ -92,7 +100,10 @@ def _reexports(namespace):
     for name in namespace.__all__:
         value = getattr(namespace, name)
         if inspect.isclass(value):
-            yield f"from {value.__module__} import {name} as {name}"
+            place = (
+                "attnpool_flax.modules" if value.__module__.startswith("attnpool_flax.modules.") else value.__module__
+            )
+            yield f"from {place} import {name} as {name}"
         elif inspect.ismodule(value):
             yield f"from {namespace.__name__} import {name} as {name}"
         elif name != "load" and value is vars(formats).get(name):  # has its types with it
@@ -198,9 +209,40 @@ def _formatted(text):
 
 def path_of(package):
     """Where a package's stub stands."""
-    return ROOT / package / "__init__.pyi"
+    return ROOT / package.replace(".", "/") / "__init__.pyi"
+
+
+JUDGE = ROOT / "attnpool_ref" / "conformance" / "running" / "judge.pyi"
+TYPES_OF_JUDGE = {"candidate": "Any", "name": "str", "progress": "Callable[[int, int, str], object] | None"}
+"""Types of the parameters of ``judge`` and ``check`` that are no options."""
+
+
+def judge_stub():
+    """The text of the stub of ``judge`` and ``check``, whose options are the fields of a ``Scope``."""
+    header = (
+        "from collections.abc import Callable, Mapping\nfrom typing import Any, Unpack\n\n"
+        "from attnpool_ref.conformance.candidates import Calls\nfrom attnpool_ref.conformance.report import Report"
+    )
+    functions = [_option_signature(judge, "Report"), _option_signature(check, "None")]
+    return _formatted("\n\n".join([FIRST_LINE, header, *functions]) + "\n")
+
+
+def _option_signature(function, result):
+    parts = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            parts.append("**calls: Unpack[Calls]")
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        known = TYPES_OF_JUDGE.get(parameter.name)
+        annotation = known or inspect.formatannotation(parameter.annotation).replace("collections.abc.", "")
+        default = "" if parameter.default is parameter.empty else " = ..."
+        parts.append(f"{parameter.name}: {annotation}{default}")
+    return f"def {function.__name__}({', '.join(parts)}) -> {result}: ..."
 
 
 if __name__ == "__main__":
-    for each in LANGUAGES:
+    for each in PACKAGES:
         path_of(each).write_text(stub(each))
+    JUDGE.write_text(judge_stub())

@@ -1,165 +1,25 @@
-"""Implementations under test and their calling conventions: the same words in Python and on the command line."""
+"""Implementations under test: what they are, how they are called, and which arrays they take.
 
-import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+================  ==================================================================================
+candidate         ``Candidate``: an implementation with its calling convention
+calling           the function's arguments matched to the parameters of the implementation
+adapted_cases     cases reduced to what the implementation takes, masks in the form that it takes
+own_parameters    parameters that the implementation holds itself, found by their attributes
+adapters          array families: NumPy, JAX, PyTorch, Keras
+chunks, meshes    states of chunks, and sharded sequences, each as one function of the whole
+capture           output, warnings and duration of each call
+naming            an import and an expression that lead to the implementation
+================  ==================================================================================
+"""
 
-from attnpool_ref import table
-from attnpool_ref.conformance.candidates.chunks import InChunks, named
+from attnpool_ref.conformance.candidates.candidate import (
+    MASK_FORMS,
+    Calls,
+    Candidate,
+    as_candidate,
+    signature_of,
+    single,
+    title_of,
+)
 
-MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
-
-
-class Calls(TypedDict, total=False):
-    """Calling convention of an implementation under test; see :class:`Candidate`."""
-
-    arguments: Mapping[str, str]
-    padding_true: bool
-    mask_form: str | None
-    mask_required: bool
-    some_real: bool
-    batched: bool
-    same_batch: bool
-    sizes: Mapping[str, int]
-    fixed: Mapping[str, Any]
-    leave: tuple[str, ...]
-    arrays: Any
-    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """Something to judge, and how it is called.
-
-    Attributes:
-      target: a module, a mapping of names, an object with functions, or one callable for one row: a function, a
-        ``torch.nn.Module``, a Flax NNX module, a bound Linen module.
-      arguments: the candidate's names of arguments that the row calls otherwise: ``{"attention_mask": "mask"}``.
-      padding_true: its masks say True (or 1) where there is padding.
-      mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (masks are prefixes),
-        "segments" (tokens of all examples in one row [N, d], ``segment_ids`` [N] and ``num_segments``); None for
-        the row's own, boolean or integer.
-      mask_required: it is never called without a mask.
-      some_real: what it gives where nothing is real is its own affair: it is never asked.
-      batched: it takes [B, L, d] and no other rank.
-      same_batch: it takes any rank, and all data have the batch axes of one another.
-      sizes: sizes that it has or ties to others: ``{"v": 8}`` where values are as wide as keys.
-      fixed: what it has in place of the row's defaults: ``{"normalizer": "sparsemax"}``.
-      leave: its arguments that stay at their defaults and are not the row's; and the row's masks that it is meant to lack.
-      arrays: "numpy", "jax", "torch", "keras", or an adapter; found out if None.
-      parameters: from the target to those arguments of the row that the target holds itself, as the row has them
-        (a ``torch.nn.Linear`` holds the transposed kernel); or the names of its attributes that hold them as they are:
-        ``{"query": "q", "key_kernel": "key.kernel"}``.
-    """
-
-    target: Any
-    arguments: Mapping[str, str] = field(default_factory=dict)
-    padding_true: bool = False
-    mask_form: str | None = None
-    mask_required: bool = False
-    some_real: bool = False
-    batched: bool = False
-    same_batch: bool = False
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-    leave: tuple[str, ...] = ()
-    arrays: Any = None
-    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None = None
-
-    def __post_init__(self):
-        if self.mask_form is not None and self.mask_form not in MASK_FORMS:
-            raise ValueError(f"no form of masks is called {self.mask_form!r}, needs one of {', '.join(MASK_FORMS)}")
-        if self.padding_true and self.mask_form in ("additive", "lengths", "segments"):
-            raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
-
-    def for_row(self, row):
-        """The candidate for one row, its target the callable, or None where there is none."""
-        found = named(self.target, row.name)
-        if isinstance(found, Candidate):
-            return found
-        if row.state and callable(found):
-            found = InChunks(row.name, self.target, {ours: own for own, ours in self.arguments.items()})
-            return replace(self, target=found) if found.complete() else None
-        return replace(self, target=found) if callable(found) else None
-
-    def found(self, names):
-        """For each name of a row the candidate for it, or None where it has none; a callable is the only row named.
-
-        Raises:
-          ValueError: a function alone cannot be judged as this row.
-        """
-        if len(names) == 1:
-            return {name: single(self, name) for name in names}
-        return {name: self.for_row(table.get(name)) for name in names}
-
-    def title(self):
-        """The name of its target, for a report."""
-        return title_of(self.target)
-
-    def rows(self):
-        """Names of the rows that it has."""
-        return tuple(row.name for row in table.BY_NAME.values() if self.for_row(row) is not None)
-
-    def says(self):
-        """Returns the calling convention, where it differs from the function's, as a dict of plain data."""
-        said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
-        said |= {"mask_required": self.mask_required, "some_real": self.some_real}
-        said |= {"batched": self.batched, "same_batch": self.same_batch}
-        said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
-        said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
-        said |= {"parameters": dict(self.parameters) if isinstance(self.parameters, Mapping) else {}}
-        return {key: value for key, value in said.items() if value}
-
-
-def as_candidate(target, calls):
-    """A :class:`Candidate` of anything; one that is a candidate already is said no more of.
-
-    Raises:
-      TypeError: the target is a Candidate, and ``calls`` says how to call it once more.
-    """
-    if not isinstance(target, Candidate):
-        return Candidate(target, **calls)
-    if calls:
-        raise TypeError(f"{', '.join(calls)} stands in the Candidate already, or belongs there")
-    return target
-
-
-def single(candidate, name):
-    """The candidate for the row ``name``: the one of that name, or the target itself where it is a callable alone.
-
-    Raises:
-      ValueError: no row has such a name, the target is a class, or a function alone cannot be judged.
-    """
-    row = table.get(name)
-    found = candidate.for_row(row)
-    if found is not None or not callable(candidate.target):
-        return found
-    if isinstance(candidate.target, type):
-        own = candidate.target.__name__
-        raise ValueError(f"{own} is a class, and {name} needs what is called: an instance, such as `pool = {own}(...)`")
-    if row.state and not isinstance(candidate.target, InChunks):
-        raise ValueError(f"{name} is judged with `merge_states` and `finalize_state`: give what has all three")
-    return candidate
-
-
-def title_of(target):
-    """Returns the title in reports of an implementation that was given no name."""
-    name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None)
-    if name is None and hasattr(target, "func"):
-        return title_of(target.func)
-    return name or type(target).__name__
-
-
-def signature_of(function):
-    """The signature of a callable, or None where it has none that can be read.
-
-    That of a module which takes anything and hands it on (PyTorch's to ``forward``, Keras' to ``call``) is theirs.
-    """
-    try:
-        found = inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
-    anything = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values())
-    inner = getattr(function, "call", None) or getattr(function, "forward", None)
-    return signature_of(inner) if anything and callable(inner) else found
+__all__ = ["MASK_FORMS", "Calls", "Candidate", "as_candidate", "signature_of", "single", "title_of"]

@@ -1,11 +1,11 @@
-"""From a case, in the row's words, to the call of a candidate, in its own: names, order, and the form of masks."""
+"""Calling convention: maps a case's arguments to a call of the implementation, by name, by position, and by form of mask."""
 
 import inspect
 
 import numpy as np
 
 from attnpool_ref import contract
-from attnpool_ref.conformance.candidates import signature_of
+from attnpool_ref.conformance.candidates.candidate import signature_of
 from attnpool_ref.conformance.candidates.chunks import oracle_of
 from attnpool_ref.table.suggestions import did_you_mean
 
@@ -17,7 +17,7 @@ NEUTRAL = frozenset(
 EMPTY = inspect.Parameter.empty
 
 
-class NotAsked(Exception):
+class NotApplicable(Exception):
     """Exception for a case that the implementation under test cannot be called with; the message gives the reason."""
 
 
@@ -36,7 +36,7 @@ class Calling:
     """
 
     def __init__(self, row, candidate, own=()):
-        """``own`` are the arguments of the row that the candidate holds itself."""
+        """``own`` names the arguments that the implementation holds itself."""
         self.row, self.candidate, self.own = row, candidate, frozenset(own)
         self.oracle = oracle_of(row.name)
         self.signature = signature_of(candidate.target)
@@ -58,7 +58,7 @@ class Calling:
             self._bind_unseen()
 
     def _words(self, key):
-        """The names under which an argument of the row is known, the best first."""
+        """Returns the names that are tried for an argument, in order."""
         words = [key]
         argument = self.row.arguments.get(key)
         if argument is not None and argument.kind == "lengths" and self.candidate.mask_form in ("lengths", "segments"):
@@ -121,7 +121,7 @@ class Calling:
         self._needed = {key for key, own in self.names.items() if own in theirs and theirs[own].default is EMPTY}
 
     def _bind_unseen(self):
-        """Without a signature: what the row needs, by place, and what the candidate was said to have, by name."""
+        """Matches arguments without a signature: required ones by position, and declared ones by name."""
         said = {ours: own for own, ours in self.candidate.arguments.items()}
         for key, parameter in self._parameters.items():
             own = next((said[word] for word in self._words(key) if word in said), None)
@@ -133,7 +133,7 @@ class Calling:
     # What the row's calls come to
 
     def default(self, key):
-        """The row's default, unless the candidate has another one."""
+        """Returns the default of an argument: that of ``fixed``, or the function's."""
         return self.candidate.fixed.get(key, self._parameters[key].default)
 
     def takes(self, key):
@@ -141,7 +141,7 @@ class Calling:
         return key in self.names
 
     def why_not(self):
-        """Why the row cannot be judged at all, or ""."""
+        """Returns the reason why the function cannot be judged at all, or ""."""
         if self.missing:
             return self.missing
         for key, argument in self.row.arguments.items():
@@ -159,7 +159,7 @@ class Calling:
         return len(masks) == 1 and len(masks[0].own) == 1
 
     def restrict(self, names, options):
-        """The optional arguments and the options of a call that the candidate takes; the others stay at defaults."""
+        """Returns the optional arguments and the options of a call that the implementation takes."""
         names = [n for n in names if n.split("#")[0] in self.own or self.takes(n.split("#")[0])]
         arguments = self.row.arguments
         must = {k for k, a in arguments.items() if a.optional and (k in self.own or self.is_needed(k))}
@@ -171,11 +171,11 @@ class Calling:
         return key in self._needed
 
     def not_taken(self):
-        """Arguments and options of the row that stay at their defaults, return_weights among them."""
+        """Returns the arguments and options that stay at their defaults, including return_weights."""
         return [k for k in self._parameters if k not in self.own and not self.takes(k)]
 
     def arrange(self, values):
-        """(args, kwargs) of a call: ``values`` by the row's names, and by those that the form of masks brings."""
+        """Returns (args, kwargs) of a call; ``values`` has the function's names, and those of the form of masks."""
         if self.signature is None:
             return arrange(self.oracle, values)
         if not self.names or (all(self.names.get(k) == k for k in values) and self._any_number):
@@ -198,7 +198,7 @@ def _alike(ours, theirs):
 
 
 def arrange(oracle, values):
-    """(args, kwargs): positional arguments as the oracle's signature has them, up to the last one given."""
+    """Returns (args, kwargs) of a call of the oracle: positional arguments up to the last one that is given."""
     parameters = contract.signature_of(oracle).parameters
     positional = [k for k, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     given = [i for i, k in enumerate(positional) if k in values]
@@ -208,10 +208,10 @@ def arrange(oracle, values):
 
 
 def formed(candidate, mask):
-    """A mask as the candidate reads it: an array, of floats where it is added to the scores.
+    """Returns a mask in the form that the implementation takes.
 
     Raises:
-      NotAsked: lengths cannot say it.
+      NotApplicable: lengths cannot say it.
     """
     form = candidate.mask_form
     if form is None:
@@ -222,7 +222,7 @@ def formed(candidate, mask):
     if form == "lengths":
         count = np.sum(real, -1)
         if np.any(real != (np.arange(real.shape[-1]) < count[..., None])):
-            raise NotAsked("lengths say where tokens end, not where padding begins elsewhere")
+            raise NotApplicable("lengths say where tokens end, not where padding begins elsewhere")
         return count.astype(np.int32)
     if form == "additive":
         return np.where(real, 0.0, -np.inf)

@@ -1,4 +1,4 @@
-"""States as pooling: the functions of a namespace that give, merge and finalize states, as one function of the whole.
+"""Chunked pooling as one function: splits tokens into chunks, and merges and finalizes their states.
 
 It splits the tokens at random, one chunk of length 0 among them and two of one length, and merges the states in random
 order and bracketing. What it gives is judged as the dense row is that the states finalize to.
@@ -23,7 +23,7 @@ def named(namespace, name) -> Any:
 
 
 class InChunks:
-    """The pooling function whose tokens come in chunks: a callable with the signature of the one that gives the states.
+    """Pooling over chunks, with the signature of the function that returns a chunk's state.
 
     Attributes:
       namespace: what has the functions.
@@ -31,7 +31,7 @@ class InChunks:
     """
 
     def __init__(self, name, namespace, arguments=None):
-        """``arguments`` are the names there of arguments that the row calls otherwise, by those of the row."""
+        """``arguments`` maps names of the function's arguments to names in the namespace."""
         self.namespace, self.whole = namespace, named(namespace, name)
         self.merge, self.finalize = named(namespace, "merge_states"), named(namespace, "finalize_state")
         self.__name__ = self.__qualname__ = name
@@ -45,7 +45,7 @@ class InChunks:
         return all(map(callable, (self.whole, self.merge, self.finalize)))
 
     def __call__(self, *args, **kwargs):
-        """The pooled vector of the whole."""
+        """Returns the pooled vector of all tokens."""
         bound = self.__signature__.bind(*args, **kwargs)
         values = dict(zip(self.__signature__.parameters, bound.args, strict=False)) | bound.kwargs
         shape = values[self._names.get("x", "x")].shape
@@ -58,7 +58,7 @@ class InChunks:
         return self.finalize(states[0])
 
     def _part(self, values, first, last, length):
-        """The arguments of one chunk."""
+        """Returns the arguments of one chunk."""
         values = dict(values)
         rank = len(values[self._names.get("x", "x")].shape)
         for ours, axis in self._sliced.items():  # a mask may have 1 along it, for all tokens
@@ -78,14 +78,14 @@ class InChunks:
 
 
 def _lengths(length, rng):
-    """Lengths of the chunks, in random order: two that are equal, which are one program in JAX, the rest, and 0."""
+    """Returns lengths of chunks in random order: two equal ones (one program in JAX), the rest, and 0."""
     one = rng.integers(min(1, length // 2), length // 2 + 1)
     return rng.permutation([one, one, length - 2 * one, 0])
 
 
 @functools.cache
 def oracle_of(name):
-    """The definition that a row is held to: its own, or the dense one to whose result its states finalize."""
+    """Returns the oracle of a row: its own function, or for states the dense function of the finalized result."""
     row, function = table.get(name), getattr(attnpool_ref, name)
     if not row.state:
         return function
@@ -101,7 +101,7 @@ def oracle_of(name):
 
 
 def _by_head(dense, values):
-    """[..., n, H, d]: what the dense function gives if no kernel turns the pooled tokens, and none adds up the heads."""
+    """Returns [..., n, H, d]: the dense function with identity value and output kernels, one result for each head."""
     width, heads = values["key_kernel"].shape[:2]
     each = np.broadcast_to(np.eye(width)[:, None], (width, heads, width))
     apart = np.eye(heads * width).reshape(heads, width, heads * width)

@@ -1,4 +1,4 @@
-"""Sequences split over devices: the function under ``jax.shard_map``, as one function of the whole.
+"""Sharded sequences: a function under ``jax.shard_map`` as one function of whole sequences.
 
 What it gives is judged as the function itself is. How much that shows depends on how many devices there are: ``XLA_FLAGS=
 --xla_force_host_platform_device_count=4`` makes four of one CPU.
@@ -21,7 +21,7 @@ def takes_axis_name(function):
 
 
 def divisible(case):
-    """The case with as much padding more as divides its sequences among the devices."""
+    """Returns the case with padding added until the number of devices divides its sequences."""
     import jax
 
     for axis in drawing.masked_axes(case):
@@ -42,7 +42,7 @@ def place_of(axes, rank, names=AXIS):
 
 
 class OverMesh:
-    """The pooling function of one case whose tokens lie on all devices: a callable with the signature of the function."""
+    """Pooling of one case with its tokens sharded over all devices, with the signature of the function."""
 
     def __init__(self, function, case):
         """``function`` takes ``axis_name``; ``case`` says which axes its arguments and results have."""
@@ -53,7 +53,7 @@ class OverMesh:
         self.__signature__ = signature.replace(parameters=own)
 
     def __call__(self, *args, **kwargs):
-        """The result of the whole, of which each device computes its part."""
+        """Returns the result for whole sequences, of which each device computes a part."""
         import jax
 
         given = self.__signature__.bind(*args, **kwargs).arguments

@@ -1,4 +1,4 @@
-"""The cases: arguments drawn from a row's shapes, so that a new row has its cases at once.
+"""Cases: arguments drawn from the shapes of a row; a new row needs no code here.
 
 Sizes are pairwise different, so that a transposition shows; one shape has them all equal, which hides none of the others.
 Every batch holds a full, a prefix, a suffix, a scattered and an empty mask. A case is plain data; what the hazards do to

@@ -1,4 +1,4 @@
-"""One case: the arguments of one call, and what is known of them."""
+"""One case: the arguments of one call, with their axes and sizes."""
 
 import contextvars
 import zlib
@@ -9,7 +9,7 @@ import numpy as np
 from attnpool_ref.table import Variant
 
 SEED: contextvars.ContextVar[str] = contextvars.ContextVar("SEED", default="")
-"""What the cases are drawn from, beside the case's name: nothing, so that cases are the same on every machine."""
+"""Seed in addition to a case's name; by default "", and cases are the same on every machine."""
 
 BATCH = (5,)
 SIZES = {"n": 3, "m": 7, "L": 7, "T": 6, "J": 7, "M": 7, "k": 6, "B": 3, "C": 5, "H": 2, "N": 14, "S": 4}
@@ -30,7 +30,7 @@ SIZES |= {
     "num_segments": 6,
 }
 SEQUENCES = frozenset({"n", "m", "L", "T", "J", "M", "N", "S", "k"})
-"""Axes along which tokens stand: they may be masked, permuted, empty."""
+"""Axes of tokens: they may be masked, permuted, empty."""
 
 FEATURE_AXES = frozenset(SIZES) - SEQUENCES - {"n", "B", "C", "max_length", "num_segments"}
 """Axes of vectors, of hidden layers and of heads: they are never empty."""
@@ -42,7 +42,7 @@ RANK_1 = ("m",)
 """The axes of an array that may have any rank, drawn as a vector."""
 
 NUMBER = 0.75
-"""What a number is, where nothing else is asked of it."""
+"""Value of a number, unless :data:`NUMBERS` has another one."""
 
 NUMBERS = {"epsilon": 0.125, "bandwidth": 4.0, "atol": 2.5, "q": 0.40625, "alpha": 1.25}
 """A bandwidth and a tolerance that about half of the vectors that are drawn lie within; a quantile between two tokens."""
@@ -62,7 +62,7 @@ class Case:
       sizes: the size of each named axis.
       exact: the arguments that no rounding touches: what an exact comparison decides stays decided.
       spread: for an array that broadcasts, the axes that it stands for; those of ``axes`` where it has all of them.
-      dtypes: names of dtypes of the arguments that have one of their own, whatever the candidate is judged in.
+      dtypes: names of dtypes of the arguments that have one of their own, whatever the implementation is judged in.
       result: the name of the result's dtype, where the arguments have dtypes of their own.
       bits: how many significant bits its numbers have in narrow dtypes.
       terms_of_sum: the largest number of terms of its only sums, where all terms are positive and equally weighted; 0 in
@@ -84,24 +84,24 @@ class Case:
     terms_of_sum: int = 0
 
     def arguments(self):
-        """The argument descriptions of the row."""
+        """Returns the argument descriptions of the row."""
         return self.row.arguments
 
     def given(self, *kinds):
-        """Names of the arguments of these kinds that are not None."""
+        """Returns names of the arguments of these kinds that are not None."""
         return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
 
     def told(self):
-        """Names of the masks that are given, or in whose place lengths are."""
+        """Returns names of the masks that are given, or in whose place lengths are."""
         lengths = [self.arguments()[key].mask for key in self.given("lengths")]
         return [key for key in self.arguments() if key in self.given("mask") or key in lengths]
 
     def with_values(self, title, **values):
-        """The same case with some arguments replaced."""
+        """Returns the same case with some arguments replaced."""
         return replace(self, title=f"{self.title}, {title}" if title else self.title, values=self.values | values)
 
     def rng(self, salt=""):
-        """A generator whose seed is the case's name."""
+        """Returns a generator whose seed is the case's name."""
         return generator(f"{self.row.name}: {self.title}{salt}")
 
     def size(self):
@@ -109,7 +109,7 @@ class Case:
         return sum(int(np.size(value)) for value in self.values.values() if value is not None)
 
     def largest(self):
-        """The size of the largest finite number among the data."""
+        """Returns the size of the largest finite number among the data."""
         data = [np.abs(self.values[key]) for key in self.given("data", "parameter")]
         return max((float(np.max(array, where=np.isfinite(array), initial=0)) for array in data), default=0.0)
 
@@ -119,12 +119,12 @@ class Case:
 
 
 def generator(name):
-    """A generator whose seed is a name, and :data:`SEED`."""
+    """Returns a generator whose seed is a name, and :data:`SEED`."""
     return np.random.default_rng(zlib.crc32((name + SEED.get()).encode()))
 
 
 def narrow(values, bits=8):
-    """Values rounded to so many significant bits; every dtype holds 8 exactly."""
+    """Returns values rounded to so many significant bits; every dtype holds 8 exactly."""
     rounded = {}
     for key, value in values.items():
         if value is not None and value.dtype.kind == "f":

@@ -9,7 +9,7 @@ from attnpool_ref.table.language import terms
 
 
 def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_rank=ANY_RANK):
-    """One case.
+    """Draws one case.
 
     Args:
       row: the row.
@@ -62,7 +62,7 @@ def draw(row, title, names, options, batch, sizes=None, shared=(), left=(), any_
 
 
 def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, unit):
-    """The numbers of an argument; ``masked`` are the axes of the mask in whose place it stands, ``unit`` asks for 0 to 1.
+    """Returns the values of an argument; ``masked`` are the axes of the mask that lengths replace, ``unit`` means from 0 to 1.
 
     ``turn`` is the argument's place in the row, and the number of masks before it.
     """
@@ -97,12 +97,12 @@ def _values(key, argument, masked, axes, shape, rng, turn, known, batch_rank, un
 
 
 def _lengths(shape, limit):
-    """From 0 to the limit, both among five."""
+    """Returns lengths from 0 to the limit; five of them include both."""
     return np.arange(int(np.prod(shape))).reshape(shape) * 3 % (limit + 1) if shape else np.asarray(min(2, limit))
 
 
 def _segments(shape, rng, index, count):
-    """Numbers in any order; one segment has no token, another one for each argument of a row."""
+    """Returns segment numbers in any order; one segment is empty, a different one for each argument of a row."""
     if count < 2:
         return np.zeros(shape, np.int32)
     numbers = rng.integers(0, count - 1, shape, dtype=np.int32)
@@ -110,7 +110,7 @@ def _segments(shape, rng, index, count):
 
 
 def _mask(axes, shape, rng, turn, batch_rank):
-    """Masks of every kind, one kind an example, in another order for each argument of a row.
+    """Returns masks of every kind, one for each example, in a different order for each argument of a row.
 
     Scattered masks differ between the arguments, also where their examples meet in the same order or there is one only.
     """

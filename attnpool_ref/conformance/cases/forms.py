@@ -1,4 +1,4 @@
-"""The same call in other forms: masks and biases that broadcast, integer masks, arguments of several dtypes."""
+"""Other forms of a call: masks and biases that broadcast, integer masks, arguments of several dtypes."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ FORMS = 4
 
 
 def broadcasting(main):
-    """The fullest call with each mask, bias and multiplier in another form that broadcasts; masks as integers too.
+    """Yields the fullest call with each mask, bias and multiplier in other forms that broadcast; masks also as integers.
 
     Every form is met by every argument. Two arguments of one call never have the same form.
     """
@@ -39,7 +39,7 @@ def _empty(values):
 
 
 def _form(main, key, form):
-    """(array, axes) of one form of an argument: without batch axes, with axes of 1, or both; None: it has none."""
+    """Returns (array, axes) of one form of an argument: without batch axes, with axes of 1, or both; None: it has none."""
     value, axes = main.values[key], main.axes[key]
     named = axes[0] != "..." and axes[0] not in ANY_RANK[1:]  # the all-pairs form names its batch axis
     own = axes[1:] if axes[0] == "..." or named else axes
@@ -66,7 +66,7 @@ def _form(main, key, form):
 
 
 def _telling(value, lead, end):
-    """The index of an example whose mask keeps some positions, and not the one at this end; or the first example."""
+    """Returns the index of an example whose mask keeps some positions, and not the one at this end; or the first example."""
     found = (0,) * lead
     if value.dtype == bool:
         for index in reversed(list(np.ndindex(*value.shape[:lead]))):
@@ -78,7 +78,7 @@ def _telling(value, lead, end):
 
 
 def _without_ends(value):
-    """A mask that hides the first and the last position too, where something stays: some read one of them alone."""
+    """Returns a mask that also hides the first and the last position, if any is left: some mistakes read only one of them."""
     if value.dtype != bool or not value.ndim:
         return value
     inner = value & ~np.isin(np.arange(value.shape[-1]), (0, value.shape[-1] - 1))
@@ -86,7 +86,7 @@ def _without_ends(value):
 
 
 def mixed(main):
-    """Arguments of several dtypes: what decides the result's, and what never does."""
+    """Yields calls with arguments of several dtypes."""
     arrays = _deciding(main)
     if not arrays or not main.row.results:
         return
@@ -109,7 +109,7 @@ def mixed(main):
 
 
 def integers(main):
-    """Data and parameters of integers alone."""
+    """Yields calls with data and parameters of integers only."""
     arrays = _deciding(main)
     if not arrays or not main.row.results:
         return
@@ -119,12 +119,12 @@ def integers(main):
 
 
 def _deciding(main):
-    """The arrays whose dtypes decide the result's."""
+    """Returns the arrays whose dtypes decide the result's."""
     return [k for k in main.given("data", "parameter") if main.values[k].ndim and main.values[k].dtype.kind == "f"]
 
 
 def _whole(main, key, first):
-    """Integers whose sums and products 8 bits do not hold, smaller ones as scores; 0 and 1 where these are asked for."""
+    """Returns integers whose sums and products exceed 8 bits; smaller ones for scores, and 0 and 1 for probabilities."""
     large = (first or main.arguments()[key].kind == "data") and "scores" not in main.values
     return np.clip(np.round((1 if main.row.unit else 64 if large else 4) * main.values[key]), -127, 127)
 
@@ -134,5 +134,5 @@ def _of_dtypes(main, title, dtypes, result):
 
 
 def shared_arrays(case):
-    """Data that all examples of a batch share although its axes are masked."""
+    """Returns data that all examples of a batch share although its axes are masked."""
     return [k for k in case.given("data") if "..." not in case.axes[k] and set(case.axes[k]) & SEQUENCES]

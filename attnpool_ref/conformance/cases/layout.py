@@ -15,7 +15,7 @@ ONE_BATCH = "1..."
 
 
 def full_mask(case, name):
-    """(mask, axes): the mask of its full shape, with all batch axes, and the axes that it has then."""
+    """Returns (mask, axes): the mask of its full shape, with all batch axes, and the axes that it has then."""
     argument = case.row.arguments[name]
     if case.values[name] is None:
         axes, lengths = argument.shapes[0], case.values[argument.lengths]
@@ -61,7 +61,7 @@ def places_of(axis, axes, rank):
 
 
 def take(case, title, axis, positions):
-    """The case with positions selected along a named axis, in every argument that has it."""
+    """Returns the case with positions selected along a named axis, in every argument that has it."""
     values = {}
     for key, own in case.axes.items():
         value = case.values[key]
@@ -73,7 +73,7 @@ def take(case, title, axis, positions):
 
 
 def example_of(case, index):
-    """One example of a batch, without batch axes."""
+    """Returns one example of a batch, without batch axes."""
     values, axes = {}, {}
     for key, own in case.axes.items():
         value = case.values[key]
@@ -88,7 +88,7 @@ def example_of(case, index):
 
 
 def append(case, axis, count):
-    """The case with ``count`` padded positions at the end of a masked axis, filled with other numbers."""
+    """Returns the case with ``count`` padded positions at the end of a masked axis, filled with other numbers."""
     rng, values = case.rng(f" append {axis}"), {}
     for key, own in case.axes.items():
         value = case.values[key]
@@ -106,7 +106,7 @@ def append(case, axis, count):
 
 
 def masked_axes(case):
-    """Sequence axes that a mask of the case speaks of by itself: [..., L], not the pairs [..., n, m]."""
+    """Returns the sequence axes with a mask of their own: [..., L], not the pairs [..., n, m]."""
     found = []
     for name in case.given("mask"):
         own = [a for a in case.axes[name] if a != "..."]

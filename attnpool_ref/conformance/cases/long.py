@@ -10,14 +10,14 @@ from attnpool_ref.conformance.cases.ways import defaults_of
 LONG = 10**6
 
 LONG_BY_DEFAULT = 70_000
-"""More than 16 bits count; a loop over tokens is done in seconds."""
+"""More tokens than 16 bits count; a loop over them takes seconds."""
 
 LONG_NARROW = 4100
-"""More than the 2048 that float16 counts to, and the 256 of bfloat16."""
+"""More tokens than float16 (2048) and bfloat16 (256) count."""
 
 
 def long_rows(row, size=LONG):
-    """(case, axis) for each masked axis that the row sums over: many tokens along it, all equal."""
+    """Yields (case, axis) for each masked axis that the row sums over: many tokens along it, all equal."""
     for axis in _summed(row):
         case = _equal(row, f"{size} equal tokens along {axis}", axis, size)
         values = {}
@@ -28,7 +28,7 @@ def long_rows(row, size=LONG):
 
 
 def long_narrow_rows(row):
-    """The same with as many tokens as narrow dtypes cannot count; and sizes that their sums have no room for."""
+    """Yields cases with more tokens than narrow dtypes count, and with sums that exceed their range."""
     for axis in _summed(row):
         case = _equal(row, f"{LONG_NARROW} equal tokens along {axis}", axis, LONG_NARROW)
         yield case
@@ -37,7 +37,7 @@ def long_narrow_rows(row):
 
 
 def _summed(row):
-    """The masked axes that the result no longer has."""
+    """Returns the masked axes that the result no longer has."""
     arguments = row.arguments
     kept = {axis for axes in row.results for axis in axes}
     masked = {a for argument in arguments.values() if argument.kind == "mask" for own in argument.shapes for a in own}

@@ -28,7 +28,7 @@ SHAPES = (
     "broadcasting",
     "alone",
 )
-"""Shapes beside the mixed batch, each of which is compiled anew.
+"""Shapes besides the mixed batch; each of them is compiled.
 
 "axes of 0" sets the axes that may be 0 to 0, in rows that have such axes. "rank 1" is of arrays that may have any rank.
 "shared" leaves the batch axes away from one argument after another, "broadcasting" axes of masks and biases; "alone" gives one
@@ -36,7 +36,7 @@ argument after another by itself, or leaves it to its default.
 """
 
 EMPTY = ("empty batch", "length 0")
-"""Shapes in which there is nothing to pool, which an absent mask must survive as well."""
+"""Shapes without tokens, which are also drawn without masks."""
 
 LONGER = 259
 """A length beyond what 8 bits hold."""
@@ -79,11 +79,11 @@ KINDS = {
 
 
 def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
-    """The cases of a row.
+    """Yields the cases of a row.
 
     Args:
       row: the row.
-      restrict: from (names, options) to those that the candidate takes; None takes everything.
+      restrict: from (names, options) to those that the implementation takes; None takes everything.
       shapes: names of the other shapes in which the fullest call is drawn, some of them also without masks, with lengths,
         or where the order of the tokens matters.
       partial: also the calls that leave some arguments away, and ties and edges.
@@ -140,7 +140,7 @@ def cases_of(row, restrict=None, shapes=SHAPES, partial=True):
 
 
 def cases_in(row, dtype, restrict=None, integers=False):
-    """(case, kind) of the fullest call that are drawn for one dtype; those of other dtypes for float64."""
+    """Yields (case, kind) of the fullest call that are drawn for one dtype; those of other dtypes for float64."""
     fullest = fullest_way(row, restrict)
     for title, names, options in ways_of(row, restrict):
         if title == fullest:
@@ -152,7 +152,7 @@ def cases_in(row, dtype, restrict=None, integers=False):
 
 
 def _left_to_defaults(row, restrict):
-    """A call that says nothing that the row says by itself."""
+    """Yields the fullest call with all defaults omitted."""
     defaults = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
     options = {k: v for k, v in defaults_of(row).items() if defaults[k].default is inspect.Parameter.empty}
     numbers = [k for k, a in row.arguments.items() if a.kind == "number" and not a.optional]
@@ -170,7 +170,7 @@ def _left_to_defaults(row, restrict):
 
 
 def _pooled(row):
-    """The sequences that are empty at length 0: those that are asked have a result without those that answer."""
+    """Returns the sequences that are empty at length 0: those that are asked have a result without those that answer."""
     own = {axis for argument in row.arguments.values() for axes in argument.shapes for axis in axes}
     pooled = own & (SEQUENCES - {"n"} if own & {"m", "L", "N"} else SEQUENCES)
     if all(pooled & set(axes) for axes in row.results):
@@ -227,7 +227,7 @@ def _shapes(row, title, names, options, shapes):
 
 
 def _counted(row, title, names, options):
-    """Lengths as unsigned integers of 8 bits, along an axis that they cannot count to the end of.
+    """Returns lengths as unsigned integers of 8 bits, along an axis that they cannot count to the end of.
 
     Tokens beyond the last number that they hold are far larger than the others, so that every result shows them.
     """

@@ -1,4 +1,4 @@
-"""Other values in the same shapes, so that nothing is compiled anew: extremes, ties, edges, sums that cancel."""
+"""Other values in the same shapes: extremes, ties, edges, sums that cancel. Nothing is compiled again."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), 
 
 
 def extremes(main):
-    """Scores of ±1e30, far below every finite stand-in for -inf, or -inf; vectors of any size under a norm."""
+    """Yields scores of ±1e30, far below every finite stand-in for -inf, or -inf; vectors of any size under a norm."""
     values = main.values
     if main.row.norms:
         data = main.given("data", "parameter")
@@ -51,7 +51,7 @@ def extremes(main):
 
 
 def idle(main):
-    """Weights of 0 at tokens that are far larger than all others: they decide neither a unit nor an origin."""
+    """Returns weights of 0 at tokens that are far larger than all others: they decide neither a unit nor an origin."""
     weights, x = main.values["weights"], main.values["x"]
     of_tokens = np.arange(x.shape[-2]) % 3 == 0
     by_channel = main.axes["weights"][-1] not in SEQUENCES
@@ -60,7 +60,7 @@ def idle(main):
 
 
 def at_right_angles(main):
-    """Two arrays of vectors whose cosines, the weights of an average, are all tiny and positive, and decide nothing else."""
+    """Yields two arrays of vectors whose cosines, the weights of an average, are all tiny and positive, and decide nothing else."""
     if main.row.name not in CHOOSING or main.options["method"] != "global":
         return
     first, second = main.given("data")[:2]
@@ -71,7 +71,7 @@ def at_right_angles(main):
 
 
 def nearly_equal(main):
-    """A pair of arrays whose vectors are equal in turn, or differ in the seventh bit of a component, or in the 20th."""
+    """Returns a pair of arrays whose vectors are equal in turn, or differ in the seventh bit of a component, or in the 20th."""
     first, second = main.given("data")[:2]
     value = main.values[first] * 2.0**-6
     turn = np.arange(value[..., 0].size).reshape(value.shape[:-1])[..., None] % 3
@@ -95,7 +95,7 @@ AVERAGES |= {
 
 
 def averaging(main):
-    """Data between 1 and 2 under equal weights: sums of a few terms of one sign, and no other arithmetic."""
+    """Returns data between 1 and 2 under equal weights: sums of a few terms of one sign, and no other arithmetic."""
     if main.row.name not in AVERAGES:
         return None
     values = {key: _rounded(1 + np.abs(main.values[key]) % 1) for key in main.given("data", "parameter")}
@@ -108,7 +108,7 @@ def averaging(main):
 
 
 def exact(main):
-    """Small integers, at most one in a vector, and numbers of 1: ties, zeros and edges are met exactly.
+    """Returns small integers, at most one in a vector, and numbers of 1: ties, zeros and edges are met exactly.
 
     A sum of products has a single term, whatever its order, and is what it is in every dtype.
     """
@@ -123,7 +123,7 @@ def exact(main):
 
 
 def precise(main, dtype):
-    """Numbers with as many bits as the dtype holds: a way through a narrower one shows even where they are only copied.
+    """Yields numbers with as many bits as the dtype holds: a way through a narrower one shows even where they are only copied.
 
     The others have no more bits than bfloat16 in narrow dtypes, and no more than float32 in float64.
     """
@@ -137,7 +137,7 @@ def precise(main, dtype):
 
 
 def alternating(main):
-    """Weights of 1 and -1 in turn: any even number of neighbours cancels, and the whole does not where all are real."""
+    """Returns weights of 1 and -1 in turn: any even number of neighbours cancels, and the whole does not where all are real."""
     shape, by_channel = main.values["weights"].shape, main.axes["weights"][-1] not in SEQUENCES
     signs = np.where(np.arange(shape[-2] if by_channel else shape[-1]) % 2, -1.0, 1.0)
     weights = np.broadcast_to(signs[:, None] if by_channel else signs, shape)
@@ -145,7 +145,7 @@ def alternating(main):
 
 
 def of_tokens(main):
-    """The vectors that stand along a sequence: (argument, place of the sequence) of each."""
+    """Returns the vectors that stand along a sequence: (argument, place of the sequence) of each."""
     return [
         (key, place)
         for key in main.given("data", "parameter")
@@ -156,7 +156,7 @@ def of_tokens(main):
 
 
 def repeated(main):
-    """Every token is the first one, and the last far from it: equal products that rounding may tell apart, residuals of 0.
+    """Returns tokens that equal the first one, and a last one far away: equal products, residuals of 0.
 
     What rounding decides is not moved by small changes of the data: they are taken as exact.
     """
@@ -176,7 +176,7 @@ CHOOSING = frozenset({"semantic_match"})
 
 
 def far_from_zero(main):
-    """Data 1000 away from 0, which a difference of squares loses; what a mean is subtracted from also by itself.
+    """Yields data 1000 away from 0, which a difference of squares loses; what a mean is subtracted from also by itself.
 
     Far from data that stay, a distance is rounded by itself: no implementation is better there.
     """
@@ -191,7 +191,7 @@ def far_from_zero(main):
 
 
 def cancelling(main):
-    """Neighbouring tokens that nearly cancel, and features that do: sums far smaller than their terms."""
+    """Returns neighbouring tokens that nearly cancel, and features that do: sums far smaller than their terms."""
     values = {}
     for key in main.given("data"):
         value, axes = main.values[key], main.axes[key]
@@ -221,7 +221,7 @@ TIED = frozenset(
 
 
 def tied(main):
-    """Each second token is the one before it, and a scale is negative: maxima that exactly two tokens share.
+    """Returns pairs of equal tokens, and a negative scale: exactly two tokens share each maximum.
 
     There the even share is what central differences measure, as they do half of a slope at a hinge.
     """

@@ -1,4 +1,4 @@
-"""The ways to call a row: which arguments are given, and with which options."""
+"""Configurations of a call: the arguments that are given, and the options."""
 
 import attnpool_ref
 from attnpool_ref import contract
@@ -7,7 +7,7 @@ from attnpool_ref.table.language import Equal, Needs, Shaped
 
 
 def configurations(row):
-    """(title, names of the optional arguments given, options) of each way to call the row that is worth all checks."""
+    """Yields (title, names of optional arguments, options) for each configuration that all checks run on."""
     arguments = row.arguments
     masks, full, lengths = _optional(row)
     defaults = defaults_of(row)
@@ -52,11 +52,11 @@ def configurations(row):
 
 
 def ways_of(row, restrict=None):
-    """The :func:`configurations` as far as the candidate takes them, each once.
+    """Yields the :func:`configurations` as far as the implementation takes them, each once.
 
     Args:
       row: the row.
-      restrict: from (names, options) to those that the candidate takes; None takes everything.
+      restrict: from (names, options) to those that the implementation takes; None takes everything.
     """
     seen = []
     for title, names, options in configurations(row):
@@ -68,12 +68,12 @@ def ways_of(row, restrict=None):
 
 
 def fullest_way(row, restrict=None):
-    """The title of the way that gives most of what the candidate takes."""
+    """Returns the title of the way that gives most of what the implementation takes."""
     return "fullest" if "fullest" in [title for title, *_ in ways_of(row, restrict)] else "smallest"
 
 
 def single_ways(row):
-    """The ways that show whether an argument is read at all: alone, or without the masks; any axis, and other counts."""
+    """Yields configurations with single arguments, without masks, with other axes, and with other counts."""
     masks, full, lengths = _optional(row)
     defaults = defaults_of(row)
     for kind in (masks, lengths):
@@ -101,18 +101,18 @@ def single_ways(row):
 
 
 def ordering(row):
-    """The value of an option that makes the order of the tokens matter, as an option; none where no option does."""
+    """Returns the option that makes the order of the tokens matter, if there is one."""
     key, _, value = row.ordered.partition("=")
     return {key: value} if value else {}
 
 
 def defaults_of(row):
-    """The options of a plain call, but for an axis and flags that are on, which are left to their defaults."""
+    """Returns the options of a plain call, without axes and flags that are on by default."""
     return {k: _default(v) for k, v in row.options.items() if k not in ("axis", "normalize", "mean")}
 
 
 def _optional(row):
-    """(masks, other optional arguments, lengths), by name."""
+    """Returns (masks, other optional arguments, lengths), by name."""
     arguments = row.arguments
     masks = [k for k, a in arguments.items() if a.kind == "mask"]
     optional = [k for k, a in arguments.items() if a.optional and a.kind != "mask"]
@@ -121,13 +121,13 @@ def _optional(row):
 
 
 def _flags(row, full):
-    """Options that the arguments ask for."""
+    """Returns the options that the arguments require."""
     rules = [rule for rule in row.relations if isinstance(rule, Needs) and rule.argument in full]
     return {rule.option: True for rule in rules if row.options.get(rule.option) == "flag"}
 
 
 def legal(row, names, options):
-    """The names without those of arguments whose value of an option, or other argument, is not there."""
+    """Returns the names without those of arguments whose required option or argument is missing."""
     rules = [rule for rule in row.relations if isinstance(rule, Needs)]
     while True:
         given = dict.fromkeys((name.split("#")[0] for name in names), True) | options

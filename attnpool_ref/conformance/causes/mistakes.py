@@ -1,4 +1,4 @@
-"""Known mistakes as answers: the definition, asked or read in a wrong way.
+"""Known mistakes, each as the result that it gives: the definition with other arguments or options.
 
 Each is made from the row's own description, so that it exists for every row that it can befall. Those that are about
 weights take the normalisation apart: scores, mask, weights, and what the weights average.
@@ -12,13 +12,13 @@ import numpy as np
 
 from attnpool_ref import contract
 from attnpool_ref.conformance.causes import mistakes_of_tokens as of_tokens
-from attnpool_ref.conformance.causes.anatomy import SCORES, Anatomy
+from attnpool_ref.conformance.causes.normalization import SCORES, Normalization
 from attnpool_ref.table.language import Needs
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake in words, and its answer: from an ``Asked`` to a list of arrays, or None where it has none.
+    """A mistake in words, and its answer: from a :class:`~attnpool_ref.conformance.causes.call.Call` to a list of arrays, or None where it has none.
 
     Mistakes with the same words are named once; ``number`` is the number that each of them has. A ``whole`` one has to
     explain all that is wrong: it is about one argument, and others may do the same to some of the cases.
@@ -35,30 +35,30 @@ class Mistake:
 
 
 def _masks(change, silent=False):
-    """Other masks; ``silent`` says nothing of a call without masks, which the function may answer in any way."""
+    """Returns a mistake with other masks; ``silent`` excludes calls without masks."""
 
-    def answer(asked):
-        if not asked.masks:
-            return None if silent or asked.case.given("int", "lengths") else asked.exact
-        return asked.oracle(**{key: change(asked.real(key)) for key in asked.masks})
+    def answer(call):
+        if not call.masks:
+            return None if silent or call.case.given("int", "lengths") else call.exact
+        return call.oracle(**{key: change(call.real(key)) for key in call.masks})
 
     return answer
 
 
 def _one_mask(name, change):
-    def answer(asked):
-        if name not in asked.masks:
-            return None if asked.case.given("int", "lengths") else asked.exact
-        return asked.oracle(**{name: change(asked.real(name))})
+    def answer(call):
+        if name not in call.masks:
+            return None if call.case.given("int", "lengths") else call.exact
+        return call.oracle(**{name: change(call.real(name))})
 
     return answer
 
 
 def _swapped_masks(first, second):
-    def answer(asked):
-        if not {first, second} <= set(asked.masks) or asked.values[first].shape != asked.values[second].shape:
+    def answer(call):
+        if not {first, second} <= set(call.masks) or call.values[first].shape != call.values[second].shape:
             return None
-        return asked.oracle(**{first: asked.values[second], second: asked.values[first]})
+        return call.oracle(**{first: call.values[second], second: call.values[first]})
 
     return answer
 
@@ -68,11 +68,11 @@ def _swapped_masks(first, second):
 
 
 def _softmax(change):
-    """A mistake about a softmax: ``change(anatomy)`` gives its weights."""
+    """Returns a mistake about a softmax: ``change(normalization)`` gives its weights."""
 
-    def answer(asked):
-        anatomy = asked.anatomy()
-        return None if anatomy is None else anatomy.answer(change(anatomy))
+    def answer(call):
+        normalization = call.normalization()
+        return None if normalization is None else normalization.answer(change(normalization))
 
     return answer
 
@@ -87,7 +87,7 @@ def _filled(number):
 
 def _added(number):
     def weights(a):
-        wide = np.float64 if a.asked.subject.dtype == "float64" else np.float32
+        wide = np.float64 if a.call.subject.dtype == "float64" else np.float32
         with np.errstate(all="ignore"):
             scores = a.scores.astype(wide) + np.where(a.real, wide(0), wide(number))
         return a.softmax(scores.astype(np.float64))
@@ -96,8 +96,8 @@ def _added(number):
 
 
 def _least(a):
-    """The least number of the dtype that is computed in."""
-    return np.finfo(np.float64 if a.asked.subject.dtype == "float64" else np.float32).min
+    """Returns the least number of the dtype that is computed in."""
+    return np.finfo(np.float64 if a.call.subject.dtype == "float64" else np.float32).min
 
 
 def _epsilon(number):
@@ -108,40 +108,48 @@ def _epsilon(number):
     return weights
 
 
-def _not_normalized_again(asked):
-    anatomy = asked.anatomy(softmax=False)
-    return None if anatomy is None else anatomy.answer(np.where(anatomy.real, anatomy.weights, 0))
+def _not_normalized_again(call):
+    normalization = call.normalization(softmax=False)
+    return (
+        None if normalization is None else normalization.answer(np.where(normalization.real, normalization.weights, 0))
+    )
 
 
 def _multiplied(only_real):
-    """Scores times mask; ``only_real`` leaves out the weights of padding."""
+    """Returns scores times mask; ``only_real`` leaves out the weights of padding."""
 
-    def answer(asked):
-        anatomy = asked.anatomy(softmax=False)
-        if anatomy is None or asked.row.name not in SCORES:
+    def answer(call):
+        normalization = call.normalization(softmax=False)
+        if normalization is None or call.row.name not in SCORES:
             return None
         with np.errstate(invalid="ignore"):
-            scores = anatomy.scores * anatomy.real
-        if "scores" in asked.values:
-            weights = asked.oracle(return_weights=bool(asked.row.weights), scores=scores, **anatomy.absent)[-1]
+            scores = normalization.scores * normalization.real
+        if "scores" in call.values:
+            weights = call.oracle(return_weights=bool(call.row.weights), scores=scores, **normalization.absent)[-1]
         else:
-            weights = anatomy.softmax(scores)
-        return anatomy.answer(np.where(anatomy.real, weights, 0) if only_real else weights)
+            weights = normalization.softmax(scores)
+        return normalization.answer(np.where(normalization.real, weights, 0) if only_real else weights)
 
     return answer
 
 
-def _over_the_other_axis(asked):
-    anatomy = Anatomy(asked) if asked.masks and asked.anatomy() else None  # of its own, as its axis changes
-    if anatomy is None or anatomy.scores.ndim < 2 or len((asked.row.weight_results or (("...", "n", "m"),))[0]) < 3:
+def _over_the_other_axis(call):
+    normalization = (
+        Normalization(call) if call.masks and call.normalization() else None
+    )  # of its own, as its axis changes
+    if (
+        normalization is None
+        or normalization.scores.ndim < 2
+        or len((call.row.weight_results or (("...", "n", "m"),))[0]) < 3
+    ):
         return None
-    anatomy.axis = -1 if anatomy.axis == -2 else -2
-    found = anatomy.softmax(np.where(anatomy.real, anatomy.scores, -np.inf))
-    return anatomy.answer(np.where(anatomy.real, found, 0))
+    normalization.axis = -1 if normalization.axis == -2 else -2
+    found = normalization.softmax(np.where(normalization.real, normalization.scores, -np.inf))
+    return normalization.answer(np.where(normalization.real, found, 0))
 
 
 def _where_nothing_is_real(weights_of):
-    """The right weights, and others where nothing is real."""
+    """Returns the right weights, and others in fully masked rows."""
 
     def weights(a):
         nothing = ~np.any(a.real, a.axis, keepdims=True)
@@ -160,83 +168,83 @@ _of_all_where_empty = _where_nothing_is_real(lambda a: a.softmax(a.scores))
 
 
 def _without(key):
-    def answer(asked):
-        if asked.values[key] is None:
-            return asked.exact
-        needing = [rule.argument for rule in asked.row.relations if isinstance(rule, Needs) and rule.option == key]
-        return asked.oracle(**dict.fromkeys([key, *needing]))
+    def answer(call):
+        if call.values[key] is None:
+            return call.exact
+        needing = [rule.argument for rule in call.row.relations if isinstance(rule, Needs) and rule.option == key]
+        return call.oracle(**dict.fromkeys([key, *needing]))
 
     return answer
 
 
 def _number(key, value):
-    def answer(asked):
-        return asked.oracle(**{key: np.float64(value)}) if asked.values[key] is not None else asked.exact
+    def answer(call):
+        return call.oracle(**{key: np.float64(value)}) if call.values[key] is not None else call.exact
 
     return answer
 
 
 def _option(key, value):
-    def answer(asked):
-        return asked.oracle(options={key: value}) if asked.case.options.get(key) != value else asked.exact
+    def answer(call):
+        return call.oracle(options={key: value}) if call.case.options.get(key) != value else call.exact
 
     return answer
 
 
 def _swapped(first, second):
-    def answer(asked):
-        a, b = asked.values[first], asked.values[second]
+    def answer(call):
+        a, b = call.values[first], call.values[second]
         if a is None or b is None or a.shape != b.shape:
             return None
-        return asked.oracle(**{first: b, second: a})
+        return call.oracle(**{first: b, second: a})
 
     return answer
 
 
-def _results_swapped(asked):
-    count = len(asked.row.results)
+def _results_swapped(call):
+    count = len(call.row.results)
     if count != 2:
         return None
-    return [asked.exact[1], asked.exact[0], *asked.exact[2:]]
+    return [call.exact[1], call.exact[0], *call.exact[2:]]
 
 
 def _scaled(power):
-    """Scores times a power of the width in place of 1/sqrt(d)."""
+    """Returns scores times a power of the width in place of 1/sqrt(d)."""
 
-    def answer(asked):
-        name, values = asked.row.name, asked.values
-        if "scale" in values and asked.row.arguments["scale"].optional:
-            width = asked.case.sizes["c" if values.get("key_kernel") is not None else "d"]
-            return asked.oracle(scale=np.float64(width**power)) if values["scale"] is None else None
+    def answer(call):
+        name, values = call.row.name, call.values
+        if "scale" in values and call.row.arguments["scale"].optional:
+            width = call.case.sizes["c" if values.get("key_kernel") is not None else "d"]
+            return call.oracle(scale=np.float64(width**power)) if values["scale"] is None else None
         if name not in ("multi_head_attention", "label_attention"):
             return None
         factor = values["query_kernel"].shape[-1] ** (power + 0.5)
         bias = values.get("query_bias")
         changed = {} if bias is None else {"query_bias": factor * bias}
-        return asked.oracle(query_kernel=factor * values["query_kernel"], **changed)
+        return call.oracle(query_kernel=factor * values["query_kernel"], **changed)
 
     return answer
 
 
 def _norms(norm):
-    """Unit vectors by another norm, which is made from the right one."""
+    """Returns unit vectors by another norm, which is made from the right one."""
 
-    def answer(asked):
+    def answer(call):
         def unit(x, axis=-1):
             with np.errstate(all="ignore"):
                 return x / norm(np.sqrt(np.sum(x * x, axis, keepdims=True)))
 
-        if asked.row.name == "l2_normalize":
-            return [unit(asked.values["x"], asked.case.options.get("axis", -1))]
-        if asked.row.name == "cosine_score":
-            return [unit(asked.values["query"]) @ np.swapaxes(unit(asked.values["key"]), -1, -2)]
+        if call.row.name == "l2_normalize":
+            return [unit(call.values["x"], call.case.options.get("axis", -1))]
+        if call.row.name == "cosine_score":
+            return [unit(call.values["query"]) @ np.swapaxes(unit(call.values["key"]), -1, -2)]
         return None
 
     return answer
 
 
 def _of_narrow_squares(norm):
-    """A norm whose square is a float32; 0 is replaced by 1."""
+    """Returns a norm whose square is a float32; 0 is replaced by 1."""
     square = np.float32(norm * norm)
     return np.where(square == 0, 1, np.sqrt(square))
 
@@ -254,11 +262,11 @@ AVERAGED = "averages the padding where nothing is real, as a finite number in pl
 READ = "reads the padding where nothing is real"
 
 FILLS = {-1e4: "-1e4", -1e6: "-1e6", -1e9: "-1e9", -1e30: "-1e30", None: "the dtype's least number"}
-"""What stands for -inf in the scores of padding."""
+"""Numbers used in place of -inf in the scores of padding."""
 
 
 def mistakes_of(row, oracle) -> Iterator[Mistake]:
-    """The mistakes that can befall a row, the most specific first."""
+    """Yields the mistakes that are possible in a row, the most specific first."""
     arguments, parameters = row.arguments, contract.signature_of(oracle).parameters
     masks = [key for key, argument in arguments.items() if argument.kind == "mask"]
     if masks:
@@ -323,7 +331,7 @@ def mistakes_of(row, oracle) -> Iterator[Mistake]:
 
 
 def of_empty_rows(row) -> Iterator[Mistake]:
-    """The mistakes that show only where nothing is real: their answers are right elsewhere."""
+    """Yields the mistakes that show only in fully masked rows: their results are right elsewhere."""
     masks = [key for key, argument in row.arguments.items() if argument.kind == "mask"]
     yield Mistake(NAN, of_tokens.where_empty(np.nan))
     for value in (-np.inf, np.inf):

@@ -1,13 +1,14 @@
-"""A wrong answer beside the right one, in parts: where something is real, where nothing is, and how far it is off."""
+"""Comparison of a wrong result with the right one, in parts: valid tokens, fully masked rows, precision."""
 
 from functools import cached_property
 
 import numpy as np
 
 from attnpool_ref.conformance.cases import SEQUENCES
-from attnpool_ref.conformance.causes.asked import Asked, always_zero
-from attnpool_ref.conformance.checks import in_the_right_dtype, tolerances
+from attnpool_ref.conformance.causes.call import Call, always_zero
+from attnpool_ref.conformance.checks import tolerances
 from attnpool_ref.conformance.checks.agreement import compare
+from attnpool_ref.conformance.checks.definition import in_the_right_dtype
 
 SILENT, EXPLAINED, CONTRADICTED = "silent", "explained", "contradicted"
 """The three relations of a known mistake to a case."""
@@ -17,98 +18,98 @@ _LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max)}
 
 
 class WrongAnswer:
-    """The answer to one case, and the questions that the search for causes puts to it.
+    """Result for one case, and its comparisons with known mistakes.
 
     Attributes:
-      asked: the call.
+      call: the call.
       got: the answer as a list of arrays of the right dtype.
     """
 
     def __init__(self, subject, case, weights, got):
-        self.subject, self.asked = subject, Asked(subject, case, weights)
-        self.asked.got = self.got = got
+        self.subject, self.call = subject, Call(subject, case, weights)
+        self.call.got = self.got = got
         self._answers = {}
 
     @classmethod
     def of(cls, subject, case, weights):
-        """The answer of the function under test, or None where there is none that numbers can be compared with."""
+        """Returns the result of the function under test, or None if it cannot be compared."""
         try:
             got = subject.outputs(case, weights)
-        except Exception:  # the promise "an answer" reports it
+        except Exception:  # the guarantee "an answer" reports it
             return None
         exact = subject.exact(case, weights)
         if len(got) != len(exact) or any(g.shape != e.shape for g, e in zip(got, exact, strict=True)):
-            return None  # the promise "shape" reports it
+            return None  # the guarantee "shape" reports it
         got = in_the_right_dtype(subject, exact, got)
         return None if got is None else cls(subject, case, weights, got)
 
     @classmethod
     def right(cls, subject, case, weights):
-        """A case that was answered rightly: the answer is the exact one."""
+        """Returns a case with a right result: the exact one."""
         return cls(subject, case, weights, None)
 
     # Parts of an answer, as boolean arrays
 
     @cached_property
     def everywhere(self):
-        """All places."""
-        return [np.ones(output.shape, bool) for output in self.asked.exact]
+        """Boolean arrays that mark all elements."""
+        return [np.ones(output.shape, bool) for output in self.call.exact]
 
     @cached_property
     def empty(self):
-        """The places that are 0 because nothing is real."""
-        empty = self.asked.empty
+        """Boolean arrays that mark zeros due to fully masked rows."""
+        empty = self.call.empty
         return [~place for place in self.everywhere] if empty is None else empty
 
     @cached_property
     def real(self):
-        """The other places."""
+        """Boolean arrays that mark the other elements."""
         return [~place for place in self.empty]
 
     @cached_property
     def wrong_where_real(self):
-        """Whether it is wrong where something is real."""
-        return self.got is not None and not self.equals(self.asked.exact, self.real)
+        """Whether the result is wrong outside of fully masked rows."""
+        return self.got is not None and not self.equals(self.call.exact, self.real)
 
     @cached_property
     def wrong_where_empty(self):
-        """Whether it is wrong where nothing is real, which has to be exactly 0."""
+        """Whether the result is not exactly 0 in fully masked rows."""
         return self.got is not None and any(np.any(g[e] != 0) for g, e in zip(self.got, self.empty, strict=True))
 
     @property
     def is_main(self):
         """Whether the case is a mixed batch of ordinary numbers: others may show another mistake as well."""
-        return ", " not in self.asked.case.title
+        return ", " not in self.call.case.title
 
     @property
     def is_of_length_0(self):
         """Whether there are no tokens."""
-        return any(self.asked.case.sizes.get(axis) == 0 for axis in SEQUENCES)
+        return any(self.call.case.sizes.get(axis) == 0 for axis in SEQUENCES)
 
     # Comparisons
 
     def equals(self, answer, places, loose=False):
-        """Whether an answer is this one in some places, up to rounding; ``loose`` allows that of :meth:`coarse`."""
+        """Returns whether an answer is this one in some places, up to rounding; ``loose`` allows that of :meth:`coarse`."""
         if len(answer) != len(places) or any(a.shape != p.shape for a, p in zip(answer, places, strict=True)):
             return False
-        got = self.asked.exact if self.got is None else self.got
+        got = self.call.exact if self.got is None else self.got
         want = [np.where(p, a, np.zeros((), a.dtype)) for a, p in zip(answer, places, strict=True)]
         got = [np.where(p, g, np.zeros((), g.dtype)) for g, p in zip(got, places, strict=True)]
         if self.got is None:
-            got = in_the_right_dtype(self.subject, self.asked.exact, got)
-        sensitive = self.subject.sensitivities(self.asked.case, self.asked.return_weights)
+            got = in_the_right_dtype(self.subject, self.call.exact, got)
+        sensitive = self.subject.sensitivities(self.call.case, self.call.return_weights)
         # The right answer may be 0 where this one is not, and does not move there.
         moved = [np.max(moves, initial=0) for moves in sensitive]
         if loose:
             return self._coarsely(got, want, moved)
         if self._is_far(got, want, moved):
             return False
-        return not compare(self.subject, self.asked.case, "cause", got, want, self.asked.return_weights, moved).message
+        return not compare(self.subject, self.call.case, "cause", got, want, self.call.return_weights, moved).message
 
     def _is_far(self, got, want, moved):
-        """Whether some element is off by more than the largest allowed error: it saves the message of a comparison."""
+        """Returns whether some element is off by more than the largest allowed error: it saves the message of a comparison."""
         largest = [float(np.max(np.abs(w), where=np.isfinite(w), initial=0)) for w in want]
-        case, overall = self.asked.case, 2 * max(largest, default=0.0)
+        case, overall = self.call.case, 2 * max(largest, default=0.0)
         for g, w, size, moves in zip(got, want, largest, moved, strict=True):
             if w.dtype.kind == "f" and np.all(np.isfinite(w)) and size < _LARGEST.get(self.subject.dtype, np.inf):
                 allowed = tolerances.allowed_error(size, moves + overall, case.terms(), self.subject.dtype, True)
@@ -128,7 +129,7 @@ class WrongAnswer:
             if not narrow and not np.array_equal(g, g.astype(np.float32), equal_nan=True):
                 return False  # it was not computed in float32
             size = float(np.max(np.abs(w), where=np.isfinite(w), initial=0))
-            allowed = tolerances.allowed_error(size, moves, self.asked.case.terms(), dtype, narrow)
+            allowed = tolerances.allowed_error(size, moves, self.call.case.terms(), dtype, narrow)
             with np.errstate(invalid="ignore"):
                 if not np.all((np.abs(g - w) <= allowed) | (np.isnan(g) & np.isnan(w))):
                     return False
@@ -137,20 +138,20 @@ class WrongAnswer:
     # Known mistakes
 
     def answer_of(self, mistake):
-        """A mistake's answer to the same call, or None."""
-        return self._kept(mistake, self.asked, "answer")
+        """Returns a mistake's answer to the same call, or None."""
+        return self._kept(mistake, self.call, "answer")
 
-    def _kept(self, mistake, asked, what):
+    def _kept(self, mistake, call, what):
         key = (id(mistake), what)
         if key not in self._answers:
             try:
-                self._answers[key] = mistake, mistake.answer(asked)  # the mistake stays alive, and so does its id
+                self._answers[key] = mistake, mistake.answer(call)  # the mistake stays alive, and so does its id
             except ValueError:  # it is no legal call
                 self._answers[key] = mistake, None
         return self._answers[key][1]
 
     def speaks_for(self, mistake, loose=False):
-        """Whether a mistake explains what is wrong where something is real, says nothing of it, or is contradicted.
+        """Returns whether a mistake explains a wrong result outside of fully masked rows, is silent, or is contradicted.
 
         Where the mistake itself leaves nothing real, an answer may be NaN or anything else.
         """
@@ -162,21 +163,21 @@ class WrongAnswer:
             places = self._where_it_has_something(mistake, answer)
             if places is None or not self.equals(answer, places, loose):
                 return CONTRADICTED
-        if self.wrong_where_real and not self.equals(self.asked.exact, places):
+        if self.wrong_where_real and not self.equals(self.call.exact, places):
             return EXPLAINED
         return SILENT
 
     def _where_it_has_something(self, mistake, answer):
-        other = self._kept(mistake, self.asked.other, "other data")
+        other = self._kept(mistake, self.call.other, "other data")
         if other is None or any(a.shape != o.shape for a, o in zip(answer, other, strict=True)):
             return None
         if any(a.shape != p.shape for a, p in zip(answer, self.real, strict=True)):
             return None
-        nothing = always_zero(answer, other, self.asked.case.options.get("axis", -1))
+        nothing = always_zero(answer, other, self.call.case.options.get("axis", -1))
         return [p & ~n for p, n in zip(self.real, nothing, strict=True)]
 
     def is_where_empty(self, mistake, loose=False):
-        """Whether a mistake's answer is this one where nothing is real."""
+        """Returns whether a mistake's answer is this one in fully masked rows."""
         answer = self.answer_of(mistake)
         return answer is not None and (
             self.equals(answer, self.empty) or (loose and self.equals(answer, self.empty, True))

@@ -1,6 +1,6 @@
-"""Results against the oracle.
+"""Comparison of results with the oracle.
 
-Each check of the kit works on one :class:`~attnpool_ref.conformance.checks.subject.Subject` (a candidate for one row, in one
+Each check of the kit works on one :class:`~attnpool_ref.conformance.checks.subject.Subject` (an implementation for one row, in one
 dtype) and one case, and returns None or a :class:`Finding`.
 """
 
@@ -34,21 +34,21 @@ class Finding:
 
 
 BOUNDED_TERMS = frozenset({"tanh_sum_score"})
-"""Rows that add up terms of their own, which may cancel although no change of the inputs moves them."""
+"""Rows with sums of bounded terms, which may cancel although no change of the inputs moves them."""
 
 
 def agreement(subject, case, return_weights=False, got=None):
-    """The candidate's results, their shape and dtype, against the oracle's on the same arguments."""
+    """Compares the implementation's results, their shape and dtype, with the oracle's for the same arguments."""
     got = subject.outputs(case, return_weights) if got is None else got
     want = subject.exact(case, return_weights)
     return compare(subject, case, "agreement with the oracle", got, want, return_weights)
 
 
 def compare_with_itself(subject, case, check, got, want, return_weights, view=lambda i, array: array):
-    """Two answers of the candidate under twice the allowed error, as both are rounded.
+    """Compares two results of the implementation, with twice the allowed error, because both are rounded.
 
     Args:
-      subject: the candidate.
+      subject: the implementation under test.
       case: the case of the answer ``want``.
       check: the check's name.
       got: results.
@@ -64,7 +64,7 @@ def compare_with_itself(subject, case, check, got, want, return_weights, view=la
 
 
 def compare(subject, case, check, got, want, return_weights, sensitive=None, times=1):
-    """Results against exact ones, element by element, under the allowed error; the worst element as a finding.
+    """Compares results with exact ones, element by element, and returns the worst element as a finding.
 
     An element that is exactly 0 may lie on a threshold, and what is left of a projection is a difference, as are sums
     of bounded terms: these are allowed what the largest element is.
@@ -113,7 +113,7 @@ def compare(subject, case, check, got, want, return_weights, sensitive=None, tim
 
 
 def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
-    """The finding, or the element of an array that is nearer to its limit, or beyond it."""
+    """Returns the finding, or the element of an array that is nearer to its limit, or beyond it."""
     if not error.size:
         return finding
     ratio = np.divide(error, allowed, out=np.where(error > 0, np.inf, 0.0), where=allowed > 0)
@@ -123,7 +123,7 @@ def worst(finding, error, allowed, unit, name, got, want, aspect="values"):
 
 
 def worse(finding, error, allowed, message, aspect="values"):
-    """The finding that is nearer to its limit, or beyond it; ``message`` is called where it is."""
+    """Returns the finding that is nearer to its limit, or beyond it; ``message`` is called where it is."""
     ratio = error / allowed if allowed else (np.inf if error else 0)
     before = finding.error / finding.allowed if finding.allowed else (np.inf if finding.error else -1)
     if ratio <= before:
@@ -143,6 +143,6 @@ def _told(name, got, want, place):
 
 
 def brief(array):
-    """An array as a message shows it."""
+    """Returns an array as a message shows it."""
     text = np.array2string(np.asarray(array), precision=6, threshold=12, edgeitems=3, separator=", ")
     return text if len(text) < 400 else text[:400] + " ..."

@@ -1,4 +1,4 @@
-"""Bad input, from a row's description: each call differs from a legal one in one thing, and must be refused.
+"""Bad input, derived from a row: each call differs from a legal one in one respect, and must raise an error.
 
 What is no array of numbers at all is a TypeError, any other disagreement a ValueError (the contract, lines 1 and 18).
 Values of masks and lengths are read on the host alone: they are given as NumPy arrays to functions of JAX arrays.
@@ -12,27 +12,27 @@ import numpy as np
 from attnpool_ref import contract
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance.candidates.adapters.numpy_arrays import numpy_dtype
-from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.table.language import Excludes, MayBeEmpty, Needs, NotZero, terms
 
 BATCH = (3,)
 SIZE = 2
-"""The size of every axis: a call that is refused needs no more, and reads well."""
+"""Size of every axis: enough for a call that raises an error."""
 
 
 WITH_LENGTHS = "with lengths"
-"""The title of the way in which lengths stand in the place of masks."""
+"""Title of the configuration with lengths in place of masks."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One call that must be refused.
+    """One call that must raise an error.
 
     Attributes:
       title: what is wrong with it.
       error: what must be raised.
       values: what is passed, by the row's names.
-      as_it_is: names of what is passed as it stands here, and not as an array of the candidate's family.
+      as_it_is: names of what is passed as it stands here, and not as an array of the implementation's family.
       more: an argument that nobody has.
     """
 
@@ -44,7 +44,7 @@ class Refusal:
 
 
 def refusals_of(subject):
-    """The calls that the candidate must refuse, as far as it takes what they are about."""
+    """Yields the calls that must raise an error, for the arguments that the implementation takes."""
     row = subject.row
     for title in ("fullest" if _has_fullest(row) else "smallest", *_with_lengths(row)):
         case = _drawn(subject, title)
@@ -72,7 +72,7 @@ def _has_fullest(row):
 
 
 def _drawn(subject, title, sizes=None):
-    """A small legal case that the candidate can be asked, all its data 1 and all tokens real; or None."""
+    """Returns a small legal case with data of 1 and all tokens real; None if the implementation does not take it."""
     row = subject.row
     names, options = next((n, o) for t, n, o in drawing.configurations(row) if t == title)
     names, options = subject.calling.restrict(names, options)
@@ -84,13 +84,13 @@ def _drawn(subject, title, sizes=None):
         ones = {k: np.ones_like(v) for k, v in values.items() if np.ndim(v)}
         case = subject.fit(case.with_values("", **ones))
         subject.passed(case)
-    except (NotAsked, ValueError):
+    except (NotApplicable, ValueError):
         return None
     return case
 
 
 class _Call:
-    """A legal call, and what is wrong with others like it."""
+    """A legal call, and calls like it that must raise an error."""
 
     def __init__(self, subject, case):
         self.subject, self.case, self.row, self.form = subject, case, subject.row, subject.candidate.mask_form
@@ -165,7 +165,7 @@ class _Call:
             yield self._with(f"`{key}` does not broadcast", ValueError, key, np.ones(97, value.dtype))
 
     def of_optional_lengths(self):
-        """Lengths in the place of masks."""
+        """Yields calls with bad lengths in place of masks."""
         for key, kind in self.kinds.items():
             if kind in ("int", "lengths"):
                 yield from self._of_lengths(key, np.asarray(self.values[key]))
@@ -200,7 +200,7 @@ class _Call:
         return any("..." in self.case.axes[k] for k in others) and "..." in self.case.axes[key]
 
     def _named_axes(self, key, value):
-        """The name of each axis of an array, None for a batch axis."""
+        """Returns the name of each axis of an array, None for a batch axis."""
         own = [axis for axis in self.case.axes[key] if axis != "..."]
         return [None] * (value.ndim - len(own)) + own
 
@@ -220,7 +220,7 @@ class _Call:
         return {same.get(symbol, symbol) for _, symbol in terms(axis)} <= others
 
     def of_options(self):
-        """Values that an option does not have."""
+        """Yields calls with values that an option does not have."""
         first = np.asarray(next(iter(self.values.values())))
         wrong = {
             "flag": ["yes", 2],
@@ -238,7 +238,7 @@ class _Call:
             yield self._with("`return_weights` is 'yes'", ValueError, "return_weights", "yes", True)
 
     def of_company(self):
-        """Arguments that are not given together, and those that are not given without an option."""
+        """Yields calls with arguments that exclude each other, or that lack a required option."""
         takes = self.subject.calling.takes
         for rule in self.row.relations:
             if isinstance(rule, Excludes) and takes(rule.first) and takes(rule.second) and self.form is None:
@@ -260,12 +260,12 @@ class _Call:
                 yield Refusal(text, ValueError, self.values | changed, frozenset(changed))
 
     def axes_that_must_not_be_empty(self):
-        """Feature axes of the call, one name for those that are the same."""
+        """Returns feature axes of the call, one name for those that are the same."""
         same = contract.equal_axes(self.row, self.case.values | self.case.options)
         legal = {rule.axis for rule in self.row.relations if isinstance(rule, MayBeEmpty)} | set(self.row.sizes)
         return [axis for axis in self.case.sizes if axis in contract.FEATURES and axis not in {*legal, *same}]
 
 
 def longer(value, place):
-    """The array with one more along an axis that is at least 2 long."""
+    """Returns the array with one more position along an axis."""
     return np.concatenate([value, np.take(value, [0], place)], place)

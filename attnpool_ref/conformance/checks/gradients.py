@@ -1,4 +1,4 @@
-"""Gradients against the oracle: float64 against differences, other dtypes against float64, element by element."""
+"""Gradients: in float64 compared with differences of the oracle, in other dtypes with float64, element by element."""
 
 from dataclasses import dataclass
 
@@ -28,11 +28,11 @@ class Derivatives:
 
 
 def derivatives(subject, case, return_weights):
-    """The :class:`Derivatives` of a case; dtypes that hold the same numbers share them."""
+    """Returns the :class:`Derivatives` of a case; dtypes that hold the same numbers share them."""
     key = (case.title, return_weights, "derivatives")
-    if key not in subject.kept:
-        subject.kept[key] = _differences(subject, case, return_weights)
-    return subject.kept[key]
+    if key not in subject.cache:
+        subject.cache[key] = _differences(subject, case, return_weights)
+    return subject.cache[key]
 
 
 def _differences(subject, case, return_weights):
@@ -64,13 +64,13 @@ def _differences(subject, case, return_weights):
 
 
 def gradient(subject, case, return_weights=False, reference=None):
-    """The candidate's gradients, exactly 0 at padding.
+    """Checks the implementation's gradients, which are exactly 0 at padding.
 
     Args:
-      subject: the candidate.
+      subject: the implementation under test.
       case: the case.
-      return_weights: ask for the weights.
-      reference: the candidate in float64, whose gradients are held to differences by themselves and then are the
+      return_weights: whether the call returns the weights.
+      reference: the implementation in float64, whose gradients are held to differences by themselves and then are the
         measure of every element in other dtypes; None: differences of the oracle are, along a direction.
     """
     check = "gradient"
@@ -127,7 +127,7 @@ def _along_directions(subject, case, return_weights, found):
 
 
 def _element_by_element(subject, case, return_weights, reference, found):
-    """Against the same candidate's gradients in float64, on the same numbers."""
+    """Compares gradients with those of the implementation in float64, for the same numbers."""
     finding = Finding("gradient", case)
     exact, sensitive = _in_float64(subject, case, return_weights, reference)
     reduced, dtype = subject.reduced_products(), subject.dtype
@@ -153,9 +153,9 @@ def _element_by_element(subject, case, return_weights, reference, found):
 
 
 def _in_float64(subject, case, return_weights, reference):
-    """(gradients, sensitivities) by argument: of the candidate in float64, on the numbers that the dtype holds."""
+    """Returns (gradients, sensitivities) by argument: of the implementation in float64, on the numbers that the dtype holds."""
     key = (case.title, return_weights, "gradients")
-    if key not in subject.kept:
+    if key not in subject.cache:
         cotangents, rng = cotangents_of(subject, case, return_weights), case.rng(" gradients")
         floats = subject.floats(case)
         base = reference.gradients(case.with_values("", **floats), cotangents, return_weights)
@@ -169,18 +169,27 @@ def _in_float64(subject, case, return_weights, reference):
             found = reference.gradients(case.with_values("", **moved), turned, return_weights)
             for name, value in found.items():
                 sensitive[name] = np.maximum(sensitive[name], np.abs(value - base[name]) / tolerances.PROBE)
-        subject.kept[key] = base, sensitive
-    return subject.kept[key]
+        subject.cache[key] = base, sensitive
+    return subject.cache[key]
 
 
 def cotangents_of(subject, case, return_weights):
-    """One array for each output, exact in every dtype."""
+    """Returns one array for each output, exact in every dtype."""
     rng = case.rng(" cotangents")
     return [drawing.narrow({0: rng.standard_normal(w.shape)})[0] for w in subject.exact(case, return_weights)]
 
 
-def finite_gradients(subject, case, return_weights):
-    """No NaN and no inf in a gradient where scores are extreme, vectors are 0 or sizes far from 1."""
+def gradients(subject, case, situation):
+    """Checks the gradients of a call, and those of the call that returns the weights."""
+    compared = situation.kind in ("main", "cancelling") and (situation.is_fullest or situation.title == "smallest")
+    both = situation.is_main and situation.gradients_with_weights
+    reference = situation.reference if compared else None
+    return [gradient(subject, case, weights, reference) for weights in ((False, True) if both else (False,))]
+
+
+def finite_gradients(subject, case, situation):
+    """Checks that no gradient is NaN or infinite where scores are extreme, vectors are 0 or sizes far from 1."""
+    return_weights = situation.gradients_with_weights
     cotangents = [np.ones(w.shape) for w in subject.exact(case, return_weights)]
     for key, g in subject.gradients(case, cotangents, return_weights).items():
         if not np.all(np.isfinite(g.astype(np.float64))):

@@ -1,4 +1,4 @@
-"""The contract's hazards: poison in padding, empty rows, batch mates, NaN at a real token, weights, inputs.
+"""Hazards: values in padding, fully masked rows, other examples in the batch, NaN at a real token, many tokens.
 
 They change the data of a case and not its shapes, so that a function is compiled once.
 """
@@ -8,22 +8,22 @@ from dataclasses import replace
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates.calling import NotAsked
-from attnpool_ref.conformance.checks import excuses, tolerances
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.checks import optional_checks, tolerances
 from attnpool_ref.conformance.checks.agreement import Finding, brief, compare, compare_with_itself
 from attnpool_ref.conformance.checks.subject import oracle_outputs
 
 POISONS = {"NaN": np.nan, "inf": np.inf, "-inf": -np.inf, "1e30": 1e30}
 
 
-def empty_rows(subject, case, return_weights):
-    """Exactly 0 wherever the definition is 0 whatever the data are: empty rows, padded rows, weights of padding."""
+def empty_rows(subject, case, situation):
+    """Checks that results are exactly 0 wherever the definition is 0 for any data: fully masked rows, weights of padding."""
     if not case.given("mask", "lengths", "int", "bool", "segments") and 0 not in case.sizes.values():
         return None  # nothing is empty
-    zeros = always_zero(subject, case, return_weights)
+    zeros = always_zero(subject, case, situation.weights)
     if not any(np.any(z) for z in zeros):
         return None
-    for got, zero in zip(subject.outputs(case, return_weights), zeros, strict=True):
+    for got, zero in zip(subject.outputs(case, situation.weights), zeros, strict=True):
         if got.shape != zero.shape or np.any(got[zero] != 0):
             return Finding("empty rows", case, np.inf, 0, f"the result is {brief(got)}, not 0 where nothing is real")
     return Finding("empty rows", case)
@@ -32,17 +32,17 @@ def empty_rows(subject, case, return_weights):
 def always_zero(subject, case, return_weights):
     """Returns boolean arrays that mark the exact results that are 0 for any data, as in fully masked rows."""
     key = (case.title, return_weights, "zero")
-    if key not in subject.kept:
+    if key not in subject.cache:
         values, rng = subject.values(case), case.rng(" other data")
         moved = {k: v * rng.uniform(0.5, 1.5, v.shape) for k, v in subject.floats(case, ("data",)).items()}
         other = oracle_outputs(subject, values | moved, case, return_weights)
         exact = subject.exact(case, return_weights)
-        subject.kept[key] = [(a == 0) & (b == 0) for a, b in zip(exact, other, strict=True)]
-    return subject.kept[key]
+        subject.cache[key] = [(a == 0) & (b == 0) for a, b in zip(exact, other, strict=True)]
+    return subject.cache[key]
 
 
 def poisoned(case, poison):
-    """The case with ``poison`` in every padded place of its data, its bias and its dropout multiplier."""
+    """Returns the case with ``poison`` in every padded place of its data, its bias and its dropout multiplier."""
     values = {}
     for key in case.given("data", "parameter", "stretch"):
         pad = drawing.padding(case, key)
@@ -51,15 +51,40 @@ def poisoned(case, poison):
     return case.with_values("poison in padding", **values) if values else None
 
 
+def nan_in_padding(subject, case, situation):
+    """Checks that NaN at padded positions never affects results or gradients, bit for bit."""
+    return _in_padding("NaN", subject, case, situation)
+
+
+def inf_in_padding(subject, case, situation):
+    """Checks that inf at padded positions never affects results or gradients, bit for bit."""
+    return _in_padding("inf", subject, case, situation)
+
+
+def minus_inf_in_padding(subject, case, situation):
+    """Checks that -inf at padded positions never affects results or gradients, bit for bit."""
+    return _in_padding("-inf", subject, case, situation)
+
+
+def large_numbers_in_padding(subject, case, situation):
+    """Checks that 1e30 at padded positions never affects results or gradients, bit for bit."""
+    return _in_padding("1e30", subject, case, situation)
+
+
+def _in_padding(name, subject, case, situation):
+    gradients = situation.gradients_with_weights if situation.is_main and situation.differentiated else None
+    return poison_in_padding(subject, case, name, situation.weights, gradients)
+
+
 def poison_in_padding(subject, case, name, return_weights, gradients=None):
-    """Checks that values at padded positions never affect results or gradients, bit for bit.
+    """Checks that one of :data:`POISONS` at padded positions never affects results or gradients, bit for bit.
 
     Args:
       subject: the implementation under test.
       case: the case.
       name: one of :data:`POISONS`.
-      return_weights: ask for the weights.
-      gradients: whether the gradients are those of a call that asks for the weights; None judges no gradients.
+      return_weights: whether the call returns the weights.
+      gradients: whether the differentiated call returns the weights; None checks no gradients.
     """
     bad = poisoned(case, POISONS[name])
     check = f"{name} in padding"
@@ -67,9 +92,9 @@ def poison_in_padding(subject, case, name, return_weights, gradients=None):
         return None
     clean, dirty = subject.outputs(case, return_weights), subject.outputs(bad, return_weights)
     for a, b in zip(clean, dirty, strict=True):
-        if not same_bits(a, b) and excuses.BITS not in subject.tolerated:
+        if not same_bits(a, b) and optional_checks.BITS not in subject.tolerated:
             return Finding(check, bad, np.inf, 0, f"the result changes from {brief(a)} to {brief(b)}")
-    if excuses.BITS in subject.tolerated:
+    if optional_checks.BITS in subject.tolerated:
         found = compare_with_itself(subject, case, check, dirty, clean, return_weights)
         if found.message:
             return replace(found, case=bad)
@@ -93,8 +118,8 @@ def same_bits(a, b):
     return a.tobytes() == b.tobytes()
 
 
-def weights_change_nothing(subject, case):
-    """Asking for the weights changes no bit of the pooled result; on accelerators it agrees to rounding."""
+def weights_change_nothing(subject, case, _situation=None):
+    """Checks that ``return_weights`` changes no bit of the pooled result; on accelerators it agrees to rounding."""
     check = "return_weights"
     alone, both = subject.outputs(case), subject.outputs(case, return_weights=True)
     if not subject.exact_weights():
@@ -105,8 +130,8 @@ def weights_change_nothing(subject, case):
     return Finding(check, case)
 
 
-def not_finite_stays_in_its_example(subject, case):
-    """NaN at real tokens, or NaN or inf in a single element, reaches what reads it, and no other example."""
+def not_finite_stays_in_its_example(subject, case, _situation=None):
+    """Checks that NaN at real tokens, or NaN or inf in a single element, reaches the results of its example and no others."""
     check = "NaN at a real token"
     if case.given("segments"):
         return _nan_stays_in_its_segment(subject, case, check)
@@ -139,7 +164,7 @@ def not_finite_stays_in_its_example(subject, case):
 
 
 def _nan_stays_in_its_segment(subject, case, check):
-    """NaN in one element of packed tokens reaches the results that the oracle's reaches, and no other."""
+    """Checks that NaN in one element of packed tokens reaches the same results as in the oracle, and no others."""
     clean, right = subject.outputs(case), subject.exact(case)
     for key in case.given("data"):
         value, pad = case.values[key], drawing.padding(case, key)
@@ -165,7 +190,7 @@ def _nan_stays_in_its_segment(subject, case, check):
 
 
 def _spoiled(case, key, clean):
-    """(case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another.
+    """Yields (case, example) with NaN in all real tokens of an example, and with NaN or inf in one element of another.
 
     Some read the first token alone, some the last, and beyond a hinge nothing is read: ``clean`` results of 0 tell less.
     """
@@ -189,13 +214,13 @@ def _spoiled(case, key, clean):
 
 
 def _without(changed, original, example):
-    """The changed results but for one example, which is the original one."""
+    """Returns the changed results but for one example, which is the original one."""
     mended = changed.copy()
     mended[example] = original[example]
     return mended
 
 
-def batch_mates(subject, case):
+def batch_mates(subject, case, _situation=None):
     """Checks that an example does not depend on the rest of its batch: other data there change it by rounding only."""
     check = "batch mates"
     if len(case.batch) != 1 or case.batch[0] < 2 or not case.row.batched:
@@ -216,19 +241,24 @@ def batch_mates(subject, case):
 
 
 DRIFT = 1e-5
-"""How far a million equal tokens may be off in float32, relatively: a bound that the contract sets, not derived."""
+"""Largest relative error for a million equal tokens in float32: a bound that the contract sets, not derived."""
 
 
 def _allowed_drift(subject):
-    """The contract's bound where it is asked for; else that of a sum in float32, one token after another."""
-    if excuses.CONTRACT in subject.demands:
+    """Returns the contract's bound if it is required; else that of a sum in float32, one token after another."""
+    if optional_checks.CONTRACT in subject.demands:
         return DRIFT
     return tolerances.EPSILON["float32"] / 2 * drawing.LONG_BY_DEFAULT
 
 
+def sums_of_many_tokens(subject):
+    """Checks sums over many equal tokens: a million in float32, thousands in narrower dtypes."""
+    return long_sums(subject) if subject.dtype == "float32" else long_narrow_sums(subject)
+
+
 def long_sums(subject):
-    """Many equal tokens: sums neither drift nor lose their count."""
-    finding, size = None, drawing.LONG if excuses.CONTRACT in subject.demands else drawing.LONG_BY_DEFAULT
+    """Checks that sums over many equal tokens neither drift nor lose their count."""
+    finding, size = None, drawing.LONG if optional_checks.CONTRACT in subject.demands else drawing.LONG_BY_DEFAULT
     for case, _ in drawing.long_rows(subject.row, size):
         case = _fitting(subject, case)
         if case is None:
@@ -242,22 +272,22 @@ def long_sums(subject):
 
 
 def _fitting(subject, case):
-    """The case as the candidate can meet it, or None where its options or arguments are others."""
+    """Returns the case if the implementation takes its options and arguments, else None."""
     names, options = subject.calling.restrict([], case.options)
     return None if names or options != case.options else subject.fit(case)
 
 
 def long_narrow_sums(subject):
-    """Thousands of equal tokens, which narrow dtypes can neither count nor add up by themselves."""
+    """Checks sums over thousands of equal tokens, which narrow dtypes can neither count nor add up."""
     finding = None
-    if excuses.of_foreign_dtype(subject) and excuses.CONTRACT not in subject.demands:
-        raise NotAsked("NumPy adds up bfloat16 in bfloat16; asked by contract=True, --contract")
+    if optional_checks.of_foreign_dtype(subject) and optional_checks.CONTRACT not in subject.demands:
+        raise NotApplicable("NumPy adds up bfloat16 in bfloat16; checked with contract=True, --contract")
     for case in drawing.long_narrow_rows(subject.row):
         case = _fitting(subject, case)
         if case is None:
             continue
         finding = compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
-        if finding.message and excuses.CONTRACT not in subject.demands:
+        if finding.message and optional_checks.CONTRACT not in subject.demands:
             finding = _in_its_own_dtype(subject, case)
         if finding.message:
             return finding
@@ -265,15 +295,15 @@ def long_narrow_sums(subject):
 
 
 def _in_its_own_dtype(subject, case):
-    """The same under the rounding of the narrow dtype itself, in which sums must not lose their count either."""
-    subject.tolerated = frozenset({excuses.NARROW, excuses.WIDER})
+    """Compares with the rounding of the narrow dtype itself, in which sums must not lose their count either."""
+    subject.tolerated = frozenset({optional_checks.NARROW, optional_checks.WIDER})
     try:
         return compare(subject, case, "long sums", subject.outputs(case), subject.exact(case), False)
     finally:
         subject.tolerated = frozenset()
 
 
-def poison_in_shared_arrays(subject, case):
+def poison_in_shared_arrays(subject, case, _situation=None):
     """Checks that NaN in a shared array never affects the examples whose mask hides it.
 
     Other examples do not hide it, and NaN may take another path: the results are compared up to rounding.

@@ -12,13 +12,23 @@ UNCHANGED, TWICE, STATE = "inputs unchanged", "the same answer twice", "random s
 SILENT = "no warnings"
 
 
+def repeated_calls(subject, case, situation):
+    """Checks that a call changes nothing and can be repeated; of another shape only that NumPy gives no warning."""
+    if situation.is_shape:
+        return silence(subject, case, situation.weights)
+    if not situation.is_plain and not answers(subject, case, situation.with_weights):
+        return None  # which agreement reports
+    reuse = situation.is_plain and situation.laws
+    return [finding for weights in situation.with_weights for finding in purity(subject, case, weights, reuse)]
+
+
 def purity(subject, case, return_weights, reuse=True):
-    """A second call with the same arguments, watched: one finding for each of the four promises.
+    """Checks a second call with the same arguments: one finding for each of the four guarantees.
 
     Args:
-      subject: the candidate.
+      subject: the implementation under test.
       case: the case.
-      return_weights: ask for the weights.
+      return_weights: whether the call returns the weights.
       reuse: call it again with the same array objects too, as they are and with other content.
     """
     first = subject.outputs(case, return_weights)
@@ -40,11 +50,11 @@ def purity(subject, case, return_weights, reuse=True):
     return [*found, twice]
 
 
-def answers(subject, case, asked):
-    """Returns whether the implementation returns arrays without an error, with and without weights as in ``asked``."""
+def answers(subject, case, with_weights):
+    """Returns whether the implementation returns arrays without an error, for each value of ``return_weights``."""
     try:
-        return all(subject.outputs(case, return_weights) is not None for return_weights in asked)
-    except Exception:  # the candidate's own, in any words
+        return all(subject.outputs(case, return_weights) is not None for return_weights in with_weights)
+    except Exception:  # any error of the implementation
         return False
 
 
@@ -52,7 +62,7 @@ def silence(subject, case, return_weights):
     """Checks only that NumPy gives no warning; None where the call raises or its results are not finite."""
     try:
         seen = _watched(subject, case, return_weights)
-    except Exception:  # the candidate's own, in any words
+    except Exception:  # any error of the implementation
         return None
     if not all(np.all(np.isfinite(array)) for array in seen.answer):
         return None
@@ -64,7 +74,7 @@ def _told(warned):
 
 
 def _same(subject, case, first, second, return_weights):
-    """The same bits, whatever was called between; on accelerators the same to rounding."""
+    """Compares two results bit for bit; on accelerators up to rounding."""
     if not subject.adapter.exact_weights():
         return compare_with_itself(subject, case, TWICE, second, first, return_weights)
     if len(first) != len(second):
@@ -76,7 +86,7 @@ def _same(subject, case, first, second, return_weights):
 
 
 def _reused(subject, case, return_weights, seen):
-    """Calls with the same array objects: again as they are, and once more with other content, written in place."""
+    """Checks calls with the same array objects, unchanged and with other content written in place."""
     other, adapter = _of_other_content(subject, case), subject.adapter
     args, kwargs = seen.arguments
     with adapter.context(subject.dtype), np.errstate(all="ignore"):
@@ -97,7 +107,7 @@ def _reused(subject, case, return_weights, seen):
 
 
 def _of_other_content(subject, case):
-    """The case with its data and parameters in another order, number by number, and its masks reversed; None where it has neither."""
+    """Returns the case with its data and parameters in another order, number by number, and its masks reversed; None where it has neither."""
     rng, values = case.rng(" other content"), {}
     for key in case.given("data", "parameter"):
         if key not in subject.parameters and case.values[key].dtype.kind == "f":
@@ -123,10 +133,10 @@ def _arrays(args, kwargs):
 
 @dataclass
 class _Seen:
-    """A call as it was watched.
+    """Observations of one call.
 
     Attributes:
-      arguments: (args, kwargs), as the candidate's arrays.
+      arguments: (args, kwargs), as the implementation's arrays.
       answer: its results.
       changed: whether an argument was changed.
       shared: whether a result has memory of an argument, where arrays are NumPy's.
@@ -143,7 +153,7 @@ class _Seen:
 
 
 def _watched(subject, case, return_weights):
-    """A :class:`_Seen` of a call."""
+    """Returns a :class:`_Seen` of a call."""
     warned = []
     # Other than warnings these are the thread's own; an underflow is no mistake.
     with (

@@ -1,42 +1,42 @@
-"""A candidate for one row in one dtype: called with the kit's cases, answering with a flat list of NumPy arrays."""
+"""Subject: an implementation of one function in one dtype; takes cases, and returns a flat list of NumPy arrays."""
 
 import functools
 
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates import Candidate, fitting, naming
-from attnpool_ref.conformance.candidates.calling import Calling, NotAsked, arrange, formed
+from attnpool_ref.conformance.candidates import Candidate, adapted_cases, naming, own_parameters
+from attnpool_ref.conformance.candidates.calling import Calling, NotApplicable, arrange, formed
+from attnpool_ref.conformance.candidates.capture import Watch
 from attnpool_ref.conformance.candidates.chunks import oracle_of
-from attnpool_ref.conformance.candidates.watch import Watch
-from attnpool_ref.conformance.checks import excuses, tolerances
+from attnpool_ref.conformance.checks import optional_checks, tolerances
 from attnpool_ref.table.language import present
 
 
 class Subject:
-    """A candidate for one row, called with the kit's cases in one dtype.
+    """An implementation of one function, called with cases in one dtype.
 
     Attributes:
-      row: the row, with the sizes that the candidate's own parameters have.
+      row: the row, with the sizes that the implementation's own parameters have.
       calling: which argument goes where.
-      parameters: the arguments of the row that the candidate holds itself.
-      demands: the options that ask for more than the default, of :data:`~attnpool_ref.conformance.checks.excuses.OPTIONS`.
-      tolerated: what a second look at a broken promise tolerates.
-      unasked: what gradients were not asked for, and why.
+      parameters: the arguments of the row that the implementation holds itself.
+      demands: the options that ask for more than the default, of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`.
+      tolerated: what a second look at a broken guarantee tolerates.
+      skipped: gradients that were skipped, and the reason for each.
     """
 
-    def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=excuses.OPTIONS):
-        """``exact`` keeps the oracle's results; subjects of one row may share it."""
+    def __init__(self, row, candidate, adapter, dtype, exact=None, watch=None, demands=optional_checks.OPTIONS):
+        """``exact`` caches the oracle's results; subjects of one function may share it."""
         self.candidate = candidate if isinstance(candidate, Candidate) else Candidate(candidate)
         self.adapter, self.dtype, self.watch = adapter, dtype, Watch() if watch is None else watch
         self.function = self.candidate.target
-        self.parameters = fitting.own_parameters(self.candidate, row, adapter)
-        self.row = fitting.sized(row, self.candidate.sizes, self.parameters)
+        self.parameters = own_parameters.parameters_of(self.candidate, row, adapter)
+        self.row = own_parameters.sized(row, self.candidate.sizes, self.parameters)
         self.calling = Calling(row, self.candidate, self.parameters)
         self.oracle = oracle_of(row.name)
         self.is_narrow = dtype in ("float16", "bfloat16")
-        self.kept = {} if exact is None else exact.setdefault(self.is_narrow, {})
-        self.unasked = {}
+        self.cache = {} if exact is None else exact.setdefault(self.is_narrow, {})
+        self.skipped = {}
         self.demands, self.tolerated = demands, frozenset()
         self._programs, self._answers = {}, []
 
@@ -46,8 +46,8 @@ class Subject:
         return naming.lines_of(self.function)
 
     def fit(self, case):
-        """The case as the candidate can meet it; :class:`~attnpool_ref.conformance.candidates.calling.NotAsked` where it cannot."""
-        return fitting.fit(case, self.calling, self.parameters)
+        """Returns the case reduced to what the implementation takes; raises NotApplicable if it takes none of it."""
+        return adapted_cases.fit(case, self.calling, self.parameters)
 
     def takes_weights(self):
         """Returns whether it can return the weights."""
@@ -55,22 +55,22 @@ class Subject:
 
     def reduced_products(self):
         """Returns whether narrow results may have been computed in their own dtype."""
-        return excuses.NARROW in self.tolerated or self.adapter.reduced_products()
+        return optional_checks.NARROW in self.tolerated or self.adapter.reduced_products()
 
     def terms(self, case):
         """Returns the number of roundings in the longest chain of operations.
 
         Where computation in a narrow dtype is tolerated, sums do not count: they have more bits.
         """
-        return tolerances.NARROW_STEPS if excuses.NARROW in self.tolerated else case.terms()
+        return tolerances.NARROW_STEPS if optional_checks.NARROW in self.tolerated else case.terms()
 
     def is_held_to_rounding_alone(self):
         """Returns whether the contract option is off; it requires that values within rounding of 0 are 0."""
-        return excuses.CONTRACT not in self.demands
+        return optional_checks.CONTRACT not in self.demands
 
     def logarithms(self, case):
         """Returns the error of a rounded log-sum-exp of scores, in roundings of 1, where it is tolerated; else 0."""
-        if excuses.LOGARITHMS not in self.tolerated:
+        if optional_checks.LOGARITHMS not in self.tolerated:
             return 0.0
         scores = np.abs(case.values["scores"])
         largest = float(np.max(scores, where=np.isfinite(scores), initial=0))
@@ -78,25 +78,25 @@ class Subject:
 
     def exact_weights(self):
         """Returns whether results with and without weights must be equal, bit for bit."""
-        return excuses.BITS not in self.tolerated and self.adapter.exact_weights()
+        return optional_checks.BITS not in self.tolerated and self.adapter.exact_weights()
 
     def rounding_of(self, dtype, case):
-        """The dtype to whose rounding a result of ``dtype`` is held, or "" where it needs another dtype."""
+        """Returns the dtype whose rounding a result of ``dtype`` may have, or "" if the dtype is wrong."""
         right = case.result or self.dtype
-        if excuses.ANY_DTYPE in self.tolerated and dtype in tolerances.EPSILON:
+        if optional_checks.ANY_DTYPE in self.tolerated and dtype in tolerances.EPSILON:
             floats = [name for name in (dtype, *case.dtypes.values()) if name in tolerances.EPSILON]
             return max(floats, key=lambda name: tolerances.EPSILON[name])
-        if dtype != right and excuses.WIDER in self.tolerated and dtype in ("float32", "float64"):
+        if dtype != right and optional_checks.WIDER in self.tolerated and dtype in ("float32", "float64"):
             return right
         return right if dtype == right else ""
 
     def forget(self):
-        """Forgets what the oracle and the candidate have answered: another case may have the same name."""
-        self.kept.clear()
+        """Clears the cached results of oracle and implementation: another case may have the same name."""
+        self.cache.clear()
         self._answers.clear()
 
     def values(self, case):
-        """The case's arguments as the dtype holds them."""
+        """Returns the case's arguments, rounded to the dtype."""
         if not self.is_narrow and not case.dtypes:
             return case.values
         values = {k: v for k, v in case.values.items() if k not in self.parameters}
@@ -108,10 +108,10 @@ class Subject:
         """Returns the arguments to pass, by the function's names: NumPy arrays, with masks as needed, and plain values.
 
         Raises:
-          NotAsked: the implementation cannot take them.
+          NotApplicable: the implementation cannot take them.
         """
-        fitting.check_rank(case, self.candidate, self.parameters)
-        fitting.check_some_real(case, self.calling)
+        adapted_cases.check_rank(case, self.candidate, self.parameters)
+        adapted_cases.check_some_real(case, self.calling)
         arguments, calling = self.row.arguments, self.calling
         numbers, packed = case.given("number"), self._packed(case)
         passed = {}
@@ -120,7 +120,7 @@ class Subject:
                 continue
             if not calling.takes(key):
                 if arguments[key].kind != "number":
-                    raise NotAsked(f"it takes no `{key}`")
+                    raise NotApplicable(f"it takes no `{key}`")
                 continue
             if packed is not None:
                 value = packed.numbers if arguments[key].kind == "mask" else packed.pack(key, value)
@@ -132,7 +132,7 @@ class Subject:
             if calling.takes(key):
                 passed[key] = value
             elif value != calling.default(key):
-                raise NotAsked(f"it takes no `{key}`, and {value!r} is not its default")
+                raise NotApplicable(f"it takes no `{key}`, and {value!r} is not its default")
         if packed is not None:
             passed["num_segments"] = packed.examples
         return passed | ({"return_weights": True} if return_weights else {})
@@ -140,19 +140,19 @@ class Subject:
     def _packed(self, case):
         if self.candidate.mask_form != "segments":
             return None
-        return fitting.Packed(case, next(k for k, a in self.row.arguments.items() if a.kind == "mask"))
+        return adapted_cases.Packed(case, next(k for k, a in self.row.arguments.items() if a.kind == "mask"))
 
     def call_arguments(self, case, return_weights=False):
-        """(args, kwargs) of the call as NumPy arrays and plain values."""
+        """Returns (args, kwargs) of the call as NumPy arrays and plain values."""
         return self.calling.arrange(self.passed(case, return_weights))
 
     def converted(self, case, return_weights=False):
-        """(args, kwargs) of the call as the candidate's arrays."""
+        """Returns (args, kwargs) of the call as the implementation's arrays."""
         passed = self.passed(case, return_weights)
         return self.calling.arrange({k: self.convert(v, case.dtypes.get(k)) for k, v in passed.items()})
 
     def convert(self, value, dtype=None):
-        """An array as the candidate's, in a dtype of its own or the one that is judged; anything else as it is."""
+        """Returns an array as the implementation's, in its own dtype or the judged one; anything else unchanged."""
         return self.adapter.array(value, dtype or self.dtype) if isinstance(value, (np.ndarray, np.generic)) else value
 
     def raw(self, case, return_weights=False):
@@ -162,7 +162,7 @@ class Subject:
             return self.watch.call(self.function, *args, **kwargs)
 
     def outputs(self, case, return_weights=False):
-        """The candidate's results as a list of NumPy arrays, weights last; those of the last cases are kept."""
+        """Returns the implementation's results as a list of NumPy arrays, weights last; caches those of the last cases."""
         for known, weights, answer in self._answers:
             if known is case and weights == return_weights:
                 return answer
@@ -186,20 +186,20 @@ class Subject:
     # What the oracle says
 
     def exact(self, case, return_weights=False):
-        """The oracle's float64 results for the same (rounded) arguments."""
+        """Returns the oracle's float64 results for the same (rounded) arguments."""
         if self._told_with_weights(return_weights):
             return self.exact(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "exact")
-        if key not in self.kept:
-            self.kept[key] = oracle_outputs(self, self.values(case), case, return_weights)
-        return self.kept[key]
+        if key not in self.cache:
+            self.cache[key] = oracle_outputs(self, self.values(case), case, return_weights)
+        return self.cache[key]
 
     def _told_with_weights(self, return_weights):
         """Returns whether the oracle is called once for results and weights: its results are the same with weights."""
         return not return_weights and self.takes_weights()
 
     def floats(self, case, kinds=("data", "parameter", "number")):
-        """The floating arguments that the candidate is given and rounding and gradients touch."""
+        """Returns the floating arguments that the implementation takes, by name."""
         found = self._floats(case, kinds)
         return {k: v for k, v in found.items() if k not in self.parameters and self.calling.takes(k)}
 
@@ -212,51 +212,51 @@ class Subject:
         if self._told_with_weights(return_weights):
             return self.sensitivities(case, True)[: len(self.row.results)]
         key = (case.title, return_weights, "sensitivity")
-        if key not in self.kept:
+        if key not in self.cache:
             values = self.values(case)
             touched = self._floats(case, ("data", "parameter", "number"))
             rounded = {k: v for k, v in touched.items() if k not in case.exact}
-            self.kept[key] = tolerances.sensitivity(
+            self.cache[key] = tolerances.sensitivity(
                 lambda moved: oracle_outputs(self, values | moved, case, return_weights),
                 {k: v for k, v in rounded.items() if np.size(v)},
                 case.rng(" sensitivity"),
                 self.exact(case, return_weights),
             )
-        return self.kept[key]
+        return self.cache[key]
 
     # Gradients
 
     def gradients(self, case, cotangents, return_weights):
-        """The candidate's gradients of its floating arguments, for cotangents of its outputs.
+        """Returns the implementation's gradients of its floating arguments, for cotangents of its outputs.
 
-        A number whose gradient the framework cannot take is left out, and noted in ``unasked``.
+        A number whose gradient the framework cannot take is left out, and noted in ``skipped``.
 
         Raises:
           Untraceable: there is no gradient at all.
         """
         numbers = [k for k in case.given("number") if k in self.floats(case)]
-        left_out = [k for k in numbers if k in self.unasked]
+        left_out = [k for k in numbers if k in self.skipped]
         try:
             return self._gradients(case, cotangents, return_weights, left_out)
         except Exception as error:
             if set(left_out) == set(numbers):
                 raise
             found = self._gradients(case, cotangents, return_weights, numbers)
-            self.unasked |= {k: f"{type(error).__name__} where `{k}` is traced" for k in numbers}
+            self.skipped |= {k: f"{type(error).__name__} where `{k}` is traced" for k in numbers}
             return found
 
     def _gradients(self, case, cotangents, return_weights, left_out):
         return self._differentiated(self.adapter.gradient, case, cotangents, return_weights, left_out)
 
     def second_derivatives(self, case, cotangents, return_weights, directions, forward):
-        """Products of a Hessian with a direction of all floating arguments, by the arguments.
+        """Returns products of a Hessian with a direction of all floating arguments, by the arguments.
 
         The Hessian is that of the sum of the cotangents times o + o² / 2 over the outputs o.
 
         Args:
           case: the case.
           cotangents: one array for each output.
-          return_weights: ask for the weights.
+          return_weights: whether the call returns the weights.
           directions: for each floating argument an array of its shape.
           forward: differentiate the gradient in forward mode, else in reverse mode.
         """
@@ -267,7 +267,7 @@ class Subject:
             along = {k: self.traced(case, k, parts[k]) for k in arrays}
             return self.adapter.second(program, arrays, fixed, cotangents, along, forward)
 
-        return self._differentiated(second, case, cotangents, return_weights, self.unasked)
+        return self._differentiated(second, case, cotangents, return_weights, self.skipped)
 
     def forward_refusal(self, case, return_weights):
         """Returns the exception that forward mode of a program around the implementation raises, or None."""
@@ -276,7 +276,7 @@ class Subject:
             del cotangents
             return {"": self.adapter.refusal(program, arrays, fixed)}
 
-        return self._differentiated(refusal, case, [], return_weights, self.unasked, results=False)[""]
+        return self._differentiated(refusal, case, [], return_weights, self.skipped, results=False)[""]
 
     def _differentiated(self, derive, case, cotangents, return_weights, left_out, results=True):
         """Returns the result of ``derive(program, arrays, fixed, cotangents)`` for the case, by argument."""
@@ -293,14 +293,14 @@ class Subject:
         return found if packed is None or not results else {k: packed.unpack(k, v) for k, v in found.items()}
 
     def traced(self, case, key, value):
-        """An argument that a transformation sees: a number is an array as well, in the computing dtype."""
+        """Returns an argument of a transformed function: a number becomes an array, in the computing dtype."""
         computing = "float64" if self.dtype == "float64" else "float32"
         return self.adapter.array(
             np.asarray(value, np.float64), computing if key in case.given("number") else self.dtype
         )
 
     def program(self, passed, keys):
-        """The candidate as a function of a dict of arrays, which returns a list; the same one for calls of one kind.
+        """Returns the implementation as a function of a dict of arrays, which returns a list; the same one for calls of one kind.
 
         Args:
           passed: what is passed, by the row's names.
@@ -319,14 +319,14 @@ class Subject:
 
 
 def flatten(result):
-    """Nested tuples and lists as a flat list."""
+    """Returns nested tuples and lists as a flat list."""
     if isinstance(result, (tuple, list)):
         return [leaf for part in result for leaf in flatten(part)]
     return [result]
 
 
 def output_axes(case, return_weights):
-    """The axes of each output, as the row's shapes name them; an output of any rank has those that were drawn."""
+    """Returns the axes of each output, as the row's shapes name them; an output of any rank has those that were drawn."""
     row = case.row
     axes = present(row.results + (row.weight_results if return_weights else ()), case.sizes)
     return [drawing.ANY_RANK if own == ("...",) and _any_rank(row) else own for own in axes]
@@ -337,7 +337,7 @@ def _any_rank(row):
 
 
 def oracle_outputs(subject, values, case, return_weights):
-    """The oracle's results as a flat list of float64 arrays."""
+    """Returns the oracle's results as a flat list of float64 arrays."""
     given = {k: v for k, v in values.items() if v is not None} | case.options
     if return_weights:
         given["return_weights"] = True

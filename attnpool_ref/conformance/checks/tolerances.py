@@ -24,11 +24,11 @@ LARGEST_LOGARITHM = 88.0
 """Size up to which a log-sum-exp of scores may be rounded by itself: exp of more is infinite in float32."""
 
 NARROW_STEPS = 4
-"""Roundings one after another where all is computed in a narrow dtype, sums aside: products, scores, weights, result."""
+"""Successive roundings if all is computed in a narrow dtype, without sums: products, scores, weights, result."""
 
 
 def computing_epsilon(dtype, reduced_products=False):
-    """The epsilon of the dtype that narrow inputs are computed in: float32, or what a device's fast products keep.
+    """Returns the epsilon of the dtype that narrow inputs are computed in: float32, or what a device's fast products keep.
 
     Args:
       dtype: name of the inputs' dtype.
@@ -40,7 +40,7 @@ def computing_epsilon(dtype, reduced_products=False):
 
 
 def sensitivity(function, arrays, rng, base=None):
-    """Change of each element of each output per relative change of the inputs.
+    """Returns change of each element of each output per relative change of the inputs.
 
     The changes are normally distributed, and the largest of a few trials counts: signs alone would cancel by chance.
 
@@ -67,11 +67,11 @@ def sensitivity(function, arrays, rng, base=None):
 
 
 LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
-"""What a result that underflows may be off: processors flush the subnormal numbers of all dtypes but float16."""
+"""Allowed error of a result that underflows: processors flush subnormal numbers of all dtypes but float16."""
 
 
 def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
-    """The largest absolute error of an element, or of all elements of an array.
+    """Returns the largest absolute error of an element, or of all elements of an array.
 
     Args:
       size: magnitude of the exact result, a number or an array.
@@ -85,7 +85,7 @@ def allowed_error(size, sensitive, terms, dtype, reduced_products=False):
 
 
 def average_error(size, terms, dtype, reduced_products=False):
-    """The largest absolute error of an average of positive numbers under equal weights, in any order of summation.
+    """Returns the largest absolute error of an average of positive numbers under equal weights, in any order of summation.
 
     Each of n terms goes through n - 1 additions at most, a product with its weight, the rounding of this weight, and the
     division by the sum: n + 2 roundings to the nearest number, each of half an epsilon. The result is then rounded once.
@@ -104,7 +104,7 @@ STEP = 2.0**-10
 
 
 def difference(function, arrays, directions, step=STEP):
-    """(what a function is ahead, what it is behind) of the arguments, by ``step`` along the directions."""
+    """Returns (the value ahead, the value behind) of the arguments, by ``step`` along the directions."""
     return tuple(
         function(arrays | {key: arrays[key] + side * moves for key, moves in directions.items()})
         for side in (step, -step)
@@ -112,13 +112,13 @@ def difference(function, arrays, directions, step=STEP):
 
 
 def slope(function, arrays, directions):
-    """The plain central difference: how it moves when the arguments do is how the derivative moves."""
+    """Returns the plain central difference, for the change of the derivative with the arguments."""
     ahead, behind = difference(function, arrays, directions)
     return (ahead - behind) / (2 * STEP)
 
 
 def directional_derivative(function, base, arrays, directions, total, smooth=True):
-    """Central differences of a scalar function along some of its arguments, Richardson-extrapolated.
+    """Returns central differences of a scalar function along some of its arguments, Richardson-extrapolated.
 
     Args:
       function: from a dict of arrays to a number.
@@ -149,11 +149,11 @@ def directional_derivative(function, base, arrays, directions, total, smooth=Tru
 
 
 FINER = (1, 2**-3, 2**-6, 2**-9)
-"""Parts of the step that are tried one after another until no kink lies within it."""
+"""Fractions of the step that are tried until no kink lies within it."""
 
 
 def derivative_of_arrays(function, arrays, directions, rounding):
-    """Central differences of arrays along a direction of all arguments, Richardson-extrapolated element by element.
+    """Returns central differences of arrays along a direction of all arguments, Richardson-extrapolated element by element.
 
     A kink within the step shows in some element: the differences do not come closer. The step is then made smaller.
 

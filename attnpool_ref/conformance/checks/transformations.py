@@ -2,18 +2,25 @@
 
 import contextlib
 import threading
+from dataclasses import replace
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.watch import said
-from attnpool_ref.conformance.checks.agreement import Finding, compare
+from attnpool_ref.conformance.candidates import meshes
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.candidates.capture import said
+from attnpool_ref.conformance.checks import hazards
+from attnpool_ref.conformance.checks.agreement import Finding, agreement, compare
+from attnpool_ref.conformance.checks.gradients import gradient
+from attnpool_ref.conformance.checks.subject import Subject
+from attnpool_ref.conformance.report import promises
 
 
-def traced(subject, case, return_weights=False):
-    """Under jit, and where there is a batch under vmap within jit, the results are the eager ones up to rounding."""
+def traced(subject, case, situation):
+    """Checks that results under jit, and under vmap within jit for a batch, equal the eager ones up to rounding."""
     import jax
 
-    check = "jit and vmap"
+    check, return_weights = "jit and vmap", situation.weights
     if subject.candidate.mask_form == "segments":
         return None  # examples have no axis of their own
     passed, numbers = subject.passed(case, return_weights), case.given("number")
@@ -34,8 +41,8 @@ def traced(subject, case, return_weights=False):
     return compare(subject, case, check, got, subject.exact(case, return_weights), return_weights)
 
 
-def compiles_once(subject, case):
-    """Other values of the arguments, numbers as well, compile nothing."""
+def compiles_once(subject, case, _situation=None):
+    """Checks that other values of the arguments, also of numbers, compile nothing."""
     check = "one program"
     numbers = {k: case.values[k] * 1.125 for k in case.given("number")}
     data = {k: v * 0.875 for k, v in subject.floats(case, ("data",)).items()}
@@ -48,9 +55,29 @@ def compiles_once(subject, case):
     return Finding(check, case)
 
 
+def over_devices(subject, case, situation):
+    """Checks results, gradients and padding of the function under ``jax.shard_map``, with its tokens sharded."""
+    if "mesh" not in case.row.layouts:
+        return None
+    if not meshes.takes_axis_name(subject.function):
+        raise NotApplicable("it takes no `axis_name`")
+    case = meshes.divisible(case)
+    split = Subject(
+        case.row, meshes.OverMesh(subject.function, case), subject.adapter, subject.dtype, watch=subject.watch
+    )
+    with_weights = situation.gradients_with_weights if situation.gradients else None
+    found = [
+        agreement(split, case, situation.weights),
+        hazards.empty_rows(split, case, situation),
+        None if with_weights is None else gradient(split, case, with_weights),
+        hazards.poison_in_padding(split, case, "NaN", situation.weights, with_weights),
+    ]
+    return [replace(finding, check=promises.SPLIT) for finding in found if finding is not None]
+
+
 @contextlib.contextmanager
 def _heard():
-    """The compilations of this thread meanwhile."""
+    """Context that yields the compilations of this thread."""
     import jax
 
     events, thread = [], threading.get_ident()

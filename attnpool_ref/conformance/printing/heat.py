@@ -9,16 +9,16 @@ from html import escape
 import numpy as np
 
 WIDEST = 16
-"""How many columns, rows and maps are drawn."""
+"""Largest number of columns, rows and maps that are drawn."""
 
 DIGITS = (3, 6, 9, 17)
-"""How many digits a number has: the first of these with which a wrong one reads differently."""
+"""Numbers of digits that are tried: the first one with which a wrong number reads differently is used."""
 
 WRONG = "\N{NOT EQUAL TO}"
 
 
 def maps_of(compared):
-    """Both arrays of a :class:`~attnpool_ref.conformance.report.Compared`, side by side, on one scale."""
+    """Returns both arrays of a :class:`~attnpool_ref.conformance.report.Compared`, side by side, on one scale."""
     want, got = np.asarray(compared.expected), np.asarray(compared.got)
     if want.shape != got.shape or want.size == 0:
         shapes = f"shape {want.shape} expected, {got.shape} got"
@@ -36,7 +36,7 @@ def maps_of(compared):
 
 
 def _texts(want, got):
-    """Both arrays as texts, with as few digits as tell them apart."""
+    """Returns both arrays as texts, with as few digits as tell them apart."""
     for digits in DIGITS:
         texts = [np.vectorize(lambda v, d=digits: _text(v, d), otypes=[object])(array) for array in (want, got)]
         if np.any(texts[0] != texts[1]):

@@ -7,12 +7,12 @@ import numpy as np
 
 
 def as_json(report):
-    """The whole report as JSON; NaN and infinities, which JSON has no numbers for, are text."""
+    """Returns the whole report as JSON; NaN and infinities, which JSON has no numbers for, are text."""
     return json.dumps(_finite(report.as_dict()), indent=2) + "\n"
 
 
 def _finite(value):
-    """The same data with NaN and infinities as text, and numbers that are Python's own."""
+    """Returns the same data with NaN and infinities as text, and numbers that are Python's own."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):

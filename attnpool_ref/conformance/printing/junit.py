@@ -1,7 +1,7 @@
-"""A report as JUnit XML: a suite for each row, a test case for each promise.
+"""Report as JUnit XML: a suite for each row, a test case for each guarantee.
 
 The elements and attributes are those of the schema that Jenkins checks (junit-10.xsd), which others read as well. What
-JUnit cannot say is said as it can: a promise that is n/a, that follows from another or that is waived is skipped, with
+JUnit cannot say is said as it can: a guarantee that is n/a, that follows from another or that is waived is skipped, with
 the reason; what was never judged (a "partial" row) and a waiver that waives nothing are errors.
 """
 
@@ -12,7 +12,7 @@ from attnpool_ref.conformance.report import BROKEN, HELD, MISSING, PARTIAL
 
 
 def as_junit(report):
-    """The report as an XML document."""
+    """Returns the report as an XML document."""
     root = ET.Element("testsuites", {"name": words.printable(f"attnpool check {report.candidate}")})
     for row in report.rows:
         _suite(root, report, row)
@@ -49,14 +49,14 @@ def _suite(root, report, row):
             _note(case, "skipped", words.reason(row, kept), text, found)
     if row.status == PARTIAL:
         _note(_case(suite, owner, "judged wholly"), "error", "; ".join(row.partial), "", PARTIAL)
-    remarks = "\n".join(words.not_asked(row))
+    remarks = "\n".join(words.remarks(row))
     if remarks:
         ET.SubElement(suite, "system-out").text = words.printable(remarks)
     _count(suite, row.seconds)
 
 
 def _remarks(root, report):
-    """A suite of what concerns no row alone."""
+    """Adds a suite of remarks about the whole report."""
     suite = ET.SubElement(root, "testsuite", {"name": "the report"})
     for name, why in report.idle_waivers.items():
         case = _case(suite, f"{report.candidate}.waivers", name)

@@ -1,4 +1,4 @@
-"""A report as one HTML page: nothing is fetched, nothing runs, and it reads without colours."""
+"""Report as one HTML page without links to other files, without scripts, and readable without colours."""
 
 import html
 from importlib import resources
@@ -14,14 +14,14 @@ SIGNS = {
     words.FOLLOWS: "\N{LEFTWARDS ARROW WITH HOOK}",
 }
 SIGNS |= {"n/a": "\N{EN DASH}"}
-"""What stands in the table for each outcome."""
+"""Signs of the outcomes in the table."""
 
 MEANS = {HELD: "held", BROKEN: "broken", words.FOLLOWS: "broken, and follows from another", words.WAIVED: "waived"}
-MEANS |= {"n/a": "not applicable, or not asked"}
+MEANS |= {"n/a": "not applicable, or skipped"}
 
 
 def as_html(report):
-    """The report as a page that stands for itself."""
+    """Returns the report as a page that stands for itself."""
     style = resources.files("attnpool_ref.conformance.printing").joinpath("page.css").read_text(encoding="utf-8")
     title = f"{report.candidate}: {report.verdict}"
     rows = [row for row in report.rows if row.status != MISSING]
@@ -37,7 +37,7 @@ def as_html(report):
 
 
 def _head(report):
-    """The verdict, the causes first, and what it was judged on."""
+    """Returns the verdict, the causes first, and what it was judged on."""
     causes = [f"{row.name}: {cause}" for row in report.rows for cause in words.causes(row)]
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     facts = [f"On {report.device}; {versions}."]
@@ -61,13 +61,13 @@ def _escape(text):
 
 
 def _missing(report):
-    """The rows that the candidate does not have, in one line."""
+    """Returns the rows that the implementation does not have, in one line."""
     names = [row.name for row in report.rows if row.status == MISSING]
     return f"<p>The candidate does not have {_escape(', '.join(names))}.</p>" if names else ""
 
 
 def _overview(rows):
-    """A table of rows and promises."""
+    """Returns a table of functions and guarantees."""
     names = list(dict.fromkeys(name for row in rows for name in row.promises))
     heads = "".join(
         f'<th scope="col" title="{_escape(_says(name))}"><span>{_escape(name)}</span></th>' for name in names
@@ -100,7 +100,7 @@ def _says(name):
 
 
 def _section(row):
-    """One row: the cause, what is broken with its smallest case, what follows, and the rest."""
+    """Returns one row: the cause, what is broken with its smallest case, what follows, and the rest."""
     parts = [f'<section id="{_escape(row.name)}"><h2>{_escape(row.name)}: {_badge(row.status)}</h2>']
     parts.append(_list(words.causes(row), "cause"))
     parts += [_broken(row, kept) for kept in row.broken if not kept.follows_from]
@@ -112,15 +112,15 @@ def _section(row):
             for kept in rest
         )
         parts.append(f"<details><summary>{_counted(rest)}</summary><table>{lines}</table></details>")
-    remarks = list(words.not_asked(row))
+    remarks = list(words.remarks(row))
     if remarks:
-        parts.append("<h3>Not asked, and remarks</h3>" + _list(remarks, "remarks"))
+        parts.append("<h3>Skipped checks, and remarks</h3>" + _list(remarks, "remarks"))
     return "\n".join([*parts, "</section>"])
 
 
 def _counted(rest):
     held = sum(words.outcome(kept) == HELD for kept in rest)
-    return f"{held} promises held, {len(rest) - held} n/a, and why"
+    return f"{held} guarantees held, {len(rest) - held} n/a, and why"
 
 
 def _broken(row, kept):

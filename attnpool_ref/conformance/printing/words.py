@@ -8,11 +8,11 @@ from attnpool_ref.conformance.report.promises import EMPTY, MASKED, VALUES, WEIG
 FOLLOWS, WAIVED = "follows", "waived"
 
 _CONTROL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0001fffd]")
-"""What XML and HTML cannot hold, such as what colours a terminal; all that is beyond the first planes as well."""
+"""Characters that XML and HTML cannot hold, such as a terminal's colour codes."""
 
 
 def printable(text):
-    """The text with a mark in place of each character that is none."""
+    """Returns the text with a mark in place of each character that is none."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
@@ -26,7 +26,7 @@ def outcome(kept):
 
 
 def reason(row, kept):
-    """Why a promise has this outcome, in one line; of a broken one what was got and what was needed."""
+    """Returns the reason for the outcome of a guarantee, in one line."""
     found = outcome(kept)
     if found == HELD:
         return f"{kept.cases} case{'s' * (kept.cases != 1)} in {', '.join(kept.dtypes)}"
@@ -42,7 +42,7 @@ def reason(row, kept):
 
 
 def causes(row):
-    """The causes of a row's failure as sentences; where values are wrong and none is known, that there is none."""
+    """Returns the causes of a failure as sentences; "no cause found" if values are wrong and none is known."""
     unexplained = {VALUES, MASKED, EMPTY, WEIGHTS} & {kept.promise for kept in row.accused}
     return [f"{cause}." for cause in row.sentences or (["no cause found"] if unexplained else [])]
 
@@ -54,7 +54,7 @@ def message(failure):
 
 
 def evidence(kept):
-    """The messages of a broken promise, with the code of its smallest case."""
+    """Returns the messages of a broken guarantee, with the code of its smallest case."""
     smallest = min(kept.failures, key=lambda failure: failure.size, default=None)
     lines = [message(failure) for failure in kept.failures]
     if smallest is not None and smallest.snippet:
@@ -62,14 +62,14 @@ def evidence(kept):
     return "\n".join(lines)
 
 
-def not_asked(row):
-    """Lines about what was not asked, what was never judged, and what was seen on the way."""
+def remarks(row):
+    """Yields lines about skipped checks, arguments that were never judged, and notes."""
     taken = [f"`{theirs}` as `{ours}`" for ours, theirs in row.by_place.items() if theirs != ours]
     if taken:
         yield f"took {', '.join(taken)}, by place"
     if row.status == "partial":
         yield from (f"partial: {why}" for why in row.partial)
-    yield from (f"not asked: {unasked.what}: {unasked.why}" for unasked in row.unasked)
+    yield from (f"skipped: {unasked.what}: {unasked.why}" for unasked in row.unasked)
     yield from row.notes
     if row.ended:
         yield f"ended early: {row.ended}"

@@ -1,266 +1,41 @@
-"""Results of a judgement, as data: for each function its causes, its guarantees, and the skipped checks."""
+"""Results of a judgement as data: the guarantees (``promises``), their results (``results``), and waivers (``waivers``)."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from attnpool_ref.conformance.report.results import (
+    BROKEN,
+    EXIT,
+    FAIL,
+    HELD,
+    MISSING,
+    NOT_APPLICABLE,
+    PARTIAL,
+    PASS,
+    SCHEMA_VERSION,
+    Cell,
+    Compared,
+    Failure,
+    Kept,
+    Measure,
+    Report,
+    RowReport,
+    Unasked,
+)
 
-from attnpool_ref.conformance.report.promises import BY_NAME, PROMISES, REFUSALS
-
-SCHEMA_VERSION = 2
-
-HELD, BROKEN, NOT_APPLICABLE = "held", "broken", "n/a"
-PASS, FAIL, PARTIAL, MISSING = "pass", "fail", "partial", "missing"
-EXIT = {PASS: 0, FAIL: 1, PARTIAL: 3}
-"""The command's exit status for a verdict; 2 is a wrong use of the command."""
-
-
-@dataclass
-class Measure:
-    """A worst error and what was allowed there, both in units of the dtype's epsilon of the result's size."""
-
-    error: float
-    allowed: float
-    case: str
-
-    @property
-    def passed(self):
-        """Whether the error was allowed; NaN never is."""
-        return self.error <= self.allowed
-
-
-@dataclass
-class Cell:
-    """One dtype of one row; None is n/a."""
-
-    forward: Measure | None = None
-    gradient: Measure | None = None
-
-
-@dataclass
-class Compared:
-    """One array of the answer to a failing case, as nested lists of plain numbers.
-
-    Attributes:
-      name: which one: "the result", "the weights", "result 2 of 2".
-      expected: what the definition says.
-      got: what the candidate gave.
-    """
-
-    name: str
-    expected: Any
-    got: Any
-
-
-@dataclass
-class Failure:
-    """A promise that did not hold, on the smallest arguments found.
-
-    Attributes:
-      row: name of the row.
-      check: the promise.
-      dtype: in which it failed.
-      message: what was got, and what was needed.
-      snippet: Python code that shows it at a prompt.
-      size: how many numbers the arguments hold.
-      arrays: expected and got, where the answer itself is wrong and small enough to look at.
-    """
-
-    row: str
-    check: str
-    dtype: str
-    message: str
-    snippet: str
-    size: int
-    arrays: list[Compared] = field(default_factory=list)
-
-
-@dataclass
-class Kept:
-    """Result for one guarantee.
-
-    Attributes:
-      promise: its name, a key of :data:`~attnpool_ref.conformance.report.promises.BY_NAME`.
-      status: "held", "broken" or "n/a".
-      why: the reason why it is n/a.
-      follows_from: the broken guarantee that explains this one, or "".
-      waived: the reason for a waiver, where it is waived and broken, or "".
-      cases: the number of cases that tested it.
-      dtypes: the dtypes in which it was tested.
-      failures: the smallest one in each dtype; for bad input, each call that did not raise the expected error.
-      notes: deviations that break nothing unless an option asks for more.
-    """
-
-    promise: str
-    status: str = NOT_APPLICABLE
-    why: str = ""
-    follows_from: str = ""
-    waived: str = ""
-    cases: int = 0
-    dtypes: list[str] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass
-class Unasked:
-    """Check or part of a check that was skipped, and the reason."""
-
-    what: str
-    why: str
-
-
-def all_promises():
-    """A :class:`Kept` of every promise, all n/a."""
-    return {promise.name: Kept(promise.name) for promise in PROMISES}
-
-
-@dataclass
-class RowReport:
-    """One row.
-
-    Attributes:
-      name: the row.
-      status: "pass", "fail", "partial", "missing" or "n/a".
-      causes: the known mistakes that explain what is wrong, in words, those that explain values first.
-      explained: for each cause its numbers, the dtypes in which it is seen, and how many of the wrong cases it explains.
-      cells: worst errors, by dtype.
-      promises: what became of each promise, by name.
-      partial: why a "pass" is only "partial".
-      unasked: what was not asked, and why.
-      notes: what it printed, what it warned of, and what would break a promise that was not asked for.
-      by_place: its arguments that met an argument of the row by their place alone, by the row's name.
-      adapter: the family of its arrays.
-      cases: how many were judged.
-      seconds: how long it took.
-      ended: why the judging ended early, or "".
-    """
-
-    name: str
-    status: str = NOT_APPLICABLE
-    causes: list[str] = field(default_factory=list)
-    explained: dict[str, str] = field(default_factory=dict)
-    cells: dict[str, Cell] = field(default_factory=dict)
-    promises: dict[str, Kept] = field(default_factory=all_promises)
-    partial: list[str] = field(default_factory=list)
-    unasked: list[Unasked] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    by_place: dict[str, str] = field(default_factory=dict)
-    adapter: str = ""
-    cases: int = 0
-    seconds: float = 0.0
-    ended: str = ""
-
-    @property
-    def broken(self):
-        """The broken promises, those that no other explains first."""
-        broken = [kept for kept in self.promises.values() if kept.status == BROKEN]
-        return sorted(broken, key=lambda kept: bool(kept.follows_from))
-
-    @property
-    def accused(self):
-        """The broken promises that no other explains and nobody has waived: they decide."""
-        return [kept for kept in self.broken if not kept.follows_from and not kept.waived]
-
-    def following(self, promise):
-        """Names of the broken promises that follow from this one."""
-        return [kept.promise for kept in self.broken if kept.follows_from == promise]
-
-    def set_status(self):
-        """The verdict of a row that was judged, from its promises."""
-        if self.accused:
-            self.status = FAIL
-        elif not any(kept.status == HELD for kept in self.promises.values()):
-            self.status = NOT_APPLICABLE
-        else:
-            self.status = PARTIAL if self.partial else PASS
-
-    @property
-    def failures(self):
-        """All failures, those that no other promise explains first."""
-        return [failure for kept in self.broken for failure in kept.failures]
-
-    @property
-    def sentences(self):
-        """The causes, each with what it explains in parentheses."""
-        return [f"{cause} ({self.explained[cause]})" if self.explained.get(cause) else cause for cause in self.causes]
-
-    def told(self, failure):
-        """A failure of the row as a test shows it: the cause, what was got and needed, and the code."""
-        dtype = f" ({failure.dtype})" if failure.dtype else ""
-        messages = [failure.message]
-        if failure.check == REFUSALS:  # each of them is a fault of its own
-            messages = [each.message for each in self.promises[REFUSALS].failures]
-        lines = [*self.sentences, f"{failure.check}{dtype}: {messages[0]}", *messages[1:]]
-        return f"{self.name}: {chr(10).join(lines)}\n\n{failure.snippet}".rstrip()
-
-
-@dataclass
-class Report:
-    """All rows of one candidate.
-
-    Attributes:
-      candidate: what it is called.
-      device: what computes.
-      versions: of what matters for the numbers.
-      rows: the rows' reports.
-      calls: how it is called, where it is not as the rows say.
-      seed: what the drawing derives from beside the cases' names.
-      interrupted: whether somebody stopped the judging.
-      waivers: the promises that were waived, each with its reason.
-      idle_waivers: those among them that waived nothing, and why.
-    """
-
-    candidate: str
-    device: str
-    versions: dict[str, str]
-    rows: list[RowReport]
-    calls: dict = field(default_factory=dict)
-    seed: str = ""
-    interrupted: bool = False
-    waivers: dict[str, str] = field(default_factory=dict)
-    idle_waivers: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def verdict(self):
-        """Fails if a row failed, none was judged or a waiver waived nothing; partial if a row is; else a pass."""
-        statuses = {row.status for row in self.rows}
-        if FAIL in statuses or self.idle_waivers:
-            return FAIL
-        if PARTIAL in statuses or self.interrupted:
-            return PARTIAL
-        return PASS if PASS in statuses else FAIL
-
-    @property
-    def passed(self):
-        """Whether every row that could be judged passed, and one could."""
-        return self.verdict == PASS
-
-    @property
-    def smallest_failure(self):
-        """The failure with the smallest arguments among those that decide, or None; bad input comes last."""
-        failures = [failure for row in self.rows for kept in row.accused for failure in kept.failures]
-        return min(failures, key=lambda f: (f.check == REFUSALS, f.size), default=None)
-
-    def as_dict(self):
-        """Plain data for JSON; ``schema_version`` grows when a key changes its meaning."""
-        rows = [asdict(row) for row in self.rows]
-        for row, source in zip(rows, self.rows, strict=True):
-            for dtype, cell in source.cells.items():
-                for kind in ("forward", "gradient"):
-                    measure = getattr(cell, kind)
-                    if measure is not None:
-                        row["cells"][dtype][kind]["passed"] = measure.passed
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "candidate": self.candidate,
-            "device": self.device,
-            "versions": self.versions,
-            "calls": self.calls,
-            "seed": self.seed,
-            "interrupted": self.interrupted,
-            "waivers": self.waivers,
-            "idle_waivers": self.idle_waivers,
-            "verdict": self.verdict,
-            "passed": self.passed,
-            "promises": {name: {"says": p.says, "line": p.line} for name, p in BY_NAME.items()},
-            "rows": rows,
-        }
+__all__ = [
+    "BROKEN",
+    "EXIT",
+    "FAIL",
+    "HELD",
+    "MISSING",
+    "NOT_APPLICABLE",
+    "PARTIAL",
+    "PASS",
+    "SCHEMA_VERSION",
+    "Cell",
+    "Compared",
+    "Failure",
+    "Kept",
+    "Measure",
+    "Report",
+    "RowReport",
+    "Unasked",
+]

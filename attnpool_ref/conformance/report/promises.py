@@ -1,11 +1,11 @@
-"""The promises, as a table: what the report lists, row by row, and what a broken one explains."""
+"""Table of guarantees: their names and sentences, and which broken ones explain others."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Promise:
-    """One promise of the contract.
+    """One guarantee of the contract.
 
     Attributes:
       name: what the report calls it.
@@ -161,13 +161,13 @@ PROMISES = (
         "refusals",
     ),
 )
-"""In the order of the report: what explains stands before what it explains."""
+"""All guarantees, in the order of the report: each stands after those that explain it."""
 
 BY_NAME = {promise.name: promise for promise in PROMISES}
 
 
 def explained_by(name, broken):
-    """The promise that explains why ``name`` is broken, or "".
+    """Returns the guarantee that explains why ``name`` is broken, or "".
 
     Args:
       name: a broken promise.

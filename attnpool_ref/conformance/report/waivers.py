@@ -1,28 +1,29 @@
-"""Promises that need not hold, by name and with a reason: an agreement between who writes and who judges.
+"""Waivers: guarantees that need not hold, each by name and with a reason.
 
-A waiver names a promise, ``"1e30 in padding"``, or that of one row, ``"mean_pooling/1e30 in padding"``, and excuses no
-other: what followed from a waived promise stands for itself. That no row is empty says nothing of extreme scores.
+A waiver names a guarantee, ``"1e30 in padding"``, or that of one row, ``"mean_pooling/1e30 in padding"``, and waives no
+other: what followed from a waived guarantee stands for itself. That no row is empty says nothing of extreme scores.
 """
 
 from attnpool_ref import table
-from attnpool_ref.conformance.report import BROKEN, FAIL, promises
+from attnpool_ref.conformance.report import promises
+from attnpool_ref.conformance.report.results import BROKEN, FAIL
 from attnpool_ref.table.suggestions import did_you_mean
 
 
 def check_names(waive):
-    """Raises ValueError where a waiver names no promise or no row, or gives no reason."""
+    """Raises ValueError where a waiver names no guarantee or no row, or gives no reason."""
     for name, reason in waive.items():
         row, promise = _parts(name)
         if row:
             table.get(row)
         if promise not in promises.BY_NAME:
-            raise ValueError(f"no promise is called {promise!r}{did_you_mean(promise, promises.BY_NAME)}")
+            raise ValueError(f"no guarantee is called {promise!r}{did_you_mean(promise, promises.BY_NAME)}")
         if not str(reason).strip():
             raise ValueError(f"the waiver of {name!r} needs a reason")
 
 
 def apply(rows, waive):
-    """Waives in the rows' reports, and says of each waiver that waived nothing why.
+    """Returns applies waivers to reports, and returns those that waived nothing, with the reasons.
 
     Args:
       rows: the reports of rows that are judged.
@@ -46,13 +47,13 @@ def apply(rows, waive):
 
 
 def _parts(name):
-    """(row or "", promise)."""
+    """Returns (row or "", guarantee)."""
     row, _, promise = name.rpartition("/")
     return row, promise
 
 
 def _excuse(row):
-    """Works out anew what follows from what, and the row's verdict."""
+    """Recomputes which guarantee explains which, and the verdict of the function."""
     if not any(kept.waived for kept in row.promises.values()):
         return
     dtypes = {kept.promise: {failure.dtype for failure in kept.failures} for kept in row.broken}

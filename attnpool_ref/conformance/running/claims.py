@@ -1,4 +1,4 @@
-"""One promise of one row as a test of its own: judged when somebody asks, once for all promises of the row."""
+"""Tests of single guarantees: a function is judged once, when the first of its guarantees is checked."""
 
 import inspect
 import unittest
@@ -13,27 +13,27 @@ from attnpool_ref.conformance.running.judge import judge
 from attnpool_ref.table.suggestions import did_you_mean
 
 WHOLE = "nothing left out"
-"""The claim that each mask and each argument of the candidate was judged: where it fails, a "pass" is only "partial"."""
+"""Name of the claim that every mask and argument of the implementation was judged; if not, a "pass" is only "partial"."""
 
 NONE = "the candidate has none of the rows; name the one that it is"
 
 
 def each_promise(candidate, *rows, **asked: Any):
-    """One :class:`Claim` for each promise of each row, for ``pytest.mark.parametrize`` or a loop over ``subTest``.
+    """Returns a :class:`Claim` for each guarantee of each function, for ``pytest.mark.parametrize`` or ``subTest``.
 
-    The candidate is called in this process, which it can end or block; ``pytest --attnpool`` calls it in a child process.
+    The implementation is called in this process, which it can end or block; ``pytest --attnpool`` calls it in a child process.
 
     Args:
       candidate: as in :func:`~attnpool_ref.conformance.running.judge`.
-      *rows: names of rows; those that the candidate has if none is given.
-      **asked: arguments of :func:`~attnpool_ref.conformance.running.judge`: dtypes, and how the candidate is called.
+      *rows: names of rows; those that the implementation has if none is given.
+      **asked: arguments of :func:`~attnpool_ref.conformance.running.judge`: dtypes, and how the implementation is called.
 
     Returns:
       A list; nothing is judged yet.
 
     Raises:
       TypeError: the judge has no such argument.
-      ValueError: no row has such a name, or the candidate has none.
+      ValueError: no row has such a name, or the implementation has none.
     """
     known = {*inspect.signature(judge).parameters, *Candidate.__dataclass_fields__} - {"only", "calls", "target"}
     for key in asked:
@@ -54,13 +54,13 @@ def each_promise(candidate, *rows, **asked: Any):
 
 
 def claims_of(names, judge_row):
-    """One :class:`Claim` for each promise of each of these rows; ``judge_row`` returns the report of one."""
+    """Returns a :class:`Claim` for each guarantee of each function; ``judge_row`` returns the report of one."""
     judgements = [Judgement(name, judge_row, alone=len(names) == 1) for name in names]
     return [Claim(judgement, promise) for judgement in judgements for promise in (*BY_NAME, WHOLE)]
 
 
 class Judgement:
-    """One row, judged when its report is first read.
+    """One function, judged when its report is first read.
 
     Attributes:
       row: the row's name.
@@ -85,11 +85,11 @@ class Judgement:
 
 
 class Claim:
-    """One promise of one row; its name is what pytest shows as the test's id.
+    """One guarantee of one function; its name is the test's id in pytest.
 
     Attributes:
       row: the row's name.
-      promise: the promise's name, or :data:`WHOLE`.
+      promise: the guarantee's name, or :data:`WHOLE`.
     """
 
     def __init__(self, judgement, promise):
@@ -100,11 +100,11 @@ class Claim:
         return f"<{self.row}: {self.promise}>"
 
     def check(self):
-        """Passes where the promise was kept.
+        """Passes if the guarantee holds.
 
         Raises:
           AssertionError: it is broken; with the cause where it is known, and the smallest failing case as code.
-          unittest.SkipTest: nothing was judged of it, or it is broken and waived, or another promise explains it; with the reason.
+          unittest.SkipTest: nothing was judged of it, or it is broken and waived, or another guarantee explains it; with the reason.
         """
         __tracebackhide__ = True
         report = self._judgement.report

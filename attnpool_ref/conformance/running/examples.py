@@ -1,11 +1,11 @@
-"""Examples of a row for hypothesis, from the row's description; what it prefers, the simplest, stands first in each list."""
+"""Hypothesis strategies for the calls of a function; the simplest choice comes first in each list."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.checks import situation_of
 from attnpool_ref.table.language import Excludes, Needs, Shaped, terms
 
@@ -25,10 +25,10 @@ KINDS = {"small integers": "exact", "equal tokens": "exact", "scores of -inf": "
 
 
 def examples_of(subject, traced):
-    """A strategy of hypothesis: (case, situation) of one call of the subject.
+    """Returns a strategy of hypothesis: (case, situation) of one call of the subject.
 
     Args:
-      subject: the candidate, in one dtype.
+      subject: the implementation under test, in one dtype.
       traced: whether gradients are judged, on an eighth of the examples.
     """
     from hypothesis import reject, strategies
@@ -47,7 +47,7 @@ def examples_of(subject, traced):
             subject.forget()
             subject.passed(case)
             exact = subject.exact(case)
-        except (NotAsked, ValueError):  # a rule of the row, or what the candidate does not take
+        except (NotApplicable, ValueError):  # a rule of the row, or what the implementation does not take
             reject()
         if any(_underflows(result, subject.dtype) for result in exact):
             reject()
@@ -59,13 +59,13 @@ def examples_of(subject, traced):
 
 
 def _underflows(result, dtype):
-    """Whether a result is too small for the dtype as a whole, and no error of it can be told from 0."""
+    """Returns whether a whole result is too small for the dtype, and any error of it equals one of 0."""
     largest = float(np.max(np.abs(result), initial=0, where=np.isfinite(result)))
     return 0 < largest < float(np.finfo("float32" if dtype == "bfloat16" else dtype).tiny)
 
 
 def _drawn(subject, choose):
-    """(case, the form of its numbers)."""
+    """Returns (case, the form of its numbers)."""
     row, calling = subject.row, subject.calling
     names, options = calling.restrict(*_way(row, choose))
     batches = [b for b in BATCHES if len(b) == 1] if subject.candidate.batched else BATCHES
@@ -81,7 +81,7 @@ def _drawn(subject, choose):
 
 
 def _way(row, choose):
-    """(names of the optional arguments that are given, options)."""
+    """Returns (names of the optional arguments that are given, options)."""
     names, options = [], {}
     chosen = {rule.argument for rule in row.relations if isinstance(rule, Shaped)}
     for key, allowed in row.options.items():
@@ -109,7 +109,7 @@ def _way(row, choose):
 
 
 def _sizes(row, choose):
-    """A size for each axis of the row, at most one of them large."""
+    """Returns a size for each axis of the row, at most one of them large."""
     own = {
         a for argument in row.arguments.values() for axes in argument.shapes for axis in axes for _, a in terms(axis)
     }
@@ -123,7 +123,7 @@ def _sizes(row, choose):
 
 
 def _masked(case, choose):
-    """The case with masks of other densities, some of them prefixes."""
+    """Returns the case with masks of other densities, some of them prefixes."""
     masks = {}
     for key in case.given("mask"):
         shape, density = case.values[key].shape, choose(DENSITIES)
@@ -133,7 +133,7 @@ def _masked(case, choose):
 
 
 def _forms(case, dtype):
-    """The forms that the numbers of a case may have."""
+    """Returns the forms that the numbers of a case may have."""
     data, forms = case.given("data"), [PLAIN]
     if not data or 0 in case.sizes.values() or case.row.unit:
         return forms
@@ -146,7 +146,7 @@ def _forms(case, dtype):
 
 
 def _formed(case, form, choose):
-    """The case with its numbers in a form."""
+    """Returns the case with its numbers in a form."""
     data, rng = case.given("data"), case.rng(" numbers")
     if form == "small integers":  # at most one in a vector: sums are exact, ties and edges are met
         values = {}

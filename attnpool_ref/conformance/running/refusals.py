@@ -1,23 +1,23 @@
-"""Whether a candidate refuses bad input, and what it does instead."""
+"""Check that bad input raises an error."""
 
 import numpy as np
 
-from attnpool_ref.conformance.candidates.calling import NotAsked
-from attnpool_ref.conformance.candidates.watch import said
-from attnpool_ref.conformance.checks.bad_input import refusals_of
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.candidates.capture import said
+from attnpool_ref.conformance.checks import BAD_INPUT
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
 from attnpool_ref.conformance.report.promises import REFUSALS
 from attnpool_ref.conformance.running import snippets
 
 
 def judge(report, subject):
-    """Asks the candidate to refuse each call; what it did instead stands in the report, one failure for each."""
+    """Calls the implementation with bad input, and reports each call that raises no suitable error."""
     kept = report.promises[REFUSALS]
-    for refusal in refusals_of(subject):
+    for refusal in BAD_INPUT.run(subject):
         subject.watch.title = refusal.title
         try:
             did = outcome(subject, refusal)
-        except NotAsked:
+        except NotApplicable:
             continue
         kept.cases += 1
         if did:
@@ -34,13 +34,13 @@ def outcome(subject, refusal):
     """Describes what the implementation did instead of raising the expected error; "" if it raised it.
 
     Raises:
-      NotAsked: the framework has no such array.
+      NotApplicable: the framework has no such array.
     """
     with subject.adapter.context(subject.dtype), np.errstate(all="ignore"):
         try:
             args, kwargs, arrays = _arranged(subject, refusal)
         except Exception as error:
-            raise NotAsked(str(error)) from error
+            raise NotApplicable(str(error)) from error
         before = [subject.adapter.read(array).copy() for array in arrays]
         try:
             result = subject.watch.call(getattr(subject.function, "whole", subject.function), *args, **kwargs)
@@ -48,13 +48,13 @@ def outcome(subject, refusal):
             after = [subject.adapter.read(array) for array in arrays]
             same = all(a.tobytes() == b.tobytes() for a, b in zip(before, after, strict=True))
             return "" if same else "changed its inputs before it raised"
-        except Exception as error:  # the candidate's own: whatever it is, it is the finding
+        except Exception as error:  # any error of the implementation is the finding
             return f"raised {said(error).partition(chr(10))[0][:140]}"
         return f"returned {_described(result)}"
 
 
 def _arranged(subject, refusal):
-    """(args, kwargs, the arrays among them that belong to the candidate's family)."""
+    """Returns (args, kwargs, the arrays among them that belong to the implementation's family)."""
     values, arrays = {}, []
     for key, value in refusal.values.items():
         if isinstance(value, (np.ndarray, np.generic)) and key not in refusal.as_it_is:
@@ -74,7 +74,7 @@ def _described(result):
 
 
 def _code(subject, refusal, message):
-    """Code that makes the call."""
+    """Returns code that makes the call."""
     adapter, dtype = subject.adapter, subject.dtype
     code = {}
     for key, value in refusal.values.items():
@@ -90,7 +90,7 @@ def _code(subject, refusal, message):
 
 
 def _short(value):
-    """An expression of an array whose numbers are mostly equal."""
+    """Returns an expression of an array whose numbers are mostly equal."""
     value = np.asarray(value)
     names = {"b": "bool", "O": "object", "i": "int", "u": "int"}
     name = "ml_dtypes.bfloat16" if value.dtype.name == "bfloat16" else f"np.{value.dtype.name}"

@@ -1,4 +1,4 @@
-"""One row of one candidate: its cases in each dtype, and the checks on each of them."""
+"""Judges one function: draws its cases in each dtype, and runs the checks on each of them."""
 
 import itertools
 import time
@@ -9,53 +9,24 @@ import numpy as np
 
 from attnpool_ref.conformance import cases as drawing
 from attnpool_ref.conformance import causes
-from attnpool_ref.conformance.candidates import adapters, holding
+from attnpool_ref.conformance.candidates import adapters, own_parameters
 from attnpool_ref.conformance.candidates.adapters import Untraceable
-from attnpool_ref.conformance.candidates.calling import NotAsked
-from attnpool_ref.conformance.candidates.watch import Watch, said
-from attnpool_ref.conformance.checks import CHECKS, agreeing, excuses, hazards, situation_of
-from attnpool_ref.conformance.checks.stated import stated_gradients
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.candidates.capture import Watch, said
+from attnpool_ref.conformance.checks import AGREEMENT, BAD_INPUT, CHECKS, WITH_OWN_CASES, optional_checks, situation_of
 from attnpool_ref.conformance.checks.subject import Subject
 from attnpool_ref.conformance.report import BROKEN, HELD, Cell, Failure, Measure, RowReport, Unasked
 from attnpool_ref.conformance.report.promises import GRADIENT
 from attnpool_ref.conformance.running import refusals, searching, verdict
 from attnpool_ref.conformance.running.runner import Runner
 from attnpool_ref.conformance.running.snippets import reproduce
-
-PLAIN = ("smallest", "fullest")
-"""The ways to call a row that are worth a program in each dtype."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Scope of a judgement, as given by the arguments of :func:`attnpool_ref.conformance.running.judge`."""
-
-    dtypes: tuple[str, ...]
-    shapes: tuple[str, ...] = drawing.SHAPES
-    gradients: bool | tuple[str, ...] = True
-    laws: bool = True
-    options: bool = True
-    partial: bool = True
-    long: bool = True
-    refusals: bool = False
-    integers: bool = False
-    examples: int = 0
-    demands: frozenset[str] = frozenset()
-
-    def judges_whole(self, case):
-        """Returns whether a case is judged in every dtype and with gradients."""
-        return self.options or case.title.partition(", ")[0] in PLAIN
-
-    def differentiates(self, dtype):
-        """Returns whether gradients are judged in this dtype."""
-        return self.gradients if isinstance(self.gradients, bool) else dtype in self.gradients
-
+from attnpool_ref.conformance.scope import Scope
 
 TELLING = ("main", "shape", "way", "exact", "extreme", "far")
-"""The kinds of cases whose wrong answers are held against the known mistakes."""
+"""Kinds of cases whose wrong results are compared with known mistakes."""
 
 PRINTED = 200
-"""How many numbers of a case that is not made smaller are printed."""
+"""Largest number of elements of a case that is printed as it is."""
 
 
 @dataclass
@@ -76,9 +47,9 @@ class Evidence:
 
 
 class RowJudge:
-    """Judges one row; ``report`` has what was found so far, whenever somebody looks, and all once it is ``done``."""
+    """Judge of one function; ``report`` has the results so far at any time, and all of them once it is ``done``."""
 
-    def __init__(self, row, candidate, scope, step):
+    def __init__(self, row, candidate, scope: Scope, step):
         """``step`` is called with a label when a dtype is done."""
         self.row, self.candidate, self.scope, self.step = row, candidate, scope, step
         self.report, self.watch = RowReport(row.name), Watch()
@@ -88,7 +59,7 @@ class RowJudge:
         self._began, self.done, self._reference = 0.0, False, None
 
     def run(self):
-        """Judges everything, and says what came of it."""
+        """Judges the function in all dtypes, and completes the report."""
         with np.errstate(all="ignore"):  # the arithmetic of the judge is not what is judged
             self._run()
 
@@ -96,7 +67,7 @@ class RowJudge:
         self._began = time.perf_counter()
         try:
             self.adapter = self._find_adapter()
-        except NotAsked as error:
+        except NotApplicable as error:
             self.report.unasked.append(Unasked("the row", str(error)))
             return
         self.report.adapter, self._reference = self.adapter.name, self._find_reference()
@@ -104,18 +75,18 @@ class RowJudge:
             self._judge_dtype(dtype)
             self.step(f"{self.row.name} {dtype}")
         self._judge_dtype(self.scope.dtypes[-1])
-        if self.scope.refusals and self._evidence:
+        if BAD_INPUT.applies(self.scope) and self._evidence:
             self.subject = self._evidence[0].subject
             refusals.judge(self.report, self.subject)
         self.finish()
-        found = causes.of(self._evidence, self.report.promises)
+        found = causes.diagnose(self._evidence, self.report.promises)
         self.report.causes = [cause.words for cause in found]
         self.report.explained = {cause.words: cause.evidence for cause in found}
         self.done = True
         self.step(f"{self.row.name} {self.scope.dtypes[-1]}")
 
     def finish(self, ended=""):
-        """Draws the conclusions from what was judged until now, if anything was."""
+        """Completes the report with the conclusions from all results so far."""
         if self.subject is None:
             return
         self.report.seconds = time.perf_counter() - self._began
@@ -125,7 +96,7 @@ class RowJudge:
         verdict.conclude(self.report, self.subject, self.scope, self._coverage, ended)
 
     def overrun(self, limit):
-        """Says of the call that runs now that it took too long."""
+        """Reports that the current call took too long."""
         if self.subject is None:  # nobody knows yet what it is
             verdict.unanswered(self.report, "", self.watch.title, f"no answer within {limit:g} s")
             return
@@ -135,10 +106,10 @@ class RowJudge:
         kept.failures.append(Failure(self.row.name, "an answer", self.subject.dtype, finding, "", 10**9))
         self.finish(f"no answer within {limit:g} s")
 
-    # What the candidate is
+    # What the implementation is
 
     def _find_adapter(self):
-        """The adapter: asked for, or found. Also makes the first subject."""
+        """Returns the adapter that is given or found, and makes the first subject."""
         asked = self.candidate.arrays
         if asked is not None:
             adapter = adapters.family(asked) if isinstance(asked, str) else asked
@@ -147,24 +118,24 @@ class RowJudge:
         self.subject = self._subject(adapter, self.scope.dtypes[0])
         why, own = self.subject.calling.why_not(), self._undescribed()
         if why:
-            raise NotAsked("; ".join(filter(None, (why, own))))
+            raise NotApplicable("; ".join(filter(None, (why, own))))
         if own:
             self.report.unasked.append(Unasked("its parameters", own))
         self.report.by_place = self.subject.calling.by_place
         return adapter
 
     def _undescribed(self):
-        """A sentence about parameters that the candidate holds, where nobody has said what they are."""
-        own = [] if self.candidate.parameters is not None else holding.held(self.candidate.target)
+        """Returns a sentence about parameters that the implementation holds and ``parameters`` does not name, or ""."""
+        own = [] if self.candidate.parameters is not None else own_parameters.held(self.candidate.target)
         if not own:
             return ""
         return (
-            f"it holds {holding.listed(own)}: say which argument of the row each is, by its attribute (--parameter "
+            f"it holds {own_parameters.listed(own)}: say which argument of the row each is, by its attribute (--parameter "
             f"ARGUMENT={own[0]}, parameters={{ARGUMENT: {own[0]!r}}})"
         )
 
     def _in(self, dtype):
-        """The candidate in a dtype; that of float64 has its programs from the other dtypes' gradients."""
+        """Returns the subject in a dtype; that of float64 is also the reference for gradients of other dtypes."""
         return self._reference if dtype == "float64" and self._reference else self._subject(self.adapter, dtype)
 
     def _subject(self, adapter, dtype):
@@ -175,7 +146,7 @@ class RowJudge:
         subject = Subject(self.row, self.candidate, adapter, "float32", {}, self.watch)
         case = next((case for case, _ in self._cases(subject, (), False)), None)
         if case is None:
-            raise NotAsked("nothing can be asked")
+            raise NotApplicable("it takes no case of this function")
         self.watch.title = case.title
         result = subject.raw(case)
         while isinstance(result, (tuple, list)) and result:
@@ -183,7 +154,7 @@ class RowJudge:
         return result
 
     def _cases(self, subject, shapes, partial, refused=None, of_dtype=False):
-        """(case, kind) of what the candidate can be asked; what it cannot is noted in ``refused``."""
+        """Yields (case, kind) for each case that the implementation takes; the others are added to ``refused``."""
         seen, restrict = set(), subject.calling.restrict
         drawn = drawing.cases_of(subject.row, restrict, shapes, partial)
         own = drawing.cases_in(subject.row, subject.dtype, restrict, self.scope.integers) if of_dtype else ()
@@ -198,7 +169,7 @@ class RowJudge:
                 fitted = subject.fit(case)
                 subject.passed(fitted)
                 subject.exact(fitted)
-            except (NotAsked, ValueError) as error:  # a rule ties what it takes to what it does not
+            except (NotApplicable, ValueError) as error:  # a rule ties what it takes to what it does not
                 if refused is not None:
                     refused.setdefault(str(error), []).append(case.title)
                 continue
@@ -231,16 +202,14 @@ class RowJudge:
                 continue  # nothing is left beside 1000
             self._judge_case(subject, case, kind, cell, evidence)
         for why, titles in refused.items():
-            self._not_asked("; ".join(titles), why)
-        for key, why in subject.unasked.items():
-            self._not_asked(f"the gradient of `{key}`", why)
+            self._skipped("; ".join(titles), why)
+        for key, why in subject.skipped.items():
+            self._skipped(f"the gradient of `{key}`", why)
         if not report.cases:
             return
-        if scope.long and dtype != "float64":
-            judged = hazards.long_sums if dtype == "float32" else hazards.long_narrow_sums
-            self._judge_by_itself(subject, "long sums", judged)
-        if first and scope.laws and self._differentiates(subject) and excuses.CONTRACT in scope.demands:
-            self._judge_by_itself(subject, "stated gradients", stated_gradients)
+        for name, check in WITH_OWN_CASES.items():
+            if check.applies(scope, dtype, self._differentiates(subject)):
+                self._judge_by_itself(subject, name, check.run)
         if first and scope.examples:
             self._search(dtype, evidence)
 
@@ -250,7 +219,7 @@ class RowJudge:
         return asked and self.adapter.gradient is not None and not self._coverage.untraceable
 
     def _find_reference(self):
-        """The candidate in float64, where its gradients are judged there too; they are then those of other dtypes."""
+        """Returns the subject in float64 if its gradients are judged: the reference for gradients of other dtypes."""
         scope = self.scope
         if "float64" not in scope.dtypes or not scope.differentiates("float64") or self.adapter.gradient is None:
             return None
@@ -258,7 +227,7 @@ class RowJudge:
         return None if self._lacks(wide) else wide
 
     def _search(self, dtype, evidence):
-        """More calls than those that everybody is judged on."""
+        """Searches further calls for a wrong result."""
         subject = Subject(self.row, self.candidate, self.adapter, dtype, {}, self.watch, self.scope.demands)
         traced = self._differentiates(subject)
         for case, situation in searching.search(self.report, subject, self.scope.examples, traced):
@@ -269,8 +238,8 @@ class RowJudge:
         first, gradients = subject.dtype == scope.dtypes[0], self._differentiates(subject) and scope.judges_whole(case)
         situation = situation_of(subject, case, kind, first, gradients, scope.laws and first, self._reference)
         run, wrong = Runner(report, subject, case, situation), []
-        for weights in situation.asked:
-            found = run("agreement", lambda s, c, known, w=weights: agreeing(s, c, known, w))
+        for weights in situation.with_weights:
+            found = run("agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w))
             if any(finding.message for finding in found):
                 wrong.append(weights)
             if kind == "main" and found:
@@ -296,21 +265,21 @@ class RowJudge:
                 for finding in found:
                     cell.gradient = _worst(cell.gradient, finding)
 
-    def _not_asked(self, what, why):
+    def _skipped(self, what, why):
         if (what, why) not in [(u.what, u.why) for u in self.report.unasked]:
             self.report.unasked.append(Unasked(what, why))
 
     def _judge_by_itself(self, subject, name, judged):
-        """A check that draws its own cases; what fails is kept as it is."""
+        """Runs a check that draws its own cases; a failing one is reported as it is."""
         kept, why, found = self.report.promises[name], "", None
         self.watch.title = name
         try:
             found = judged(subject)
-        except NotAsked as error:
+        except NotApplicable as error:
             kept.why = kept.why or str(error)
         except Untraceable as error:
             self.report.promises[GRADIENT].why = self._coverage.untraceable = str(error)
-        except Exception as error:  # the candidate's own: whatever it is, it is the finding
+        except Exception as error:  # any error of the implementation is the finding
             why = f"raises {said(error)}"
         if found is None and not why:
             return
@@ -330,7 +299,7 @@ class RowJudge:
         kept.failures.append(Failure(self.row.name, name, subject.dtype, message, snippet, size))
 
     def _lacks(self, subject):
-        """Why the candidate cannot be judged in this dtype, or "": its arrays do not have it, or it refuses it."""
+        """Returns the reason why the implementation cannot be judged in this dtype, or ""."""
         dtype = subject.dtype
         if not self.adapter.supports(dtype):
             return f"{self.adapter.name} arrays have no {dtype} here"
@@ -345,9 +314,9 @@ class RowJudge:
         self.watch.title = case.title
         try:
             subject.outputs(case)
-        except Exception as error:  # the candidate's own, in any words
+        except Exception as error:  # any error of the implementation
             text = said(error)
-            if isinstance(error, TypeError) or excuses.refuses(text):
+            if isinstance(error, TypeError) or optional_checks.refuses(text):
                 return f"it refuses {dtype} ({text.partition(chr(10))[0][:140]})"
         return ""
 
@@ -361,7 +330,7 @@ def _structure(case, kind):
 
 
 def _worst(measure, finding):
-    """The measure that is nearer to its limit."""
+    """Returns the measure that is nearer to its limit."""
     new = Measure(finding.error, finding.allowed, finding.case.title)
     if measure is None:
         return new

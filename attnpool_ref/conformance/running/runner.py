@@ -1,45 +1,46 @@
-"""Runs one check on one case; what fails is made smaller and kept, once for each promise and dtype."""
+"""Runs one check on one case; reports the smallest failing case for each guarantee and dtype."""
 
 import numpy as np
 
 from attnpool_ref.conformance.candidates.adapters import Untraceable
-from attnpool_ref.conformance.candidates.calling import NotAsked
-from attnpool_ref.conformance.candidates.watch import said
-from attnpool_ref.conformance.checks import PROMISE_OF, booked, excuses
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.candidates.capture import said
+from attnpool_ref.conformance.checks import optional_checks
 from attnpool_ref.conformance.checks.agreement import Finding
+from attnpool_ref.conformance.checks.definition import PROMISE_OF
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure
-from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, explained_by
-from attnpool_ref.conformance.running import exhibits, shrinking, snippets
-from attnpool_ref.conformance.running.hints import hint
+from attnpool_ref.conformance.report.promises import ANSWER, BY_NAME, PROMISES, explained_by
+from attnpool_ref.conformance.running import failing_arrays, shrinking, snippets
+from attnpool_ref.conformance.running.suggestions import suggestion
 
 NOTES = 3
-"""How many notes of a promise are kept."""
+"""Number of notes of a guarantee that are stored."""
 
 LINE = 200
-"""How long a note is at most."""
+"""Largest length of a note."""
 
 
 def shortened(text):
-    """A text in one line, without its end where it is long."""
+    """Returns a text in one line, cut if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= LINE else f"{line[: LINE - 4]} ..."
 
 
 class Runner:
-    """The checks of one case of a row in one dtype."""
+    """Runs checks on one case in one dtype, and adds the findings to the report."""
 
     def __init__(self, report, subject, case, situation):
         self.report, self.subject, self.case, self.situation = report, subject, case, situation
 
     def __call__(self, name, run):
-        """The findings of the check ``name``, noted in the report.
+        """Runs the check ``name``, adds its findings to the report, and returns them.
 
         Raises:
           Untraceable: the check needs a gradient that the framework cannot take.
         """
         try:
             findings = self.look(name, run, self.case)
-        except NotAsked as error:
+        except NotApplicable as error:
             kept = self.report.promises[self._promise_of(name)]
             kept.why = kept.why or str(error)
             return []
@@ -73,7 +74,7 @@ class Runner:
         if not self._is_explained(finding.check):
             small = shrinking.shrink(self.case, lambda case: self._alike(name, run, case, finding) is not None)
             found = self._alike(name, run, small, finding) or finding
-        got = exhibits.answer_to(self.subject, found)
+        got = failing_arrays.answer_to(self.subject, found)
         return Failure(
             self.report.name,
             found.check,
@@ -81,7 +82,7 @@ class Runner:
             found.message,
             snippets.reproduce(self.subject, found, got),
             small.size(),
-            exhibits.arrays_of(self.subject, found, got),
+            failing_arrays.arrays_of(self.subject, found, got),
         )
 
     def _is_explained(self, promise):
@@ -95,44 +96,49 @@ class Runner:
         try:
             self.subject.exact(case)
             findings = self.look(name, run, case)
-        except (ValueError, NotAsked, Untraceable):
+        except (ValueError, NotApplicable, Untraceable):
             return None  # a rule ties an axis that was cut to one that was not, or nobody can ask it
         raises = finding.message.startswith("raises ")
         alike = (f for f in findings if f.check == finding.check and f.message)
         return next((f for f in alike if f.message.startswith("raises ") == raises), None)
 
     def look(self, name, run, case):
-        """The findings of the check ``name`` on a case of this kind, noted nowhere.
+        """Runs the check ``name`` on a case of this kind, and returns its findings.
 
         Raises:
-          NotAsked: the candidate cannot be asked.
+          NotApplicable: the implementation cannot be asked.
           Untraceable: the check needs a gradient that the framework cannot take.
         """
         found = self._look(name, run, case)
-        found = excuses.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
+        found = optional_checks.apply(self.subject, case, self.situation, found, lambda: self._look(name, run, case))
         for finding in found:
             if finding.message:
                 finding.message, finding.hint = finding.message + finding.hint, ""
         return found
 
     def _look(self, name, run, case):
-        """The findings, before anything is excused."""
+        """Returns the findings before optional checks are removed."""
         self.subject.watch.title = case.title
         try:
             found = run(self.subject, case, self.situation)
-        except (NotAsked, Untraceable):
+        except (NotApplicable, Untraceable):
             raise
-        except Exception as error:  # the candidate's own: whatever it is, it is the finding
+        except Exception as error:  # any error of the implementation is the finding
             found = Finding(self._promise_of(name), case, np.inf, 0, f"raises {said(error)}")
-            found.hint = hint(error, self.subject, case)
+            found.hint = suggestion(error, self.subject, case)
         found = found if isinstance(found, list) else [found]
         found = [finding for finding in found if finding is not None]
         for finding in found:
-            finding.check = booked(name, finding)
+            finding.check = promise_of(name, finding.check)
         return found
 
     def _promise_of(self, name):
-        """The promise that an error of a check speaks of."""
+        """Returns the guarantee that an error in a check is about."""
         if name == "agreement":
             return PROMISE_OF.get(self.situation.kind, ANSWER)
-        return booked(name, Finding("", self.case))
+        return promise_of(name)
+
+
+def promise_of(check, named=""):
+    """Returns the guarantee that a finding of a check is about: the one that it names, or else the check's first one."""
+    return named if named in BY_NAME else next(promise.name for promise in PROMISES if promise.judged_by == check)

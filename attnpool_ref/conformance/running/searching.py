@@ -1,4 +1,4 @@
-"""More calls than those that everybody is judged on: hypothesis searches for one that is wrong, and makes it smaller.
+"""Search for wrong results in further calls by hypothesis, which also makes them smaller.
 
 It chooses what is given, sizes, batch axes, masks, options and the form of the numbers; the numbers derive from the
 example's name, like those of every case. What it finds is judged and shown like any other failure.
@@ -8,9 +8,9 @@ from dataclasses import replace
 from random import Random
 
 from attnpool_ref import extras
-from attnpool_ref.conformance.candidates.calling import NotAsked
+from attnpool_ref.conformance.candidates.calling import NotApplicable
 from attnpool_ref.conformance.cases import SEED
-from attnpool_ref.conformance.checks import CHECKS, agreeing
+from attnpool_ref.conformance.checks import AGREEMENT, CHECKS
 from attnpool_ref.conformance.checks.purity import TWICE
 from attnpool_ref.conformance.report import BROKEN, HELD, Failure, Unasked
 from attnpool_ref.conformance.running import snippets
@@ -26,13 +26,13 @@ def need_hypothesis():
 
 
 def search(report, subject, count, traced):
-    """Judges ``count`` examples of a row, and notes in its report what held, or the smallest example that did not.
+    """Judges ``count`` examples of a function, and reports the guarantees that held, or the smallest failing example.
 
     A row that is wrong already is not searched: what was found is smaller.
 
     Args:
       report: the row's report.
-      subject: the candidate, in one dtype, with results of the oracle of its own.
+      subject: the implementation under test, in one dtype, with results of the oracle of its own.
       count: how many examples.
       traced: whether gradients are judged, on an eighth of the examples.
 
@@ -79,7 +79,7 @@ class _Look:
         for name, run in _checks(situation):
             try:
                 findings = runner.look(name, run, case)
-            except NotAsked:
+            except NotApplicable:
                 continue
             for finding in findings:
                 if finding.message:
@@ -99,7 +99,7 @@ class _Look:
                 kept.dtypes.append(self.subject.dtype)
 
     def conclude(self):
-        """Judges what was found once more, which makes it smaller still and keeps it."""
+        """Judges the example that was found once more, and reports it."""
         if self.found is None:
             return []
         case, situation, name, run, finding = self.found
@@ -110,7 +110,7 @@ class _Look:
         return [(case, situation)]
 
     def _unsteady(self, finding):
-        """Keeps what was wrong once and is right now."""
+        """Reports a result that was wrong once and is right when it is repeated."""
         kept, dtype = self.report.promises[TWICE], self.subject.dtype
         message = f"wrong once, right when asked again ({finding.message})"
         code = snippets.reproduce(self.subject, replace(finding, check=TWICE))
@@ -119,7 +119,7 @@ class _Look:
 
 
 def _checks(situation):
-    for weights in situation.asked:
-        yield "agreement", lambda s, c, known, w=weights: agreeing(s, c, known, w)
+    for weights in situation.with_weights:
+        yield "agreement", lambda s, c, known, w=weights: AGREEMENT.run(s, c, known, w)
     if situation.differentiated:
         yield "gradient", CHECKS["gradient"].run

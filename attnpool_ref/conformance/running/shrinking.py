@@ -1,4 +1,4 @@
-"""From a failing case to the smallest one that still fails."""
+"""Shrinks a failing case to the smallest one that still fails."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from attnpool_ref.conformance import cases as drawing
 
 
 def shrink(case, fails):
-    """The case with fewer examples and shorter axes, as long as it fails.
+    """Returns the case with fewer examples and shorter axes, as long as it fails.
 
     Args:
       case: a failing case.
@@ -22,7 +22,7 @@ def shrink(case, fails):
         if any(axis in a and axis != a for own in case.axes.values() for a in own):
             continue  # part of a sum of axes
         if axis in case.row.sizes:
-            continue  # the candidate's own parameters have it
+            continue  # the implementation's own parameters have it
         for position in reversed(range(case.sizes[axis])):
             if case.sizes[axis] == 1:
                 break
@@ -34,6 +34,6 @@ def shrink(case, fails):
 
 
 def _kept_as_batch(case, index):
-    """One example of a batch, as a batch of one, for those who know no other rank."""
+    """Returns one example of a batch as a batch of one."""
     values = {k: case.values[k][index : index + 1] for k, own in case.axes.items() if "..." in own}
     return replace(case, title=f"{case.title}, example {index} alone", values=case.values | values, batch=(1,))

@@ -1,4 +1,4 @@
-"""From a failing case to Python code that shows it at a prompt, whatever the candidate is."""
+"""Python code that reproduces a failing case at a prompt."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from attnpool_ref.conformance.candidates.calling import arrange
 from attnpool_ref.conformance.report.promises import ANSWER, MASKED, VALUES, WEIGHTS
 
 LONGEST = 512
-"""How many numbers of an answer are written down where the candidate has no name."""
+"""Largest number of elements of a result that is printed for an implementation without a name."""
 
 
 def reproduce(subject, finding, got=None):
-    """Code: the arguments by the row's names, the candidate's result, the oracle's.
+    """Returns code that prints the results of the implementation and of the oracle for a failing case.
 
     Args:
-      subject: the candidate.
+      subject: the implementation under test.
       finding: what failed.
-      got: the candidate's answer, for the reader of a candidate that no name leads to; None if it raises.
+      got: the implementation's answer, for the reader of an implementation that no name leads to; None if it raises.
     """
     case, name, adapter, dtype = finding.case, subject.row.name, subject.adapter, subject.dtype
     weights = finding.with_weights or WEIGHTS in (finding.check, finding.aspect)
@@ -34,7 +34,7 @@ def reproduce(subject, finding, got=None):
     functions = [value for value in ours.values() if callable(value)]
     lines += [f"from {function.__module__} import {function.__name__}" for function in functions]
     lines += ["import ml_dtypes"] if "bfloat16" in (dtype, *dtypes.values()) else []
-    lines += ["from attnpool_ref.conformance import chunks"] if subject.row.state else []
+    lines += ["from attnpool_ref.conformance.candidates import chunks"] if subject.row.state else []
     if not weights and got is not None:
         got = got[: len(subject.row.results)]
     lines += subject.named or [without_name(subject.function, _answer(finding, got, dtype))]
@@ -50,7 +50,7 @@ def reproduce(subject, finding, got=None):
 
 
 def without_name(target, answer):
-    """A line that takes the reader's ``candidate``, or else one that gives the answer of then, an expression."""
+    """Returns a line of code that takes the reader's ``candidate``, or else repeats the result of the judged one."""
     return (
         f"candidate = globals().get('candidate', lambda *args, **kwargs: {answer})  # {_described(target)} has no name "
         "to import it by: call yours `candidate` before this line; without it, its answer is repeated"
@@ -58,7 +58,7 @@ def without_name(target, answer):
 
 
 def _answer(finding, got, dtype):
-    """An expression of an answer that was given, or of why there is none."""
+    """Returns an expression of a result, or of the reason why there is none."""
     if got is None or not all(isinstance(part, np.ndarray) for part in got):
         return repr(finding.message)
     if sum(part.size for part in got) > LONGEST:
@@ -68,7 +68,7 @@ def _answer(finding, got, dtype):
 
 
 def _same(theirs, ours):
-    """Whether an argument is passed as it is."""
+    """Returns whether an argument is passed unchanged."""
     if not isinstance(theirs, np.ndarray) or not isinstance(ours, np.ndarray):
         return type(theirs) is type(ours) and theirs == ours
     same = theirs.shape == ours.shape and theirs.dtype == ours.dtype

@@ -1,4 +1,4 @@
-"""Judging in this process: in threads, so that the judge can leave a call that takes too long, or for a debugger."""
+"""Judging in this process: in threads, which leave a call that takes too long, or in this thread, for debuggers."""
 
 import contextvars
 import copy
@@ -6,131 +6,127 @@ import os
 import threading
 
 from attnpool_ref.conformance import cases as drawing
-from attnpool_ref.conformance.candidates.watch import Debugged
+from attnpool_ref.conformance.candidates.capture import Debugged
 
-TOGETHER = 8
-"""Rows after which an adapter forgets what it has compiled."""
+BATCH = 8
+"""Number of rows after which an adapter clears its compiled programs."""
 
 ROW_THREAD = "attnpool judges"
-"""Prefix of the names of the threads in which implementations are called."""
+"""Prefix of the names of the threads that call implementations."""
 
 STOPPED = "stopped by Ctrl-C"
 
 
-def at_once(scope):
-    """Number of rows that threads judge at the same time.
-
-    Compiling leaves Python's lock: two rows at a time take little more than half of the time. But hypothesis sets the
-    global random states anew for each example, which another row would be accused of.
-    """
-    return 1 if scope.examples else min(os.cpu_count() or 1, 4)
-
-
 class Threads:
-    """Judges rows, each in a thread of its own, a few at a time; waits for none that takes too long.
+    """Judges rows, each in its own thread, a few at a time; leaves a row whose call takes too long.
+
+    Compiling releases Python's lock: two rows at a time take little more than half of the time. But hypothesis resets
+    the global random states for each example, for which another row would be blamed: then there is one at a time.
 
     Attributes:
-      waiting: the rows that no thread has begun; more may be added while they are judged.
+      waiting: the rows that have not begun; more may be added.
     """
 
-    def __init__(self, limit, seed, rows=(), *, look=None, done=None):
-        """``look`` is called now and then and may raise a KeyboardInterrupt; ``done`` is called with each judged row."""
-        self.waiting, self.limit, self.running, self.failed = list(rows), limit, [], []
-        self.look, self.done = look or (lambda: None), done or (lambda judged: None)
-        self.context = contextvars.copy_context()
-        self.context.run(drawing.SEED.set, seed)
-        self._begun = []  # since an adapter has last forgotten
+    def __init__(self, limit, seed, rows=(), *, look=lambda: None, done=lambda judged: None):
+        """``look`` is called every few milliseconds and may raise a KeyboardInterrupt; ``done`` gets each judged row."""
+        self.waiting, self.limit, self.look, self.done = list(rows), limit, look, done
+        self._running, self._batch, self._failed = [], [], []
+        self._context = contextvars.copy_context()
+        self._context.run(drawing.SEED.set, seed)
 
     def run(self):
-        """Judges all rows; returns whether somebody has interrupted it.
+        """Judges all rows; returns whether Ctrl-C has stopped it.
 
         Raises:
           Exception: an error that is not the implementation's, such as an argument that no row has.
         """
         try:
-            while (self.waiting or self.running) and not self.failed:
+            while (self.waiting or self._running) and not self._failed:
                 while self.waiting and self._has_room():
-                    self._begun.append(self.waiting.pop(0))
-                    self._start(self._begun[-1])
-                self._look()
-                if len(self._begun) == TOGETHER and not self.running:
-                    self._forget()
+                    self._start(self.waiting.pop(0))
+                self._wait()
+                if len(self._batch) == BATCH and not self._running:
+                    self._clear_programs()
         except KeyboardInterrupt:
-            for judged, _ in self.running:
+            for judged, _ in self._running:
                 if not judged.done:
                     _abandon(judged, lambda judged: judged.finish(STOPPED))
                 self.done(judged)
-            for judged in self.waiting:
-                judged.report.partial.append(f"{STOPPED} before it began")
-                self.done(judged)
+            _stop(self.waiting)
             return True
-        if self.failed:
-            for judged, _ in self.running:
+        if self._failed:
+            for judged, _ in self._running:
                 judged.watch.abandoned = True
-            raise self.failed[0]
+            raise self._failed[0]
         return False
 
     def _has_room(self):
-        return len(self._begun) < TOGETHER and len(self.running) < at_once(self.waiting[0].scope)
-
-    def _forget(self):
-        adapters = {type(judged.adapter): judged.adapter for judged in self._begun if judged.adapter}
-        for adapter in adapters.values():
-            adapter.forget()
-        self._begun.clear()
+        at_once = 1 if self.waiting[0].scope.examples else min(os.cpu_count() or 1, 4)
+        return len(self._batch) < BATCH and len(self._running) < at_once
 
     def _start(self, judged):
         thread = threading.Thread(
-            target=self.context.copy().run,
+            target=self._context.copy().run,
             args=(self._judge, judged),
             name=f"{ROW_THREAD} {judged.row.name}",
             daemon=True,
         )
-        self.running.append((judged, thread))
+        self._batch.append(judged)
+        self._running.append((judged, thread))
         thread.start()
 
     def _judge(self, judged):
         try:
             judged.run()
         except Exception as error:
-            self.failed.append(error)
-        except BaseException:  # abandoned: nobody waits for it
+            self._failed.append(error)
+        except BaseException:  # the row is abandoned
             return
 
-    def _look(self):
-        """Waits a moment, and leaves the rows that are done or take too long."""
-        self.running[0][1].join(0.02)
+    def _wait(self):
+        """Waits a moment, and removes the rows that are done or take too long."""
+        self._running[0][1].join(0.02)
         self.look()
-        for judged, thread in list(self.running):
+        for judged, thread in list(self._running):
             alive = thread.is_alive()
             if alive and not judged.watch.overran(self.limit):
                 continue
             if alive:
                 _abandon(judged, lambda judged: judged.overrun(self.limit))
-            self.running.remove((judged, thread))
-            if not self.failed:
+            self._running.remove((judged, thread))
+            if not self._failed:
                 self.done(judged)
+
+    def _clear_programs(self):
+        """Clears the compiled programs of the adapters, each class once."""
+        for adapter in {type(judged.adapter): judged.adapter for judged in self._batch if judged.adapter}.values():
+            adapter.forget()
+        self._batch.clear()
 
 
 def _abandon(judged, conclude):
-    """Leaves a row to itself: what was found until now is its report, whatever its thread does yet."""
+    """Concludes a row from its report until now; what its thread still writes is not read."""
     judged.watch.abandoned = True
     judged.report = copy.deepcopy(judged.report)
     conclude(judged)
 
 
+def _stop(waiting):
+    for judged in waiting:
+        judged.report.partial.append(f"{STOPPED} before it began")
+
+
 def debugged(rows, seed):
-    """Judges rows in this thread, one after another and without a time limit; returns whether somebody has stopped it."""
-    context, rows = contextvars.copy_context(), list(rows)
+    """Judges rows in this thread, one after another and without a time limit; returns whether Ctrl-C has stopped it."""
+    context, waiting = contextvars.copy_context(), list(rows)
     context.run(drawing.SEED.set, seed)
-    try:
-        while rows:
-            rows[0].watch = Debugged()
-            context.run(rows[0].run)
-            rows.pop(0)
-    except KeyboardInterrupt:
-        rows[0].finish(STOPPED)
-        for judged in rows[1:]:
-            judged.report.partial.append(f"{STOPPED} before it began")
-        return True
+    while waiting:
+        judged = waiting.pop(0)
+        judged.watch = Debugged()
+        try:
+            context.run(judged.run)
+        except KeyboardInterrupt:
+            judged.finish(STOPPED)
+            _stop(waiting)
+            return True
     return False

@@ -1,10 +1,10 @@
-"""From what was judged to a row's verdict: what follows from what, what was never judged, and why."""
+"""Verdict of one function: which guarantees explain others, what was never judged, and why."""
 
 from dataclasses import dataclass, field
 
-from attnpool_ref.conformance.checks import second
+from attnpool_ref.conformance.checks import second_derivatives
 from attnpool_ref.conformance.checks.hazards import POISONS
-from attnpool_ref.conformance.checks.stated import STATED
+from attnpool_ref.conformance.checks.special_points import STATED
 from attnpool_ref.conformance.report import BROKEN, NOT_APPLICABLE, Failure, Unasked, promises
 
 
@@ -24,11 +24,11 @@ class Coverage:
 
 
 def conclude(report, subject, scope, coverage, ended=""):
-    """Fills in what the cases' findings come to.
+    """Completes the report of a function from the findings of its cases.
 
     Args:
       report: the row's report.
-      subject: the candidate.
+      subject: the implementation under test.
       scope: what was to be judged.
       coverage: what was.
       ended: why the judging ended early, or "".
@@ -49,7 +49,7 @@ def conclude(report, subject, scope, coverage, ended=""):
 
 
 def unanswered(report, dtype, title, how, code=""):
-    """Fills in the report of a row of which no more is known than how its judging ended.
+    """Completes the report of a function of which only the end of the judging is known.
 
     Args:
       report: the row's report.
@@ -79,7 +79,7 @@ def _default(value):
 
 
 def _partial(subject, scope, coverage, ended):
-    """Why a row that broke nothing has not passed."""
+    """Yields the reasons why a function that broke no guarantee has not passed."""
     calling = subject.calling
     for key in calling.unjudged:
         yield (
@@ -110,7 +110,7 @@ def _can_hide(calling, key, argument):
 
 
 def _arguments(subject):
-    """(name, argument) of the row's arguments that the candidate does not hold itself."""
+    """Returns (name, argument) for each argument that the implementation does not hold itself."""
     return [(k, a) for k, a in subject.row.arguments.items() if k not in subject.parameters]
 
 
@@ -119,7 +119,7 @@ def _why(name, report, subject, scope, broken):
     row, calling = subject.row, subject.calling
     masks = [k for k, a in row.arguments.items() if a.kind == "mask"]
     if name == promises.REFUSALS:
-        return "nothing of it could be asked" if scope.refusals else "refusals were not asked for"
+        return "it takes no argument to check" if scope.refusals else "skipped without refusals=True, --refusals"
     if not report.cases:
         return "nothing was judged"
     if name == promises.WEIGHTS or name == "return_weights":
@@ -137,31 +137,37 @@ def _why(name, report, subject, scope, broken):
     if name in ("jit and vmap", "one program") and subject.adapter.name != "jax":
         return f"{subject.adapter.name} arrays know neither jit nor vmap"
     if name == promises.INTEGERS and not scope.integers:
-        return "integers were not asked for"
+        return "skipped without integers=True, --integers"
     if name in ("mixed dtypes", promises.INTEGERS) and "float64" not in scope.dtypes:
-        return "it is judged beside float64 alone"
-    if name in (promises.GRADIENT, "finite gradients", "stated gradients", second.REVERSE, second.FORWARD):
+        return "judged only if float64 is"
+    if name in (
+        promises.GRADIENT,
+        "finite gradients",
+        "stated gradients",
+        second_derivatives.REVERSE,
+        second_derivatives.FORWARD,
+    ):
         if subject.adapter.gradient is None:
             return f"{subject.adapter.name} arrays have no gradients"
         if not scope.gradients:
-            return "gradients were not asked for"
-        if name in (second.REVERSE, second.FORWARD) and not (
+            return "skipped with gradients=False"
+        if name in (second_derivatives.REVERSE, second_derivatives.FORWARD) and not (
             "float64" in scope.dtypes and scope.differentiates("float64")
         ):
-            return "they are judged in float64 alone, where gradients are"
+            return "judged only in float64, if gradients are"
     if name == "long sums" and not scope.long:
-        return "long sums were not asked for"
+        return "skipped with long=False, --quick"
     if name in _OF_LAWS and not scope.laws:
-        return "not asked for (laws=False, --quick)"
+        return "skipped with laws=False, --quick"
     if (name == "shapes" and not scope.shapes) or (name in _OF_PARTIAL_CALLS and not scope.partial):
-        return "not asked for (shapes, partial=False, --quick)"
+        return "skipped with shapes=(), partial=False, --quick"
     if name == "stated gradients" and "contract" not in scope.demands:
-        return "it was not asked for (contract=True, --contract)"
+        return "skipped without contract=True, --contract"
     if name == "stated gradients" and subject.row.name not in STATED:
         return "the contract states none for the row"
     if broken:
         return "its check was not reached"
-    return "no case of this row speaks of it"
+    return "no case of this function applies"
 
 
 _OF_MASKS = {promises.MASKED, promises.EMPTY, "padding amount", "padding side", "deleting is masking"}

@@ -1,19 +1,17 @@
-"""The child process that imports an implementation and judges rows of it for the process that asks.
+"""Code of a child process: imports an implementation and judges rows of it for the asking process.
 
-It hears (name, order) for each row that it is to judge, and None when it is time to stop. It says, each with its data:
+It receives (names of rows, :class:`Scope`) for rows that it is to judge, and None when it is to stop. It sends tuples:
 
-* "ready": the rows that were named, those that the implementation has, how it is called, and whether JAX computes on
-  an accelerator;
-* "call", a row, the dtype and the title of the case: the implementation is called next, whatever comes of it;
-* "step", a row and a label: a dtype of the row is done;
-* "row", its name, its report, its device, and versions: the row is done, or was stopped;
+* "ready" and :class:`~attnpool_ref.conformance.running.child.Properties`, once, after the import;
+* "call", a row, the dtype and the title of a case: the implementation is called next;
+* "step" and a label: a dtype of a row is done;
+* "row", its name, its report, its device, and versions: the row is judged, or was stopped;
+* "over": all rows are judged, or those that have begun if a call may still run;
 * "alive", each second;
 * "failed" and an exception: an error that is not the implementation's, or that of its import.
 """
 
 import contextlib
-import enum
-import importlib
 import io
 import os
 import pickle
@@ -21,107 +19,35 @@ import signal
 import sys
 import threading
 import time
-import types
-from dataclasses import dataclass, field
 from typing import Any
 
 from attnpool_ref import table
 from attnpool_ref.conformance.candidates import Candidate, naming
-from attnpool_ref.conformance.candidates.watch import Watch, noting, said
-from attnpool_ref.conformance.running.rows import RowJudge, Scope
+from attnpool_ref.conformance.candidates.capture import Watch, noting, said
+from attnpool_ref.conformance.running.rows import RowJudge
+from attnpool_ref.conformance.running.setup import configure_jax
 from attnpool_ref.conformance.running.threads import Threads
 
-BEAT = 1.0
-"""Seconds between two signs of life."""
+HEARTBEAT = 1.0
+"""Seconds between two messages that say "alive"."""
 
 
-@dataclass(frozen=True)
-class Sent:
-    """Data for a new child process: the implementation, and the configuration of the asking process.
-
-    Attributes:
-      source: a pickled :class:`Candidate`, or a pickled function that imports one and returns it with the names of its
-        rows (none: all of them).
-      settings: JAX's configuration, which is set before the import.
-      folders: :data:`~attnpool_ref.conformance.candidates.naming.FOLDERS`.
-      environment: variables of the environment.
-      first: whether no other process has imported it; output of the import then goes to standard error.
-    """
-
-    source: bytes
-    settings: dict[str, Any] = field(default_factory=dict)
-    folders: dict[str, str] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
-    first: bool = False
-
-
-@dataclass(frozen=True)
-class Order:
-    """The scope, the time limit of a call, and the seed of a row that is to be judged."""
-
-    scope: Scope
-    limit: float
-    seed: str
-
-
-def packed(candidate):
-    """Returns the :class:`Sent` of a Candidate, or None where it cannot be sent to another process."""
-    stream = io.BytesIO()
-    try:
-        _Pickler(stream).dump(candidate)
-    except Exception:  # the implementation's own: it may refuse in any way
-        return None
-    return Sent(stream.getvalue(), _settings(), dict(naming.FOLDERS))
-
-
-class _Pickler(pickle.Pickler):
-    """Pickles modules by their names, and nothing that ``__main__`` holds: the other process has another one."""
-
-    def reducer_override(self, obj):
-        if isinstance(obj, types.ModuleType) and obj.__name__ != "__main__":
-            return importlib.import_module, (obj.__name__,)
-        if isinstance(obj, types.ModuleType) or getattr(obj, "__module__", None) == "__main__":
-            raise pickle.PicklingError(f"{obj!r} is of __main__")
-        return NotImplemented
-
-
-def _settings():
-    """JAX's configuration, as far as it is plain values; nothing where it is not imported."""
-    if "jax" not in sys.modules:
-        return {}
-    values = {k: v.value if isinstance(v, enum.Enum) else v for k, v in sys.modules["jax"].config.values.items()}
-    return {k: v for k, v in values.items() if isinstance(v, naming.PLAIN)}
-
-
-def _configure(settings):
-    """Gives JAX the configuration that it has in the process that asks."""
-    if settings:
-        import jax
-
-        for key, value in _settings().items():
-            if settings.get(key, value) != value:
-                jax.config.update(key, settings[key])
-
-
-def work(connection, sent):
+def work(connection, setup):
     """Judges the rows whose names come over the connection; never returns."""
     _leave_the_terminal()
     try:
-        _Worker(connection).judge_all(sent)
-    except (EOFError, BrokenPipeError):  # nobody asks any more, nor ends what the implementation has started
+        _Worker(connection).judge_all(setup)
+    except (EOFError, BrokenPipeError):  # the asking process is gone, and does not end what was started here
         if hasattr(os, "killpg"):
             os.killpg(0, signal.SIGKILL)
     except OSError:
         pass  # the implementation has closed the connection
     finally:
-        os._exit(0)  # a call may run on for which nobody waits
+        os._exit(0)  # without waiting for a call that still runs
 
 
 def _leave_the_terminal():
-    """Makes this process the first of a session, which hears no Ctrl-C, reads nothing and writes only to standard error.
-
-    The asking process hears Ctrl-C, and says when to stop; it also ends all processes of the session.
-    """
+    """Makes this process a session of its own: without Ctrl-C and input, and with output to standard error only."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setsid"):
         os.setsid()
@@ -132,83 +58,79 @@ def _leave_the_terminal():
 
 
 class _Worker:
-    """Says over a connection what happens in the rows of an implementation."""
+    """Receives rows over a connection, judges them, and sends what happens."""
 
     def __init__(self, connection):
-        self.connection, self.lock = connection, threading.Lock()
-        self.threads: Any = None
-        self.order: Any = None
-        self.found: Any = None
-        self.beat = 0.0
+        self.connection, self.lock, self.alive_at = connection, threading.Lock(), 0.0
+        self.judges: Any = None
 
-    def say(self, *message):
+    def send(self, *message):
         """Sends a message, from any thread."""
         with self.lock:
             self.connection.send(message)
 
-    def judge_all(self, sent):
-        """Judges rows until there is no other one."""
+    def judge_all(self, setup):
+        """Imports the implementation and judges rows until it is told to stop."""
         try:
-            with _output_of_import(sent.first):
-                ready = self._import(sent)
-        except Exception as error:  # the implementation's own, or a name that nobody knows
+            with _output_of_import(setup.first):
+                found, *properties = _import(setup)
+        except Exception as error:  # the implementation's own, or an unknown name
             why = f"another process cannot import the candidate ({said(error)}); judge it with jobs=1"
-            self.say("failed", _sendable(error) if sent.first else RuntimeError(why))
+            self.send("failed", _sendable(error) if setup.first else RuntimeError(why))
             return
-        self.say("ready", *ready)
+        self.send("ready", *properties)
+        scope: Any = None
         with noting():
-            while (asked := self.connection.recv()) is not None:
-                if self._judge(*asked):
+            while (received := self.connection.recv()) is not None:
+                names, asked = received
+                if asked != scope:
+                    scope = asked
+                    self.judges = Threads(scope.time_limit, scope.seed, look=self._look, done=self._done)
+                self.judges.waiting += [self._row(name, found[name], scope) for name in names]
+                try:
+                    stopped = self.judges.run()
+                except Exception as error:  # the judge's own, or an argument that no row has
+                    self.send("failed", _sendable(error))
+                    return
+                self.send("over")
+                if stopped:
                     return
 
-    def _import(self, sent):
-        os.environ.update(sent.environment)
-        naming.FOLDERS.update(sent.folders)
-        _configure(sent.settings)
-        source = pickle.loads(sent.source)
-        whole, names = (source, ()) if isinstance(source, Candidate) else source()
-        self.found = whole.found(names or tuple(table.BY_NAME))
-        has = tuple(name for name, found in self.found.items() if found is not None)
-        return names, has, whole.says(), len(has) > 1 and _on_accelerator()
-
-    def _judge(self, name, order):
-        """Judges a row, and those that are asked for meanwhile; returns whether it was stopped."""
-        if order != self.order:
-            self.order = order
-            self.threads = Threads(order.limit, order.seed, look=self._look, done=self._done)
-        self._add(name)
-        try:
-            return self.threads.run()
-        except Exception as error:  # the kit's own, or an argument that no row has
-            self.say("failed", _sendable(error))
-            return True
-
-    def _add(self, name):
-        judged = RowJudge(
-            table.get(name), self.found[name], self.order.scope, lambda label: self.say("step", name, label)
-        )
-        judged.watch = _Telling(
-            lambda: getattr(judged.subject, "dtype", ""), lambda *call: self.say("call", name, *call)
-        )
-        self.threads.waiting.append(judged)
+    def _row(self, name, candidate, scope):
+        judged = RowJudge(table.get(name), candidate, scope, lambda label: self.send("step", label))
+        judged.watch = _SendingWatch(judged, lambda *call: self.send("call", name, *call))
+        return judged
 
     def _done(self, judged):
         computed = (None, {}) if judged.adapter is None else (judged.adapter.device(), judged.adapter.versions())
-        self.say("row", judged.row.name, judged.report, *computed)
+        self.send("row", judged.row.name, judged.report, *computed)
+        if judged.report.ended:  # its call may run on: another process judges the rest
+            self.judges.waiting.clear()
 
     def _look(self):
-        while self.connection.poll():  # it raises an EOFError where nobody is there any more
-            asked = self.connection.recv()
-            if asked is None:
-                raise KeyboardInterrupt
-            self._add(asked[0])
-        if time.monotonic() - self.beat > BEAT:
-            self.beat = time.monotonic()
-            self.say("alive")
+        if self.connection.poll():
+            self.connection.recv()  # None; or an EOFError where the asking process is gone
+            raise KeyboardInterrupt
+        if time.monotonic() - self.alive_at > HEARTBEAT:
+            self.alive_at = time.monotonic()
+            self.send("alive")
+
+
+def _import(setup):
+    """Imports an implementation; returns the rows that it has, and its Properties in order."""
+    os.environ.update(setup.environment)
+    naming.FOLDERS.update(setup.folders)
+    configure_jax(setup.settings)
+    source = pickle.loads(setup.source)
+    whole, names = (source, ()) if isinstance(source, Candidate) else source()
+    found = whole.found(names or tuple(table.BY_NAME))
+    has = tuple(name for name, row in found.items() if row is not None)
+    return found, names, has, whole.says(), len(has) > 1 and _on_accelerator()
 
 
 @contextlib.contextmanager
 def _output_of_import(shown):
+    """Sends the output of an import to standard error, or nowhere."""
     out = sys.stderr if shown else io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         yield
@@ -222,22 +144,22 @@ def _on_accelerator():
     return False
 
 
-class _Telling(Watch):
-    """Tells the dtype and the title of each case before the implementation is first called with it."""
+class _SendingWatch(Watch):
+    """Sends the dtype and the title of each case before the implementation is first called with it."""
 
-    def __init__(self, dtype, tell):
+    def __init__(self, judged, send):
         super().__init__()
-        self._dtype, self._tell, self._told = dtype, tell, None
+        self._judged, self._send, self._last = judged, send, None
 
     def call(self, function, *args, **kwargs):
-        known = self._dtype(), self.title
-        if known != self._told:
-            self._told = known
-            self._tell(*known)
+        case = getattr(self._judged.subject, "dtype", ""), self.title
+        if case != self._last:
+            self._last = case
+            self._send(*case)
         return super().call(function, *args, **kwargs)
 
 
 def _sendable(error):
-    """Returns the exception, or one that says the same where the other process would have to import its class."""
+    """Returns the exception, or a RuntimeError with its text if the asking process would have to import its class."""
     package = type(error).__module__.partition(".")[0]
     return error if package in ("builtins", "attnpool_ref") else RuntimeError(said(error))

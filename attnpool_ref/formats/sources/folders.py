@@ -1,10 +1,10 @@
-"""Folders as Hugging Face's libraries write them: a configuration beside one file of tensors, or several."""
+"""Folders as Hugging Face's libraries write them: a configuration and one or several files of tensors."""
 
 import json
 import os
 from pathlib import PurePosixPath, PureWindowsPath
 
-from attnpool_ref.formats.showing import brief
+from attnpool_ref.formats.printable import brief
 from attnpool_ref.formats.sources import safetensors
 from attnpool_ref.formats.sources.regular import Regular, there
 from attnpool_ref.formats.sources.stored import Opened
@@ -17,7 +17,7 @@ PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
 
 
 def opened(folder):
-    """The tensors of a folder and its configuration; messages call it by its name, though it may be given as ".".
+    """Opens a folder: its tensors and its configuration. Messages have its name, also if it is given as ".".
 
     Raises:
       ValueError: no file of tensors, several that nothing tells apart, or one that is not sound.
@@ -27,7 +27,7 @@ def opened(folder):
 
 
 def named(folder):
-    """A folder's path that ends with its name, which "." and ".." do not."""
+    """Returns a folder's path that ends with its name, which "." and ".." do not."""
     return folder.resolve() if folder.name in ("", "..") else folder
 
 
@@ -46,7 +46,7 @@ def configuration(folder):
 
 
 def sharded(index):
-    """The tensors of several files that an index names.
+    """Opens the tensors of several files that an index names.
 
     Raises:
       ValueError: an index that is none, or that names a file outside of its folder or a tensor that its file lacks.
@@ -68,12 +68,12 @@ def sharded(index):
 
 
 def inside(folder, name, of, absent=False):
-    """The path of a file that something in a folder names; refuses one that leads out of the folder.
+    """Returns the path of a file that an entry in a folder names; refuses one outside of the folder.
 
     Args:
       folder: the folder.
       name: the file's name, or a path from the folder to it.
-      of: what names it.
+      of: the entry that names it, for messages.
       absent: whether it may be absent.
 
     Raises:

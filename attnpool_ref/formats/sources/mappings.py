@@ -1,4 +1,4 @@
-"""Mappings from names to arrays: a state dict, an archive that is open, a tree of parameters."""
+"""Mappings from names to arrays: a state dict, an open archive, a tree of parameters."""
 
 import sys
 from collections.abc import Mapping
@@ -6,15 +6,15 @@ from functools import partial
 
 import numpy as np
 
-from attnpool_ref.formats.showing import brief
+from attnpool_ref.formats.printable import brief
 from attnpool_ref.formats.sources import safetensors
 from attnpool_ref.formats.sources.stored import Stored
 
 
 def tensors_of(mapping):
-    """The leaves of a mapping by name; the names of nested ones are joined by "/".
+    """Returns the leaves of a mapping by name; the names of nested ones are joined by "/".
 
-    What is no array is left out: a file may hold a version or a vocabulary beside a model.
+    Other values than arrays are left out: a file may hold a version or a vocabulary as well.
 
     Raises:
       ValueError: one name twice.
@@ -37,14 +37,14 @@ def _leaves(mapping, prefix):
 
 
 def _array(name, value):
-    """A NumPy array of what may be one of PyTorch's or JAX's; on the host, without a gradient, with its bits."""
+    """Converts an array of NumPy, PyTorch or JAX to NumPy, on the host, bit for bit."""
     if any(kind.__module__.partition(".")[0] == "torch" for kind in type(value).__mro__):
         try:
             return _of_torch(value)
         except (TypeError, RuntimeError) as error:  # sparse, without numbers, of a dtype that NumPy does not have
             raise ValueError(f"{brief(name)} is a tensor that cannot be read: {error}") from None
     array = np.asarray(value)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)  # JAX takes no other
+    return array.astype(array.dtype.newbyteorder("="), copy=False)  # JAX takes only the native byte order
 
 
 def _of_torch(tensor):

@@ -1,4 +1,4 @@
-"""NumPy's archives, read without pickle, and without believing what their headers say of sizes.
+"""NumPy's archives, read without pickle; sizes in their headers are checked.
 
 ``numpy.load`` takes the memory that a header asks for before it reads a byte; here a header must agree with the size of
 its member first.
@@ -14,26 +14,26 @@ from functools import partial
 
 import numpy as np
 
-from attnpool_ref.formats.showing import brief
+from attnpool_ref.formats.printable import brief
 from attnpool_ref.formats.sources.regular import Regular
 from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
 
 LONGEST_HEADER = 10_000
-"""Bytes; NumPy's own limit for files that nobody vouches for."""
+"""Bytes; NumPy's own limit for untrusted files."""
 
 MOST_COMPRESSED = 1_100
-"""Deflate makes nothing more than 1,032 times as small."""
+"""The largest ratio of compression by deflate."""
 
 UNSOUND = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error, OSError)
-"""What ``zipfile`` raises where an archive lies; OSError where it leads in front of the file's beginning."""
+"""Exceptions of ``zipfile`` for corrupt archives; OSError for an offset before the file's beginning."""
 
 
 def tensors_of(path):
-    """The arrays of an archive by name, none of them read.
+    """Returns the arrays of an archive by name, without reading their data.
 
     Raises:
-      ValueError: the file is no archive of arrays, is truncated, holds objects, or says of itself what cannot be.
+      ValueError: the file is no archive of arrays, is truncated, holds objects, or has an impossible header.
     """
     file, tensors = Regular(path), {}
     try:
@@ -66,7 +66,7 @@ def save(tensors, target):
 
 
 def _header(file, archive, member):
-    """Shape, dtype, order and where the numbers begin, of one array."""
+    """Returns shape, dtype, order and the offset of the data of one array."""
     if member.flag_bits & 1:
         raise _refused(file, f"{brief(member.filename)} is encrypted")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # NumPy writes no other
@@ -105,7 +105,7 @@ def _header(file, archive, member):
 
 
 def _read(file, archive, member, shape, dtype, fortran, begin):
-    """The array; pieces as they come, so that an archive that lies takes no memory beyond what it holds."""
+    """Reads the array piece by piece: an archive with false sizes takes no more memory than its contents."""
     try:
         with archive.open(member) as opened:
             opened.read(begin)

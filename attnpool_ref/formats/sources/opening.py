@@ -12,7 +12,7 @@ REPAIRS = {
     "state_dict": "what its `state_dict()` returns",  # of PyTorch
     "init_with_output": "its variables, as `init` returns them",  # of Linen
 }
-"""What to give in the place of a module, by a method that it has."""
+"""The mapping to pass instead of a module, by a method that the module has."""
 
 
 def opened(source):
@@ -22,7 +22,7 @@ def opened(source):
       source: a path, or a mapping from names to arrays, nested or not.
 
     Raises:
-      ValueError: a file that is not what its name says, or of a kind that is not read here.
+      ValueError: a file whose contents do not fit its ending, or of an unsupported kind.
       FileNotFoundError: no such file or folder.
       TypeError: neither a path nor a mapping.
     """
@@ -59,7 +59,7 @@ def save(tensors, target, framework=""):
     Args:
       tensors: arrays by name.
       target: a path or a dict.
-      framework: what a ``.safetensors`` file says that wrote it; nothing if empty.
+      framework: the ``format`` entry of a ``.safetensors`` file; none if empty.
 
     Raises:
       ValueError: an ending that is not written here, or a target that is no regular file.

@@ -1,4 +1,4 @@
-"""Regular files, open for reading. Nothing that could block, or that is read but once, is opened: no FIFO, device or socket."""
+"""Regular files, open for reading. FIFOs, devices and sockets, which may block or be read only once, are refused."""
 
 import os
 import stat
@@ -11,14 +11,14 @@ KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-"""Files of other kinds, as messages call them."""
+"""Names of other kinds of files in messages."""
 
 
 class Regular:
-    """A regular file that stays open as long as it is referenced, so that all reads see one file, even if it is replaced.
+    """A regular file that stays open while it is referenced: all reads see one file, even if it is replaced.
 
     Attributes:
-      name: what messages call it.
+      name: its name in messages.
       size: its size when it was opened; no more of it is read.
       stream: the file as :mod:`zipfile` takes it.
 
@@ -33,13 +33,13 @@ class Regular:
         _check(path, self.name, os.stat)
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         self._descriptor = os.open(path, flags)
-        _check(self._descriptor, self.name, os.fstat)  # nobody has put a FIFO in its place since
+        _check(self._descriptor, self.name, os.fstat)  # again: a FIFO may have replaced it since
         self.size = os.fstat(self._descriptor).st_size
         self.stream = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115  open as long as this is
         self._lock = threading.Lock()
 
     def read(self, begin, length):
-        """The bytes from ``begin`` on, fewer at the end of the file."""
+        """Reads bytes from ``begin`` on, fewer at the end of the file."""
         with self._lock:
             self.stream.seek(begin)
             return self.stream.read(max(min(length, self.size - begin), 0)) or b""
@@ -50,7 +50,7 @@ class Regular:
 
 
 def there(path):
-    """Whether anything has that name: a file, whatever its kind, or a link, wherever it leads."""
+    """Returns whether the path exists, as a file of any kind or as a link, even a broken one."""
     return os.path.lexists(path)
 
 

@@ -1,4 +1,4 @@
-"""Replacement of files at one moment: a reader, or a crash, finds the old file or the new one, whole.
+"""Atomic replacement of files: a reader, or a crash, finds either the old file or the complete new one.
 
 The new file is written under a random name that no other file has, in the folder of the old one, and then renamed over it.
 """
@@ -10,14 +10,14 @@ import stat
 from pathlib import Path
 
 UNSYNCED = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM)
-"""Errors of filesystems and folders that cannot be synced: a folder that may not be listed, a share of another system."""
+"""Errors where a folder cannot be synced: no permission to list it, or a network share."""
 
 
 @contextlib.contextmanager
 def replacing(target):
-    """Opens a new binary file that takes the place of the target at the end; a failure leaves the target as it was.
+    """Opens a new binary file that replaces the target at the end; a failure leaves the target unchanged.
 
-    A target that is a link stays one: the file that it points to is replaced, in its own folder. The new file has the mode
+    A target that is a link remains a link: the file that it points to is replaced, in its own folder. The new file has the mode
     of the old one, and its owner and group where the system allows that; otherwise ``0o666 & ~umask``.
 
     Args:
@@ -49,10 +49,10 @@ def replacing(target):
 
 
 def _resolved(target):
-    """The file that a path leads to, and its status; None where it does not exist yet."""
+    """Returns the file that a path leads to, and its status, or None if it does not exist yet."""
     target = Path(target)
     try:
-        old = os.stat(target)  # the system follows the links itself first, and refuses a stranger's in a shared folder
+        old = os.stat(target)  # the system follows links first, and refuses those of other users in a shared folder
     except (FileNotFoundError, NotADirectoryError):
         old = None
     if old is not None and not stat.S_ISREG(old.st_mode):
@@ -61,7 +61,7 @@ def _resolved(target):
 
 
 def _take_on(descriptor, old):
-    """Gives a file the owner, the group and the mode of another; a group that it cannot have gets no more than all others."""
+    """Copies owner, group and mode to a file; if the group cannot be set, it gets only the rights of others."""
     if not hasattr(os, "fchmod"):
         return
     mode, new = stat.S_IMODE(old.st_mode) & 0o777, os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""The safetensors format by hand: a header of JSON that says where each tensor lies. Nothing in it is believed.
+"""Reader and writer of safetensors: a JSON header with the place of each tensor. Every entry of it is checked.
 
 A file is 8 bytes with the header's length, the header, and the tensors' bytes, which tile the rest without gap or overlap.
 Source: the format's description at https://huggingface.co/docs/safetensors.
@@ -11,13 +11,13 @@ from functools import partial
 
 import numpy as np
 
-from attnpool_ref.formats.showing import brief, shown
+from attnpool_ref.formats.printable import brief, printable
 from attnpool_ref.formats.sources.regular import Regular
 from attnpool_ref.formats.sources.replacing import replacing
 from attnpool_ref.formats.sources.stored import Stored
 
 LONGEST_HEADER = 100_000_000
-"""Bytes; that of the reference implementation."""
+"""Bytes; the limit of the reference implementation."""
 
 DTYPES = {
     "F64": "<f8",
@@ -34,7 +34,7 @@ DTYPES = {
     "U8": "u1",
     "BOOL": "?",
 }
-"""NumPy's names, by those of the format; bfloat16 is read as what its bits are as an integer."""
+"""NumPy's names by those of the format; bfloat16 is read as the integers of its bits."""
 
 OTHER_BITS = {
     "F4": 4,
@@ -47,14 +47,14 @@ OTHER_BITS = {
     "F8_E5M2FNUZ": 8,
     "C64": 64,
 }
-"""Bits of an element of dtypes that no head has. The encoder beside it may have them, and others that came later."""
+"""Bits of an element of dtypes that only other parts of a model have, such as its encoder."""
 
 
 def tensors_of(path):
-    """The tensors of a file by name, none of them read.
+    """Returns the tensors of a file by name, without reading their data.
 
     Raises:
-      ValueError: the file is no safetensors file, is truncated, or says of itself what cannot be.
+      ValueError: the file is no safetensors file, is truncated, or has an impossible header.
     """
     file = Regular(path)
     first = file.read(0, 8)
@@ -75,7 +75,7 @@ def save(tensors, target, framework=""):
     Args:
       tensors: arrays by name.
       target: the path.
-      framework: what the file says of itself as its format, such as "pt"; nothing if empty.
+      framework: the ``format`` entry of the header, such as "pt"; none if empty.
     """
     with replacing(target) as file:
         write(file, tensors, framework)
@@ -98,7 +98,7 @@ def write(file, tensors, framework=""):
 
 
 def bfloat16(bits):
-    """An array of bfloat16 from its bits; float32 of the same values where ml_dtypes is not installed."""
+    """Returns an array of bfloat16 from its bits; float32 of the same values if ml_dtypes is not installed."""
     if importlib.util.find_spec("ml_dtypes") is None:
         return (bits.astype(np.uint32) << 16).view(np.float32)
     import ml_dtypes
@@ -149,7 +149,7 @@ def _problem(entry):
 
 
 def _check_tiling(file, header, length):
-    """Refuses tensors that overlap, leave gaps, or reach beyond the file."""
+    """Raises a ValueError for tensors that overlap, leave gaps, or reach beyond the file."""
     at = 0
     for begin, end, name in sorted((*entry["data_offsets"], name) for name, entry in header.items()):
         if begin != at:
@@ -167,7 +167,7 @@ def _stored(file, name, entry, start):
 
 def _read(file, name, kind, shape, begin, length):
     if kind not in DTYPES:
-        raise _refused(file, f"{brief(name)} has dtype {shown(kind)}, which NumPy does not have")
+        raise _refused(file, f"{brief(name)} has dtype {printable(kind)}, which NumPy does not have")
     raw = file.read(begin, length)
     if len(raw) != length:
         raise _refused(file, f"{brief(name)} is cut off")
@@ -176,7 +176,7 @@ def _read(file, name, kind, shape, begin, length):
 
 
 def _as_stored(name, array):
-    """The name of an array's dtype in the format, and the array in that byte order."""
+    """Returns the name of an array's dtype in the format, and the array in that byte order."""
     if array.dtype.name == "bfloat16":
         return "BF16", array
     little = array.dtype.newbyteorder("<")

@@ -11,7 +11,7 @@ class Stored:
 
     Attributes:
       shape: its shape.
-      read: gives it as a NumPy array.
+      read: returns it as a NumPy array.
     """
 
     shape: tuple[int, ...]
@@ -23,9 +23,9 @@ class Opened:
     """A source.
 
     Attributes:
-      title: what messages call it.
+      title: its name in messages.
       tensors: by name.
-      config: the configuration beside them, None where there is none.
+      config: their configuration, or None.
     """
 
     title: str

@@ -9,7 +9,7 @@ _SIZES = {"in_features": "d", "hidden_features": "h", "num_queries": "K"}
 
 
 def _forms(hidden, out, gate=None, bare=False):
-    """The same with one hop and with several: the first has no axis for them here."""
+    """Returns the forms with one hop (no axis of hops here) and with several."""
     shared = (
         Tensor(f"{hidden}.weight", "h d", ("kernel",), TRANSPOSED),
         Tensor(f"{hidden}.bias", "h", ("bias",)),

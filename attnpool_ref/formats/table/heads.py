@@ -152,7 +152,7 @@ CLIP = Format(
 
 
 def _of_timm_2d(fused, class_token):
-    """One of its four forms."""
+    """Returns one of its four forms."""
     maps = (
         (("qkv", KERNELS, BIASES),)
         if fused

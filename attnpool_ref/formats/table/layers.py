@@ -36,7 +36,7 @@ TORCH_MHA = Format(
 
 
 def _of_shapes(name, title, source, verified, notes, kernel, bias, out, refused=None):
-    """A layer whose tensors lie as ours do; ``kernel`` and ``bias`` are its names for them, ``out`` for the output map."""
+    """Returns a layer with attnpool's layouts; ``kernel``, ``bias`` and ``out`` (output map) are its names."""
     inputs = (("query", "d"), ("key", "e"), ("value", "v"))
     return Format(
         name,
@@ -88,7 +88,7 @@ KERAS_MHA = _of_shapes(
 
 
 def _of_matrices(name, title, source, verified, notes, parts, kernel, bias, into, out_of, separator):
-    """A layer whose heads lie together; ``parts`` are its names for query, key, value and output."""
+    """Returns a layer whose heads share one axis; ``parts`` are its names for query, key, value and output."""
     inputs = tuple(zip(("query", "key", "value"), parts, ("d", "e", "v"), strict=False))
     of_torch = into is TORCH_IN_HEADS  # (out, in)
     return Format(

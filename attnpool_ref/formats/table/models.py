@@ -1,4 +1,4 @@
-"""Rows: folders that hold a whole model, of which only what pools is read."""
+"""Rows: folders of whole models, of which only the pooling stages are read."""
 
 from attnpool_ref.formats import sentences
 from attnpool_ref.formats.row import Format

@@ -13,7 +13,7 @@ _NORM = tuple(f"tdnn.norm.norm.{part}" for part in ("weight", "bias", "running_m
 
 
 def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
-    """With the statistics of the whole beside each frame, and without."""
+    """Returns the forms with and without the global statistics in each frame's context."""
     return tuple(
         Form(
             (*tensors, Tensor(hidden, f"h {width} 1", ("kernel",), CONVOLUTION)),
@@ -26,7 +26,7 @@ def _forms(tensors, hidden, derived=frozenset(), context_ddof=0):
 
 
 def _affine(extras):
-    """Scale and shift of a batch normalisation whose statistics are frozen."""
+    """Returns scale and shift of a batch normalisation with frozen statistics."""
     with np.errstate(all="ignore"):  # a variance below 0, an infinite mean: NaN, as the original has it
         scale, bias, mean, variance = (np.asarray(extras[key], np.float64) for key in _NORM)
         slope = scale / np.sqrt(variance + BATCH_NORM_EPSILON)
@@ -42,7 +42,7 @@ def _derive(parameters, extras):
 
 
 def _restore(parameters, extras):
-    """The tensors of the batch normalisation: those that were read, unless the parameters have changed since."""
+    """Returns the tensors of the batch normalisation: those from the file, unless the parameters have changed."""
     if any(parameters.get(name) is None for name in ("norm_scale", "norm_bias")):
         return {}
     if all(key in extras for key in _NORM):
@@ -55,7 +55,7 @@ def _restore(parameters, extras):
 
 
 def _same_bits(old, new):
-    """Whether a parameter has the bits that it was read with; any NaN is the same, as a change of its dtype may change its bits."""
+    """Returns whether a parameter has the bits of the file; NaNs count as equal, because a cast may change their bits."""
     if old.shape != new.shape:
         return False
     with np.errstate(over="ignore"):

@@ -1,6 +1,6 @@
-"""From the names that people know to the call: what ``attnpool find`` searches and ``docs/which.md`` is written from.
+"""Index of names in use elsewhere, for ``attnpool find`` and ``docs/which.md``.
 
-``entry.py`` says what an entry is. One whose call this version does not have is left out by itself.
+An entry (``entry.py``) whose call this version does not have is left out.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Group:
 
     @property
     def shown(self):
-        """Those that this version has."""
+        """The entries that this version has."""
         return tuple(entry for entry in self.entries if not entry.missing)
 
 

@@ -1,4 +1,4 @@
-"""Attention proper, its scores, and what makes weights of them."""
+"""Attention, its scores and its normalisers."""
 
 from attnpool_ref.table.names.entry import Entry
 

@@ -1,11 +1,9 @@
-"""Entries of the index of names: from a name in common use to the call, checked against this version."""
+"""Entries of the index of names: a name in common use and its call, checked against this version."""
 
 import ast
 import functools
 import inspect
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 
 import attnpool_ref
 from attnpool_ref import table
@@ -28,19 +26,19 @@ FOREIGN = frozenset(
         "g",
     ]
 )
-"""What a call may call beside attnpool: NumPy's and JAX's functions by their names, and the caller's own f and g."""
+"""Functions that a call may use besides attnpool's: those of NumPy and JAX, and the caller's f and g."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that people look for.
+    """One entry of the index.
 
     Attributes:
       names: what it is called, the usual name first.
       call: Python statements; empty where attnpool does not have it, and ``differs`` says what to do.
       source: the paper, and the code that people know.
       differs: what differs from that code, in a short sentence.
-      module: the class of attnpool_flax that owns the parameters.
+      module: the class in JAX that holds the parameters.
       takes: without which the call is not what it says: "function argument[axes]", or "function option=value".
     """
 
@@ -66,27 +64,9 @@ class Entry:
                 found.append(place)
         return tuple(dict.fromkeys(found))
 
-    @property
-    def owner(self):
-        """The module, where this version has it."""
-        return self.module if self.module in modules() else ""
-
-
-@functools.cache
-def modules():
-    """The names of attnpool_flax's modules, read and not imported: they need JAX."""
-    spec = find_spec("attnpool_flax")
-    folder = next(iter((spec and spec.submodule_search_locations) or ()), None)
-    stub = Path(folder, "__init__.pyi").read_text(encoding="utf-8") if folder else ""
-    imports = [node for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom)]
-    modules = [alias for node in imports if "modules" in (node.module or "") for alias in node.names]
-    return frozenset(
-        alias.name for alias in modules if alias.asname and alias.name[0].isupper()
-    )  # "import X as X": offered
-
 
 def _calls(text):
-    """(name, call) of what is called by a plain name and is not foreign, in the order in which it stands."""
+    """Returns (name, call) of each call by a plain name that is not foreign, in the order of the text."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     calls = sorted(calls, key=lambda node: (node.lineno, node.col_offset))
     named = [(node.func.id, node) for node in calls if isinstance(node.func, ast.Name)]
@@ -94,7 +74,7 @@ def _calls(text):
 
 
 def _wrong(name, node):
-    """Why a call is not one of this version."""
+    """Returns the reasons why this version does not have a call."""
     function = getattr(attnpool_ref, name, None) if name in attnpool_ref.__all__ else None
     if function is None:
         return [name]

@@ -1,4 +1,4 @@
-"""Two sequences, labels, fields, and examples beside examples."""
+"""Two sequences, labels, fields, and relations between examples."""
 
 from attnpool_ref.table.names.entry import Entry
 

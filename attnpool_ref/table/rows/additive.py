@@ -1,4 +1,4 @@
-"""The table's rows: pooling whose scores are a perceptron of each token by itself."""
+"""The table's rows: pooling whose scores are a perceptron of each token."""
 
 from attnpool_ref.table.row import ABSOLUTE, ACTIVATIONS, LAYOUTS, NORMALIZERS, Variant
 

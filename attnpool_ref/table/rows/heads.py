@@ -1,4 +1,4 @@
-"""Heads: modules that compose several functions, and have no function of their own in a namespace."""
+"""Heads: modules that compose several functions and have no public function."""
 
 from attnpool_ref.table.row import Variant
 

@@ -1,4 +1,4 @@
-"""The table's rows: readouts, which turn a set of tokens into more than an average of them."""
+"""The table's rows: readouts, poolings that are more than one average of the tokens."""
 
 from attnpool_ref.table.row import LAYOUTS, Variant
 

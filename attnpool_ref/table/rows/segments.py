@@ -13,7 +13,7 @@ OPTIONS = {"num_segments": "size", "indices_are_sorted": "flag"}
 
 
 def packed(row):
-    """The row of ``segment_…``: tokens [..., L, d] become [N, d], batch axes become ``num_segments``."""
+    """Returns the row of ``segment_…``: tokens [..., L, d] become [N, d], batch axes become ``num_segments``."""
     arguments, _, result = row.shapes.partition(" -> ")
     arguments = re.sub(r" lengths\?:lengths\[\.\.\.\]", "", arguments)
     arguments = re.sub(r"\[\.\.\.[^\]]*\]", _packed_argument, arguments)
@@ -35,12 +35,12 @@ def packed(row):
 
 
 def _each_alone(row):
-    """The normalisers that sums over the tokens of a segment make, if the row has any."""
+    """Returns the normalisers that segment sums can compute, if the row has any."""
     return {"normalizer": ("softmax", "sigmoid")} if "normalizer" in row.options else {}
 
 
 def _packed_argument(match):
-    """One shape: [..., L, d] as [N, d], and [..., q], which every example has, as [q] for all or [num_segments, q]."""
+    """Converts one shape: [..., L, d] to [N, d], and [..., q] of each example to [q] or [num_segments, q]."""
     _, *own = match[0].strip("[]").split(", ")
     axes = ", ".join("N" if axis == "L" else axis for axis in own)
     return f"[{axes}]" if "L" in own else f"[{axes}]|[num_segments, {axes}]"

@@ -6,7 +6,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from conformance.foreign.corners import KINDS
-from conformance.test_foreign import failures_of
+from conformance.foreign.judging import failures_of
 
 
 def main(most=None):

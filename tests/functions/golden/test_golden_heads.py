@@ -107,7 +107,7 @@ def test_more_recipes_give_what_their_sources_give(package):
 @every_head
 def test_a_module_gives_what_its_source_gives_in_nnx_and_in_linen(name, options, parameters, expected):
     module, sizes = MODULES[name]
-    head = getattr(attnpool_flax, module)(D, H, **sizes, **options, rngs=nnx.Rngs(0))
+    head = getattr(attnpool_flax, module)(in_features=D, num_heads=H, **sizes, **options, rngs=nnx.Rngs(0))
     nnx.update(head, parameters)
     nnx_result = head(X)
     assert_printed(np.ravel(nnx_result), expected)
@@ -118,7 +118,7 @@ def test_a_module_gives_what_its_source_gives_in_nnx_and_in_linen(name, options,
 
 def test_aims_module_gives_what_its_source_gives_and_keeps_its_statistics_apart():
     expected = (0.210382, 0.294781, 0.129751, -0.131084)
-    head = attnpool_flax.AttentiveProbe(D, H, variant="aim", rngs=nnx.Rngs(0))
+    head = attnpool_flax.AttentiveProbe(in_features=D, num_heads=H, variant="aim", rngs=nnx.Rngs(0))
     nnx.update(head, SPLIT | OF_AIM)
     assert_printed(head(X), expected)
     assert set(nnx.to_pure_dict(nnx.state(head, nnx.BatchStat))) == {"mean", "variance"}

@@ -30,14 +30,15 @@ from typing import Any
 import numpy as np
 
 from attnpool_ref.conformance.candidates.adapters.numpy_arrays import NumpyArrays, Untraceable
+from attnpool_ref.conformance.candidates.candidate import ARRAYS
 
 __all__ = ["FAMILIES", "NumpyArrays", "Untraceable", "family", "family_of", "find"]
 
-FAMILIES = ("numpy", "jax", "torch", "keras")
+FAMILIES = ARRAYS
 
 
 def family(name):
-    """The adapter of a family by name; its framework is imported only then.
+    """Returns the adapter of an array family, by name; imports its framework.
 
     Raises:
       ValueError: there is no such family.
@@ -61,7 +62,7 @@ def family(name):
 
 
 def family_of(target):
-    """The adapter of a module's class or of an array, or None where its type does not say; imports no framework."""
+    """Returns the adapter for the type of a module or an array, or None if the type is not known; imports no framework."""
     kinds = {
         "keras": ("keras", ("Layer", "KerasTensor", "Variable")),
         "torch": ("torch", ("nn.Module", "Tensor")),
@@ -87,15 +88,15 @@ def _classes(module, names):
 
 
 def find(target, attempt):
-    """The adapter of a candidate: what its type says, else the family whose arrays it gives back for a small case.
+    """Returns the adapter of an implementation: by its type, or else by the arrays that it returns for a small case.
 
     NumPy's arrays are tried, then those of the frameworks that are imported already. PyTorch's come first where the
     function's module uses PyTorch and its body uses neither NumPy nor JAX: methods that both have say nothing. Where
     the function gives a result for none of them, the first that was tried is taken.
 
     Args:
-      target: the candidate.
-      attempt: from an adapter to the candidate's first result on a small case; may raise anything.
+      target: the implementation.
+      attempt: from an adapter to the implementation's first result on a small case; may raise anything.
     """
     known = family_of(target)
     if known is not None:

@@ -22,7 +22,7 @@ class JaxArrays(NumpyArrays):
         return f"{first.platform} ({first.device_kind})"
 
     def versions(self):
-        """Versions that matter for the numbers."""
+        """Returns versions that matter for the numbers."""
         import importlib.metadata as metadata
 
         found = {"numpy": np.__version__}
@@ -44,33 +44,33 @@ class JaxArrays(NumpyArrays):
         return jax.devices()[0].platform == "cpu"
 
     def context(self, dtype):
-        """x64 for float64, and for nothing else."""
+        """Returns a context with x64 enabled for float64 only."""
         import jax
 
         return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
     def array(self, value, dtype):
-        """A JAX array."""
+        """Returns a JAX array."""
         import jax
 
         return jax.device_put(super().array(value, dtype))
 
     def read(self, value):
-        """A JAX array as a NumPy array."""
+        """Returns a JAX array as a NumPy array."""
         return np.asarray(value)
 
     def imports(self, dtype):
-        """Lines that pasted code needs before it makes an array."""
+        """Returns lines that pasted code needs before it makes an array."""
         wide = ["jax.config.update('jax_enable_x64', True)"] if dtype == "float64" else []
         return ["import jax", "import jax.numpy as jnp", *wide]
 
     def code(self, name, dtype):
-        """An expression of a JAX array."""
+        """Returns an expression of a JAX array."""
         del dtype
         return f"jnp.asarray({name})"
 
     def forget(self):
-        """Lets go of what was compiled: each program holds maps of memory, of which a process has some ten thousands."""
+        """Clears compiled programs: each holds memory maps, of which a process may have some ten thousand."""
         import jax
 
         _vjp.cache_clear()
@@ -79,7 +79,7 @@ class JaxArrays(NumpyArrays):
         gc.collect()
 
     def gradient(self, function, arrays, fixed, cotangents):
-        """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+        """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
 
         Args:
           function: takes one dict of arrays and returns a list; with equal shapes it compiles once.
@@ -99,7 +99,7 @@ class JaxArrays(NumpyArrays):
         return {key: np.asarray(value) for key, value in gradients.items()}
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
-        """Products of the Hessian with a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
+        """Returns products of the Hessian with a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
         found = _second(function, forward)(arrays, fixed, cotangents, directions)
         return {key: np.asarray(value) for key, value in found.items()}
 
@@ -114,13 +114,13 @@ class JaxArrays(NumpyArrays):
 
         try:
             jax.jit(forward).lower(arrays)
-        except Exception as error:  # the candidate's own, in any words
+        except Exception as error:  # any error of the implementation
             return error
         return None
 
 
 def _quickly():
-    """Options that compile quickly: the program around the gradients is the kit's own, and runs a few times on little."""
+    """Returns compiler options for programs that run only a few times, on small arrays."""
     import jax
 
     if jax.devices()[0].platform != "cpu":

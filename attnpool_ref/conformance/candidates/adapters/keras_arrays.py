@@ -35,35 +35,35 @@ class KerasArrays(NumpyArrays):
         return f"{self._arrays.device()}, Keras on {self._keras.backend.backend()}"
 
     def versions(self):
-        """Versions that matter for the numbers."""
+        """Returns versions that matter for the numbers."""
         return self._arrays.versions() | {"keras": self._keras.__version__}
 
     def reduced_products(self):
-        """As the backend has it."""
+        """Returns what the backend's adapter returns."""
         return self._arrays.reduced_products()
 
     def exact_weights(self):
-        """As the backend has it."""
+        """Returns what the backend's adapter returns."""
         return self._arrays.exact_weights()
 
     def context(self, dtype):
-        """As the backend has it."""
+        """Returns what the backend's adapter returns."""
         return self._arrays.context(dtype)
 
     def array(self, value, dtype):
-        """A tensor of the backend."""
+        """Returns a tensor of the backend."""
         return self._arrays.array(value, dtype)
 
     def read(self, value):
-        """A tensor of the backend as a NumPy array."""
+        """Returns a tensor of the backend as a NumPy array."""
         return self._arrays.read(value)
 
     def imports(self, dtype):
-        """Lines that pasted code needs before it makes a tensor."""
+        """Returns lines that pasted code needs before it makes a tensor."""
         return ["import keras", *self._arrays.imports(dtype)]
 
     def code(self, name, dtype):
-        """As the backend has it."""
+        """Returns what the backend's adapter returns."""
         return self._arrays.code(name, dtype)
 
 
@@ -83,35 +83,35 @@ class TensorflowArrays(NumpyArrays):
         return "gpu (TensorFlow)" if tf.config.list_physical_devices("GPU") else "cpu (TensorFlow)"
 
     def versions(self):
-        """Versions that matter for the numbers."""
+        """Returns versions that matter for the numbers."""
         tf = _tensorflow()
         return {"numpy": np.__version__, "tensorflow": tf.__version__}
 
     def exact_weights(self):
-        """Promised on the CPU alone."""
+        """Returns whether results with and without weights must be equal, bit for bit: guaranteed only on the CPU."""
         return self.device().startswith("cpu")
 
     def array(self, value, dtype):
-        """A tensor."""
+        """Returns a tensor."""
         tf = _tensorflow()
         return tf.constant(super().array(value, dtype))
 
     def read(self, value):
-        """A tensor as a NumPy array."""
+        """Returns a tensor as a NumPy array."""
         return value.numpy() if hasattr(value, "numpy") else super().read(value)
 
     def imports(self, dtype):
-        """Lines that pasted code needs before it makes a tensor."""
+        """Returns lines that pasted code needs before it makes a tensor."""
         del dtype
         return ["import tensorflow as tf"]
 
     def code(self, name, dtype):
-        """An expression of a tensor."""
+        """Returns an expression of a tensor."""
         del dtype
         return f"tf.constant({name})"
 
     def gradient(self, function, arrays, fixed, cotangents):
-        """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+        """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
 
         Raises:
           Untraceable: TensorFlow gives no gradient at all.

@@ -1,4 +1,4 @@
-"""Functions of NumPy arrays, and what every family of arrays has."""
+"""Adapter of NumPy arrays, and base class of all adapters."""
 
 import contextlib
 import importlib.util
@@ -7,11 +7,11 @@ import numpy as np
 
 
 class Untraceable(Exception):
-    """The framework cannot differentiate the candidate at all."""
+    """The framework cannot differentiate the implementation at all."""
 
 
 def bfloat16():
-    """NumPy's bfloat16 dtype from ml_dtypes, or None where that is not installed."""
+    """Returns NumPy's bfloat16 dtype from ml_dtypes, or None where that is not installed."""
     if importlib.util.find_spec("ml_dtypes") is None:
         return None
     import ml_dtypes
@@ -20,7 +20,7 @@ def bfloat16():
 
 
 def numpy_dtype(name):
-    """The NumPy dtype of this name, or None."""
+    """Returns the NumPy dtype of this name, or None."""
     return bfloat16() if name == "bfloat16" else np.dtype(name)
 
 
@@ -33,7 +33,7 @@ class NumpyArrays:
     """Products of the Hessian with a direction; None where nothing is differentiated twice."""
 
     refusal = None
-    """What forward mode of a program around a function raises; None where forward mode is not judged."""
+    """Function that returns the error of forward mode around a program; None if forward mode is not judged."""
 
     promotes = True
     """Whether arrays of several dtypes may meet in an operation."""
@@ -43,7 +43,7 @@ class NumpyArrays:
         return "cpu (NumPy)"
 
     def versions(self):
-        """Versions that matter for the numbers."""
+        """Returns versions that matter for the numbers."""
         return {"numpy": np.__version__}
 
     def reduced_products(self):
@@ -59,34 +59,34 @@ class NumpyArrays:
         return numpy_dtype(dtype) is not None
 
     def context(self, dtype):
-        """A context in which arrays of this dtype work."""
+        """Returns a context in which arrays of this dtype work."""
         del dtype
         return contextlib.nullcontext()
 
     def forget(self):
-        """Lets go of what was kept for other calls of the same candidate; no call runs meanwhile."""
+        """Clears what was cached for other calls of the same implementation; no call runs meanwhile."""
 
     def array(self, value, dtype):
-        """A float array of the family; booleans and integers keep their dtype."""
+        """Returns a float array of the family; booleans and integers keep their dtype."""
         with np.errstate(over="ignore"):  # 1e30 is inf in float16, and that is what it should be
             return value.astype(numpy_dtype(dtype)) if value.dtype.kind == "f" else value.copy()
 
     def read(self, value):
-        """An array of the family as a NumPy array."""
+        """Returns an array of the family as a NumPy array."""
         return np.asarray(value)
 
     def parts(self, result):
-        """The arrays of a result, in order: tuples and lists of arrays, nested ones too."""
+        """Returns the arrays of a result, in order: tuples and lists of arrays, nested ones too."""
         if isinstance(result, (tuple, list)):
             return [leaf for part in result for leaf in self.parts(part)]
         return [result]
 
     def imports(self, dtype):
-        """Lines that pasted code needs before it makes an array."""
+        """Returns lines that pasted code needs before it makes an array."""
         del dtype
         return []
 
     def code(self, name, dtype):
-        """An expression of the family's array from the NumPy array called ``name``."""
+        """Returns an expression of the family's array from the NumPy array called ``name``."""
         del dtype
         return name

@@ -23,7 +23,7 @@ class TorchArrays(NumpyArrays):
         return f"{self._device} ({known})"
 
     def versions(self):
-        """Versions that matter for the numbers."""
+        """Returns versions that matter for the numbers."""
         return {"numpy": np.__version__, "torch": self._torch.__version__}
 
     def reduced_products(self):
@@ -35,19 +35,19 @@ class TorchArrays(NumpyArrays):
         return str(self._device) == "cpu"
 
     def context(self, dtype):
-        """Nothing is needed."""
+        """Returns an empty context."""
         del dtype
         return contextlib.nullcontext()
 
     def array(self, value, dtype):
-        """A tensor; bfloat16 by its bits, which NumPy has no dtype of its own for."""
+        """Returns a tensor; bfloat16 by its bits, which NumPy has no dtype of its own for."""
         value = np.array(super().array(value, dtype), order="C", copy=True)
         if value.dtype == bfloat16():
             return self._torch.from_numpy(value.view(np.int16)).view(self._torch.bfloat16).to(self._device)
         return self._torch.from_numpy(value).to(self._device)
 
     def read(self, value):
-        """A tensor as a NumPy array."""
+        """Returns a tensor as a NumPy array."""
         if not isinstance(value, self._torch.Tensor):
             return super().read(value)
         value = value.detach().cpu().contiguous()
@@ -56,18 +56,18 @@ class TorchArrays(NumpyArrays):
         return value.numpy()
 
     def imports(self, dtype):
-        """Lines that pasted code needs before it makes a tensor."""
+        """Returns lines that pasted code needs before it makes a tensor."""
         del dtype
         return ["import torch"]
 
     def code(self, name, dtype):
-        """An expression of a tensor; NumPy has no bfloat16 that PyTorch reads."""
+        """Returns an expression of a tensor; NumPy has no bfloat16 that PyTorch reads."""
         if dtype != "bfloat16":
             return f"torch.from_numpy({name})"
         return f"torch.tensor({name}.tolist(), dtype=torch.bfloat16 if {name}.dtype == ml_dtypes.bfloat16 else None)"
 
     def gradient(self, function, arrays, fixed, cotangents):
-        """Gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
+        """Returns gradients of the sum of outputs times cotangents, for each of ``arrays``, as a dict of NumPy arrays.
 
         Raises:
           Untraceable: no result remembers what it was computed from.
@@ -79,7 +79,7 @@ class TorchArrays(NumpyArrays):
         return self._by_argument(leaves, found)
 
     def second(self, function, arrays, fixed, cotangents, directions, forward):
-        """The gradient of the gradient along a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
+        """Returns the gradient of the gradient along a direction, of the sum of cotangents times o + o² / 2 over the outputs o."""
         if forward:
             raise NotImplementedError("forward mode of PyTorch is not judged")
         torch = self._torch
@@ -98,7 +98,7 @@ class TorchArrays(NumpyArrays):
         return self._by_argument(leaves, found)
 
     def _traced(self, function, arrays, fixed, cotangents):
-        """(the arrays as leaves, pairs of the outputs that remember them and their cotangents)."""
+        """Returns the arrays as leaves, and pairs of outputs that depend on them and their cotangents."""
         leaves = {key: value.detach().requires_grad_() for key, value in arrays.items()}
         outputs = function(leaves | fixed)
         traced = [
@@ -111,7 +111,7 @@ class TorchArrays(NumpyArrays):
         return leaves, traced
 
     def _by_argument(self, leaves, found):
-        """Gradients, or None for 0, as NumPy arrays by argument."""
+        """Returns gradients as NumPy arrays by argument; None becomes 0."""
         return {
             key: self.read(self._torch.zeros_like(leaf) if gradient is None else gradient)
             for (key, leaf), gradient in zip(leaves.items(), found, strict=True)

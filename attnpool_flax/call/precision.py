@@ -1,0 +1,52 @@
+"""The ``precision`` argument: its check, and its default."""
+
+from typing import Any
+
+import jax
+
+NARROW = ("float16", "bfloat16")
+"""Dtypes whose products are exact in one pass."""
+
+_SETTINGS: Any = jax.config
+
+
+def resolve_precision(name, precision, dtype):
+    """Resolves the precision: the given one, else full float32 products; narrow inputs are exact in one pass.
+
+    Args:
+      name: the function or module whose argument it is.
+      precision: what the caller gave, or None.
+      dtype: the result's dtype.
+
+    Raises:
+      ValueError: it is no precision.
+    """
+    if precision is not None:
+        return _checked_precision(name, precision)
+    if _SETTINGS.jax_default_matmul_precision is not None:
+        return None
+    return jax.lax.Precision.DEFAULT if dtype.name in NARROW else jax.lax.Precision.HIGHEST
+
+
+def _checked_precision(name, precision):
+    if isinstance(precision, (jax.lax.DotAlgorithm, jax.lax.DotAlgorithmPreset)):
+        return precision
+    if isinstance(precision, str) and precision in jax.lax.DotAlgorithmPreset.__members__:
+        return precision
+    pair = isinstance(precision, tuple) and len(precision) == 2 and type(precision[0]) is type(precision[1])
+    if all(_names_a_precision(part) for part in (precision if pair else (precision,))):
+        return precision
+    raise ValueError(
+        f"{name}: `precision` is {precision!r}, needs None, a name such as 'highest', a jax.lax.Precision or a pair "
+        "of names or of these"
+    )
+
+
+def _names_a_precision(value):
+    if not isinstance(value, str):
+        return isinstance(value, jax.lax.Precision)
+    try:
+        jax.lax.Precision(value)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,127 @@
+"""Arguments as bodies take them: arrays, dtypes, batch axes, masks; and results as callers get them."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attnpool_flax.numerics.prefix_mask import prefix
+from attnpool_flax.numerics.sizes import as_limit
+from attnpool_ref import contract
+from attnpool_ref.contract.conversion_errors import refuse, refuse_masked
+
+_SETTINGS: Any = jax.config
+"""JAX's configuration at this moment, context managers included."""
+
+
+def as_array(name, key, value):
+    """Converts Python numbers to NumPy arrays, unwraps modules' parameters, and refuses other classes."""
+    if value is None or isinstance(value, jax.Array):
+        return value
+    if isinstance(value, (bool, int, float, complex, np.generic)):
+        value = np.asarray(value)
+    elif not isinstance(value, np.ndarray):
+        if not hasattr(value, "__jax_array__"):
+            refuse(name, key, value)
+        return jnp.asarray(value)
+    elif type(value) is not np.ndarray:
+        refuse_masked(name, key, value)
+    value = np.asarray(value)  # of a memmap too
+    return value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
+
+
+def result_dtype(promoted):
+    """Returns the dtype of a result, from the arguments' promoted dtype (or None) and JAX's settings."""
+    if promoted is None:
+        return np.dtype(jnp.result_type(float))
+    if promoted == np.float64 and not _SETTINGS.jax_enable_x64:
+        return np.dtype(np.float32)
+    return promoted
+
+
+def computing_dtype(dtype):
+    """Returns the dtype in which a result of this dtype is computed: float64, or else float32."""
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
+
+def convert_host_array(value, argument, computing):
+    """Converts a NumPy array for JAX: without x64, JAX would keep the lower half of a 64-bit integer."""
+    if argument.kind in ("data", "parameter", "stretch", "number"):
+        if value.dtype.kind in "ui" or not value.ndim:  # 2 and 2.0 are one program
+            return value.astype(computing)
+    elif argument.integers and value.dtype.itemsize == 8 and not _SETTINGS.jax_enable_x64:
+        limits = np.iinfo(np.int32)
+        return np.clip(value, limits.min, limits.max).astype(np.int32)
+    return value
+
+
+def prepare(given, call, dtype, static, as_they_come):
+    """Prepares the arrays of a call for its body, while JAX traces.
+
+    Args:
+      given: the arrays by name, without those that are None.
+      call: the resolved signature (:class:`attnpool_ref.contract.Call`).
+      dtype: the result's dtype.
+      static: the static arguments by name.
+      as_they_come: the names of arrays that stay in the caller's dtype, and of masks whose axes of 1 stay.
+
+    Returns:
+      Every argument by name: arrays of the computing dtype with all batch axes (1 where an array is shared), masks that are
+      None or boolean of their full shape, segment numbers and indices as int32, and None in place of lengths.
+    """
+    return {
+        key: _prepared(_with_lengths(given, argument, call), argument, call, dtype, static, key in as_they_come)
+        for key, argument in call.arguments.items()
+    }
+
+
+def _with_lengths(given, argument, call):
+    """Returns the given value of an argument; for a mask whose lengths are given, that mask."""
+    lengths = given.get(argument.lengths) if argument.kind == "mask" else None
+    if lengths is None or argument.lengths not in call.targets:
+        return given.get(argument.name)
+    lengths = jnp.reshape(lengths, contract.with_all_axes(lengths.shape, call.targets[argument.lengths]))
+    return prefix(lengths, call.targets[argument.name][-1])
+
+
+def _prepared(value, argument, call, dtype, static, as_it_comes):
+    if value is None or argument.kind == "lengths":  # the mask holds them
+        return None
+    if argument.kind in ("mask", "bool"):
+        value = jnp.asarray(value).astype(bool)
+    elif argument.kind == "segments":
+        return _in_32_bits(jnp.asarray(value), call.sizes["num_segments"])
+    elif argument.kind == "index":
+        value = _in_32_bits(jnp.asarray(value), static["max_length"])
+    elif not argument.integers:
+        computing = computing_dtype(dtype)
+        own = as_it_comes and contract.kind_of(value.dtype) == "f"
+        # beside a float64 array a narrower one is widened before it is summed, not after
+        value = jnp.asarray(value, None if own and computing == np.float32 else computing)
+    if argument.kind in ("mask", "stretch"):
+        target = call.targets[argument.name]
+        if as_it_comes:
+            return jnp.reshape(value, (1,) * (len(target) - value.ndim) + value.shape)
+        return jnp.broadcast_to(value, target)
+    if argument.kind in ("data", "index") and argument.batched:
+        missing = len(call.targets[argument.name]) - value.ndim
+        return jnp.reshape(value, (1,) * missing + value.shape)
+    return value
+
+
+def _in_32_bits(numbers, count):
+    """Converts segment numbers and indices to int32; keeps their order, and numbers out of range out of range."""
+    own, info = numbers.dtype.type, jnp.iinfo(numbers.dtype)
+    return jnp.clip(numbers, own(max(-1, info.min)), as_limit(count, own)).astype(jnp.int32)
+
+
+def finish(result, batch, dtype):
+    """Returns a body's arrays in the result's dtype, with all batch axes."""
+
+    def finished(part):
+        if jnp.issubdtype(part.dtype, jnp.floating):
+            part = part.astype(dtype)
+        return jnp.broadcast_to(part, batch + part.shape[len(batch) :])
+
+    return jax.tree.map(finished, result)

@@ -1,0 +1,31 @@
+"""Tokens objects: the frame makes them of the arrays of a call, dense or packed, and the body reads its tokens from them."""
+
+from attnpool_flax.reductions import Dense, Packed
+
+HELD = ("axis_name", "implementation", "num_segments", "indices_are_sorted")
+"""Arguments that only the tokens objects hold; a body does not get them."""
+
+
+def with_tokens(values, names, packed):
+    """Replaces arrays of tokens by tokens objects, which hold their mask, their layout and the requested implementation.
+
+    Args:
+      values: the prepared arrays and the static arguments by name.
+      names: the arguments that hold tokens: "x", or "x" and "y", whose masks and segment numbers are then named after them.
+      packed: whether the tokens are packed.
+
+    Returns:
+      The arguments of the body by name.
+    """
+    values = dict(values)
+    implementation, precision = values.get("implementation", "einsum"), values.get("precision")
+    for name in names:
+        prefix = "" if len(names) == 1 else f"{name}_"
+        x, mask = values[name], values.pop(f"{prefix}mask")
+        if packed:
+            segments = values.pop(f"{prefix}segment_ids"), values["num_segments"]
+            values[name] = Packed(x, *segments, mask, values["indices_are_sorted"], implementation, precision)
+        else:
+            values.pop(f"{prefix}lengths")  # the mask holds them
+            values[name] = Dense(x, mask, implementation, precision, values.get("axis_name"))
+    return {name: value for name, value in values.items() if name not in HELD}

@@ -1,0 +1,2388 @@
+# Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand.
+
+from collections.abc import Callable
+from typing import Any, Literal, overload
+
+from flax import linen as nn
+from flax.typing import Dtype, Initializer, PrecisionLike
+from jax import Array
+
+from attnpool_flax import ArrayLike
+from attnpool_flax.linen.formats import load as load
+from attnpool_flax.linen.formats import save as save
+from attnpool_flax.modules.parameters import Normalizer
+
+__all__ = [
+    "BilinearScore",
+    "AdditiveScore",
+    "ConcatScore",
+    "TanhSumScore",
+    "LocationScore",
+    "TrilinearScore",
+    "AdditiveAttention",
+    "TanhSumAttention",
+    "LocationAttention",
+    "MultiHeadAttention",
+    "WeightedPool",
+    "AttentionPool",
+    "MultiHeadAttentionPool",
+    "MAPHead",
+    "AttentionalPooler",
+    "AttentionPool2d",
+    "PMA",
+    "AttentiveProbe",
+    "PowerMeanPool",
+    "LogSumExpPool",
+    "SoftmaxPool",
+    "AttentiveStatisticsPool",
+    "AdditiveAttentionPool",
+    "LatentAttentionPool",
+    "Set2SetPool",
+    "VLADPool",
+    "CrossAttentionPool",
+    "CodeWiseAttention",
+    "MaskAttention",
+    "BiDAFAttention",
+    "RelationVector",
+    "FieldAttentionPool",
+    "LabelAttention",
+    "load",
+    "save",
+]
+
+class BilinearScore(nn.Module):
+    """Bilinear attention score with a learned kernel (Luong's "general").
+
+    Calls :func:`attnpool_flax.bilinear_score`. Parameters: ``kernel`` [d, e].
+
+    Attributes:
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> score = BilinearScore()
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)"""
+
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    kernel_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = ...,
+    ) -> None: ...
+    def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
+
+class AdditiveScore(nn.Module):
+    """Additive attention score: a perceptron with one hidden layer (Bahdanau).
+
+    Calls :func:`attnpool_flax.additive_score`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
+    ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> score = AdditiveScore(hidden_features=8)
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)"""
+
+    hidden_features: int
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        hidden_features: int,
+        use_bias: bool = False,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
+
+class ConcatScore(nn.Module):
+    """Attention score of a perceptron over the concatenated query and key (Luong's "concat").
+
+    Calls :func:`attnpool_flax.concat_score`. Parameters: ``kernel`` [d+e, h] and ``out_kernel`` [h]; with ``use_bias``
+    also ``bias`` [h].
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> score = ConcatScore(hidden_features=8)
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)"""
+
+    hidden_features: int
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        hidden_features: int,
+        use_bias: bool = False,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
+
+class TanhSumScore(nn.Module):
+    """Attention score that sums a tanh layer over the concatenated query and key.
+
+    Calls :func:`attnpool_flax.tanh_sum_score`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
+    ``bias`` [h].
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> score = TanhSumScore(hidden_features=8)
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)"""
+
+    hidden_features: int
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        hidden_features: int,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
+
+class LocationScore(nn.Module):
+    """Attention score of numbered slots from query and state (Luong's "location").
+
+    Calls :func:`attnpool_flax.location_score`. Parameters: ``kernel`` [d+e, m] and, unless ``use_bias`` is False,
+    ``bias`` [m].
+
+    Attributes:
+      num_slots: m, the number of slots.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> score = LocationScore(num_slots=5)
+    >>> query, state = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6))
+    >>> variables = score.init(jax.random.key(0), query, state)
+    >>> score.apply(variables, query, state).shape
+    (2, 3, 5)"""
+
+    num_slots: int
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_slots: int,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    def __call__(self, query: ArrayLike, state: ArrayLike) -> Array: ...
+
+class TrilinearScore(nn.Module):
+    """Trilinear attention score of query, key and their elementwise product (BiDAF).
+
+    Calls :func:`attnpool_flax.trilinear_score`. Parameters: ``kernel`` [3d], over the query, the key and their product.
+
+    Attributes:
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> score = TrilinearScore()
+    >>> query, key = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> variables = score.init(jax.random.key(0), query, key)
+    >>> score.apply(variables, query, key).shape
+    (2, 3, 5)"""
+
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    kernel_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = ...,
+    ) -> None: ...
+    def __call__(self, query: ArrayLike, key: ArrayLike) -> Array: ...
+
+class AdditiveAttention(nn.Module):
+    """Additive attention (Bahdanau).
+
+    Calls :func:`attnpool_flax.additive_attention`. Parameters: ``query_kernel`` [d, h], ``key_kernel`` [e, h],
+    ``out_kernel`` [h]; with ``use_bias`` also ``bias`` [h].
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dropout_rate: of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> attention = AdditiveAttention(hidden_features=8)
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> variables = attention.init(jax.random.key(0), query, key, value)
+    >>> attention.apply(variables, query, key, value).shape
+    (2, 3, 7)"""
+
+    hidden_features: int
+    use_bias: bool
+    dropout_rate: float
+    deterministic: bool | None
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        hidden_features: int,
+        use_bias: bool = False,
+        dropout_rate: float = 0.0,
+        deterministic: bool | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        deterministic: bool | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        deterministic: bool | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        deterministic: bool | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class TanhSumAttention(nn.Module):
+    """Attention whose scores sum a tanh layer over the concatenated query and key.
+
+    Calls :func:`attnpool_flax.tanh_sum_attention`. Parameters: ``kernel`` [d+e, h] and, unless ``use_bias`` is False,
+    ``bias`` [h].
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      use_bias: whether there is a bias.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> attention = TanhSumAttention(hidden_features=8)
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> variables = attention.init(jax.random.key(0), query, key, value)
+    >>> attention.apply(variables, query, key, value).shape
+    (2, 3, 7)"""
+
+    hidden_features: int
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        hidden_features: int,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class LocationAttention(nn.Module):
+    """Attention over numbered slots with an output projection (Luong's "location").
+
+    Calls :func:`attnpool_flax.location_attention`. Parameters: ``kernel`` [d+e, m], ``out_kernel`` [d+v, o] and, unless
+    ``use_bias`` is False, ``bias`` [m] and ``out_bias`` [o].
+
+    Attributes:
+      out_features: o, the width of the result.
+      use_bias: whether there are biases; without, they are 0.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> attention = LocationAttention(out_features=8)
+    >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
+    >>> variables = attention.init(jax.random.key(0), query, state, value)
+    >>> attention.apply(variables, query, state, value).shape
+    (2, 3, 8)"""
+
+    out_features: int
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        out_features: int,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        state: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        state: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        state: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head scaled dot-product attention (Transformer).
+
+    Calls :func:`attnpool_flax.multi_head_attention`. Parameters: ``query_kernel`` [d, H, c], ``key_kernel`` [e, H, c],
+    ``value_kernel`` [v, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``, ``query_bias`` [H, c],
+    ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o]: the layouts of Flax's own attention.
+
+    Attributes:
+      num_heads: H, the number of heads.
+      qkv_features: H·c, the width of all heads together; None is that of the queries.
+      out_features: o, the width of the result; None is that of the queries.
+      use_bias: whether there are biases; or a tuple of the names of those that there are.
+      dropout_rate: of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> attention = MultiHeadAttention(num_heads=2)
+    >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
+    >>> variables = attention.init(jax.random.key(0), query, key, value)
+    >>> attention.apply(variables, query, key, value).shape
+    (2, 3, 4)"""
+
+    num_heads: int
+    qkv_features: int | None
+    out_features: int | None
+    use_bias: bool | tuple[str, ...]
+    dropout_rate: float
+    deterministic: bool | None
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_heads: int,
+        qkv_features: int | None = None,
+        out_features: int | None = None,
+        use_bias: bool | tuple[str, ...] = True,
+        dropout_rate: float = 0.0,
+        deterministic: bool | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        deterministic: bool | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        deterministic: bool | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        key: ArrayLike,
+        value: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        deterministic: bool | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class WeightedPool(nn.Module):
+    """Weighted mean of the tokens with one learned weight for each position.
+
+    Calls :func:`attnpool_flax.weighted_pooling`. Parameters: ``weights`` [L], one for each slot, which start at ones.
+
+    Attributes:
+      dtype: the dtype to which tokens and weights are cast first; None promotes them.
+      param_dtype: the dtype of the weights.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+
+    >>> import jax
+    >>> pool = WeightedPool()
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 4)"""
+
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+    ) -> None: ...
+    def __call__(self, x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> Array: ...
+
+class AttentionPool(nn.Module):
+    """Attention pooling with one learned query.
+
+    Calls :func:`attnpool_flax.attention_pooling`. Parameters: ``query`` [d]; with ``qk_features`` also ``query_kernel``
+    [d, c] and ``key_kernel`` [d, c]; with ``normalize_query`` also ``query_norm_scale`` [d] and ``query_norm_bias``
+    [d], which start at ones and zeros.
+
+    Attributes:
+      qk_features: c, the width to which query and tokens are projected; None compares them unprojected.
+      normalize_query: apply layer normalisation to the query, before its kernel.
+      epsilon: of the layer normalisation.
+      scale: a number in place of 1/sqrt(c); c is d without kernels.
+      normalizer: a name, or a function (scores, mask) -> weights, as the function takes it.
+      dropout_rate: of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+      kernel_init: initialiser of the kernels.
+      query_init: initialiser of the query, which sees the shape [d, 1].
+
+    >>> import jax
+    >>> pool = AttentionPool()
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x, mask=jnp.array([[True, True, False], [False, False, False]])).shape
+    (2, 4)"""
+
+    qk_features: int | None
+    normalize_query: bool
+    epsilon: float
+    scale: float | None
+    normalizer: str | Callable[[Any, Any], Any]
+    dropout_rate: float
+    deterministic: bool | None
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    axis_name: str | tuple[str, ...] | None
+    kernel_init: Initializer
+    query_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        qk_features: int | None = None,
+        normalize_query: bool = False,
+        epsilon: float = 1e-06,
+        scale: float | None = None,
+        normalizer: str | Callable[[Any, Any], Any] = "softmax",
+        dropout_rate: float = 0.0,
+        deterministic: bool | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+        query_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        deterministic: bool | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        deterministic: bool | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        deterministic: bool | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class MultiHeadAttentionPool(nn.Module):
+    """Multi-head attention pooling with learned queries (MAP).
+
+    Calls :func:`attnpool_flax.multi_head_attention_pooling`. Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c],
+    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o] and, depending on ``use_bias``,
+    ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c], ``out_bias`` [o].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
+      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      out_features: o, the width of the result; None is that of the tokens.
+      use_bias: whether there are biases; or a tuple of the names of those that there are.
+      scale: a number in place of 1/sqrt(c).
+      normalizer: "softmax", "sparsemax", "entmax15", "sigmoid", "hardmax", or a function, as
+        :func:`attnpool_flax.attend` takes it.
+      dropout_rate: of the attention weights, in [0, 1].
+      deterministic: True drops no weights, False draws with the key "dropout"; here or in the call.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [d, n].
+
+    >>> import jax
+    >>> pool = MultiHeadAttentionPool(num_heads=2, num_queries=5)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 5, 4)"""
+
+    num_heads: int
+    num_queries: int | None
+    qkv_features: int | None
+    out_features: int | None
+    use_bias: bool | tuple[str, ...]
+    scale: float | None
+    normalizer: Normalizer
+    dropout_rate: float
+    deterministic: bool | None
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    axis_name: str | tuple[str, ...] | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    query_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_heads: int,
+        num_queries: int | None = 1,
+        qkv_features: int | None = None,
+        out_features: int | None = None,
+        use_bias: bool | tuple[str, ...] = True,
+        scale: float | None = None,
+        normalizer: Normalizer = "softmax",
+        dropout_rate: float = 0.0,
+        deterministic: bool | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+        query_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        deterministic: bool | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        deterministic: bool | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        deterministic: bool | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class MAPHead(nn.Module):
+    """MAP head of big_vision and SigLIP: attention pooling with one learned query, then a residual MLP.
+
+    Parameters: ``query`` [1, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, d], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias``
+    [H, c] and ``out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
+    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      hidden_features: f, the width of the hidden layer.
+      epsilon: of the layer normalisation.
+      activation: "gelu_tanh", "gelu" (with erf, as timm's generic head has it) or "relu".
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the query, which sees the shape [d, 1].
+
+    >>> import jax
+    >>> head = MAPHead(num_heads=2, hidden_features=8)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 1, 4)"""
+
+    num_heads: int
+    hidden_features: int
+    epsilon: float
+    activation: str
+    use_bias: bool | tuple[str, ...]
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    query_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_heads: int,
+        hidden_features: int,
+        epsilon: float = 1e-06,
+        activation: str = "gelu_tanh",
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+        query_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self, x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, return_weights: bool
+    ) -> Array | tuple[Array, Array]: ...
+
+class AttentionalPooler(nn.Module):
+    """Attentional pooler of CoCa and CONCH: learned queries attend to normalized tokens, without an MLP.
+
+    Parameters: ``query`` [n, q], ``query_kernel`` [q, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    ``out_kernel`` [H, c, o], depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias``
+    [H, c] and ``out_bias`` [o]; ``norm_scale`` [d], ``norm_bias`` [d], ``query_norm_scale`` [q] and ``query_norm_bias``
+    [q].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., o].
+      query_features: q, the width of the queries; None is that of the tokens.
+      qkv_features: H·c, the width of all heads together; None is that of the queries.
+      out_features: o, the width of the result; None is that of the queries.
+      epsilon: of the layer normalisations.
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [q, n].
+
+    >>> import jax
+    >>> head = AttentionalPooler(num_heads=2, num_queries=5, query_features=6)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 5, 6)"""
+
+    num_heads: int
+    num_queries: int | None
+    query_features: int | None
+    qkv_features: int | None
+    out_features: int | None
+    epsilon: float
+    use_bias: bool | tuple[str, ...]
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    query_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_heads: int,
+        num_queries: int | None,
+        query_features: int | None = None,
+        qkv_features: int | None = None,
+        out_features: int | None = None,
+        epsilon: float = 1e-05,
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+        query_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self, x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, return_weights: bool
+    ) -> Array | tuple[Array, Array]: ...
+
+class AttentionPool2d(nn.Module):
+    """Attention pooling of CLIP's ResNets: the query is the mean of the real tokens, or a class token.
+
+    Parameters: ``position`` [num_slots + 1, d], which is added to the first token and the others, ``query_kernel``
+    [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, o]; depending on
+    ``use_bias``, ``query_bias`` [H, c], ``key_bias`` [H, c], ``value_bias`` [H, c] and ``out_bias`` [o]; and with
+    ``use_class_token`` ``class_token`` [d].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_slots: the length of every sequence, padding included.
+      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      out_features: o, the width of the result; None is that of the tokens.
+      use_class_token: whether a learned token stands in the place of the mean, as timm may have it.
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the positions, which sees the shape [d, num_slots + 1], and of the class token.
+
+    >>> import jax
+    >>> head = AttentionPool2d(num_heads=2, num_slots=3, out_features=6)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 6)"""
+
+    num_heads: int
+    num_slots: int
+    qkv_features: int | None
+    out_features: int | None
+    use_class_token: bool
+    use_bias: bool | tuple[str, ...]
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    query_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_heads: int,
+        num_slots: int,
+        qkv_features: int | None = None,
+        out_features: int | None = None,
+        use_class_token: bool = False,
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+        query_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self, x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, return_weights: bool
+    ) -> Array | tuple[Array, Array]: ...
+
+class PMA(nn.Module):
+    """Pooling by multi-head attention of the Set Transformer (PMA), as in the authors' code or in PyG.
+
+    Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``mlp_kernel``
+    [d, d] and ``mlp_bias`` [d]; with ``normalize`` ``norm_scale`` [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d] and
+    ``mlp_norm_bias`` [d]; with variant "pyg" also ``out_kernel`` [H, c, d], ``out_bias`` [d] among the biases,
+    ``input_kernel`` [d, d] and ``input_bias`` [d].
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
+      variant: "author" adds the attention to the projected query, scaled by the width of all heads; "pyg" maps the
+        tokens first, adds to the query itself, and has the usual scale and an output map.
+      normalize: layer normalisation after each sum; None is False for "author" and True for "pyg".
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [d, n].
+
+    >>> import jax
+    >>> head = PMA(num_heads=2, num_queries=5)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 5, 4)"""
+
+    num_heads: int
+    num_queries: int | None
+    variant: str
+    normalize: bool | None
+    use_bias: bool | tuple[str, ...]
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    query_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_heads: int,
+        num_queries: int | None,
+        variant: str = "author",
+        normalize: bool | None = None,
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+        query_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self, x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, return_weights: bool
+    ) -> Array | tuple[Array, Array]: ...
+
+class AttentiveProbe(nn.Module):
+    """Attentive probe of a frozen encoder (V-JEPA, AIM), without an output projection.
+
+    Parameters: ``query`` [n, d], ``query_kernel`` [d, H, c], ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c],
+    depending on ``use_bias`` also ``query_bias`` [H, c], ``key_bias`` [H, c] and ``value_bias`` [H, c]; ``norm_scale``
+    [d], ``norm_bias`` [d], ``mlp_norm_scale`` [d], ``mlp_norm_bias`` [d], ``mlp_kernel`` [d, f], ``mlp_bias`` [f],
+    ``mlp_out_kernel`` [f, d] and ``mlp_out_bias`` [d]. With variant "aim": ``query`` [n, H, c], ``key_kernel``,
+    ``value_kernel``, and ``mean`` [d] and ``variance`` [d]: frozen batch statistics.
+
+    Attributes:
+      num_heads: H, the number of heads.
+      num_queries: n, the number of learned queries; None makes one and drops its axis: [..., d].
+      hidden_features: f, the width of the hidden layer, only for "vjepa".
+      variant: "vjepa" adds the attention to the query and then a residual MLP; "aim" normalises the tokens by batch
+        statistics, and averages over its queries.
+      epsilon: of the layer normalisations of "vjepa"; the batch normalisation of "aim" has 1e-6.
+      use_bias: whether the heads have biases; or a tuple of the names of those that there are.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      query_init: initialiser of the queries, which sees the shape [d, n], or [c, n H] of "aim".
+
+    >>> import jax
+    >>> head = AttentiveProbe(num_heads=2, hidden_features=8)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = head.init(jax.random.key(0), x)
+    >>> head.apply(variables, x).shape
+    (2, 1, 4)"""
+
+    num_heads: int
+    num_queries: int | None
+    hidden_features: int | None
+    variant: str
+    epsilon: float
+    use_bias: bool | tuple[str, ...]
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    query_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_heads: int,
+        num_queries: int | None = 1,
+        hidden_features: int | None = None,
+        variant: str = "vjepa",
+        epsilon: float = 1e-05,
+        use_bias: bool | tuple[str, ...] = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+        query_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self, x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None, return_weights: bool
+    ) -> Array | tuple[Array, Array]: ...
+
+class PowerMeanPool(nn.Module):
+    """Generalized-mean pooling with a learned exponent (GeM).
+
+    Calls :func:`attnpool_flax.power_mean_pooling`. Parameters: ``p`` [], or ``p`` [d] with ``num_features``: a number,
+    which takes no part in dtype promotion, or one for each feature.
+
+    Attributes:
+      p: initial value of p; 1 is the mean, and a large value approaches the maximum.
+      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
+      epsilon: lower bound to which tokens are clamped.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+
+    >>> import jax
+    >>> pool = PowerMeanPool(num_features=4)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 4)"""
+
+    p: float
+    num_features: int | None
+    epsilon: float
+    dtype: Dtype | None
+    param_dtype: Dtype
+    axis_name: str | tuple[str, ...] | None
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        p: float = 3.0,
+        num_features: int | None = None,
+        epsilon: float = 1e-06,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        axis_name: str | tuple[str, ...] | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+    ) -> Array: ...
+
+class LogSumExpPool(nn.Module):
+    """Log-sum-exp pooling with a learned scale (LSE).
+
+    Calls :func:`attnpool_flax.logsumexp_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
+    number, which takes no part in dtype promotion, or one for each feature.
+
+    Attributes:
+      scale: initial value of the scale; 0 is the mean, and a large value approaches the maximum.
+      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
+      mean: divide by the number of real tokens.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+
+    >>> import jax
+    >>> pool = LogSumExpPool(num_features=4)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 4)"""
+
+    scale: float
+    num_features: int | None
+    mean: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    axis_name: str | tuple[str, ...] | None
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        scale: float = 10.0,
+        num_features: int | None = None,
+        mean: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        axis_name: str | tuple[str, ...] | None = None,
+    ) -> None: ...
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+    ) -> Array: ...
+
+class SoftmaxPool(nn.Module):
+    """Softmax average of each channel under its own values, with a learned scale (AutoPool).
+
+    Calls :func:`attnpool_flax.softmax_pooling`. Parameters: ``scale`` [], or ``scale`` [d] with ``num_features``: a
+    number, which takes no part in dtype promotion, or one for each feature.
+
+    Attributes:
+      scale: initial value of the scale; 0 is the mean, AutoPool's initial value.
+      num_features: d, the width of the tokens, to learn one for each feature; None learns one for all.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+
+    >>> import jax
+    >>> pool = SoftmaxPool(num_features=4)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 4)"""
+
+    scale: float
+    num_features: int | None
+    dtype: Dtype | None
+    param_dtype: Dtype
+    axis_name: str | tuple[str, ...] | None
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        scale: float = 1.0,
+        num_features: int | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        axis_name: str | tuple[str, ...] | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class AttentiveStatisticsPool(nn.Module):
+    """Attentive statistics pooling: weighted mean and standard deviation (ASP, ECAPA-TDNN).
+
+    Calls :func:`attnpool_flax.attentive_statistics_pooling`. Parameters: ``kernel`` [d, h], or [3d, h] with
+    ``global_context``; ``out_kernel`` [h, d], or [h] without ``per_channel``; ``bias`` [h]; with ``use_norm`` also
+    ``norm_scale`` [h] and ``norm_bias`` [h], which start at ones and zeros: a frozen batch normalisation.
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      per_channel: one weight for each feature of a token, instead of one for the token.
+      global_context: concatenate the mean and the deviation of all tokens to each token that is scored.
+      use_norm: scale and shift the rectified hidden layer before the tanh.
+      activation: "tanh", "relu", "gelu" or "identity"; "tanh" with ``use_norm``.
+      context_ddof: subtracted from the number of tokens in the context's variance.
+      epsilon: the floor of both variances.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the bias.
+
+    >>> import jax
+    >>> pool = AttentiveStatisticsPool(hidden_features=8)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 8)"""
+
+    hidden_features: int
+    per_channel: bool
+    global_context: bool
+    use_norm: bool
+    activation: str
+    context_ddof: float
+    epsilon: float
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    axis_name: str | tuple[str, ...] | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        hidden_features: int = 128,
+        per_channel: bool = True,
+        global_context: bool = False,
+        use_norm: bool = False,
+        activation: str = "tanh",
+        context_ddof: float = 0,
+        epsilon: float = 0.0,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class AdditiveAttentionPool(nn.Module):
+    """Attention over a bag, gated or not (ABMIL).
+
+    Calls :func:`attnpool_flax.additive_attention_pooling`. Parameters: ``kernel`` [d, h] and ``out_kernel`` [h], or
+    with ``num_queries`` [h, n]; unless ``use_bias`` is False ``bias`` [h]; with ``gated`` also ``gate_kernel`` [d, h]
+    and ``gate_bias`` [h]. There is no bias of the scores, because it cancels.
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      num_queries: n, the number of averages (hops, classes); None computes one and drops its axis.
+      gated: whether a second layer, through a sigmoid, multiplies the first.
+      use_bias: whether the hidden layers have biases.
+      activation: "tanh", "relu", "gelu" (exact) or "identity".
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> pool = AdditiveAttentionPool(hidden_features=8, num_queries=5, gated=True)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 5, 4)"""
+
+    hidden_features: int
+    num_queries: int | None
+    gated: bool
+    use_bias: bool
+    activation: str
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    axis_name: str | tuple[str, ...] | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        hidden_features: int,
+        num_queries: int | None = None,
+        gated: bool = False,
+        use_bias: bool = True,
+        activation: str = "tanh",
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        value: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        value: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        value: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class LatentAttentionPool(nn.Module):
+    """Latent attention pooling: tokens attend to learned latents, then are averaged (NV-Embed).
+
+    Calls :func:`attnpool_flax.latent_attention_pooling`. Parameters: ``latents`` [r, d], ``query_kernel`` [d, H, c],
+    ``key_kernel`` [d, H, c], ``value_kernel`` [d, H, c], ``out_kernel`` [H, c, d], ``mlp_kernel`` [d, 2f],
+    ``mlp_out_kernel`` [f, d], ``mlp_bias`` [2f], ``mlp_out_bias`` [d]; ``norm_scale`` [d], ``norm_bias`` [d],
+    ``latent_norm_scale`` [d], ``latent_norm_bias`` [d], ``mlp_norm_scale`` [d] and ``mlp_norm_bias`` [d], which start
+    at ones and zeros.
+
+    Attributes:
+      num_latents: r, the number of latents.
+      num_heads: H, the number of heads.
+      qkv_features: H·c, the width of all heads together; None is that of the tokens.
+      hidden_features: f, the width of the hidden layer; None is 4 times that of the tokens.
+      epsilon: of the normalisations.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases of the hidden layer and the result.
+      latents_init: initialiser of the latents, which sees the shape [d, r].
+
+    >>> import jax
+    >>> pool = LatentAttentionPool(num_latents=5, num_heads=2)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 4)"""
+
+    num_latents: int
+    num_heads: int
+    qkv_features: int | None
+    hidden_features: int | None
+    epsilon: float
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    axis_name: str | tuple[str, ...] | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    latents_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_latents: int,
+        num_heads: int,
+        qkv_features: int | None = None,
+        hidden_features: int | None = None,
+        epsilon: float = 1e-05,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+        latents_init: Initializer = ...,
+    ) -> None: ...
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+    ) -> Array: ...
+
+class Set2SetPool(nn.Module):
+    """Set2Set readout: an LSTM attends to the set in several steps.
+
+    Calls :func:`attnpool_flax.set2set_pooling`. Parameters: ``input_kernel`` [2d, 4d], ``recurrent_kernel`` [d, 4d] and
+    ``bias`` [4d] of an LSTM, whose gates are i, f, g, o.
+
+    Attributes:
+      num_steps: number of times that the set is read.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the bias.
+
+    >>> import jax
+    >>> pool = Set2SetPool(num_steps=3)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 8)"""
+
+    num_steps: int
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    axis_name: str | tuple[str, ...] | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_steps: int,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class VLADPool(nn.Module):
+    """VLAD pooling with learned cluster centres (NetVLAD, GhostVLAD).
+
+    Calls :func:`attnpool_flax.vlad_pooling`. Parameters: ``assign_kernel`` [d, K+G], ``assign_bias`` [K+G] and
+    ``centers`` [K, d].
+
+    Attributes:
+      num_clusters: K, the number of clusters.
+      num_ghosts: G, the number of clusters without a centre, which are dropped.
+      normalize: divide by the norms.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+      kernel_init: initialiser of the kernel.
+      bias_init: initialiser of the bias.
+      centers_init: initialiser of the centres, which sees the shape [d, K].
+
+    >>> import jax
+    >>> pool = VLADPool(num_clusters=5, num_ghosts=1)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 5, 4)"""
+
+    num_clusters: int
+    num_ghosts: int
+    normalize: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    axis_name: str | tuple[str, ...] | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    centers_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_clusters: int,
+        num_ghosts: int = 0,
+        normalize: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+        centers_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class CrossAttentionPool(nn.Module):
+    """Pooling of two sequences, each under its scores against the other.
+
+    Calls :func:`attnpool_flax.cross_attention_pooling`. Parameters: none, unless ``qk_features`` adds ``x_kernel``
+    [d, c], ``y_kernel`` [e, c] or both.
+
+    Attributes:
+      x_features: d; needed only to project x and not y: give it without ``y_features``.
+      y_features: e; needed only to project y and not x: give it without ``x_features``.
+      qk_features: c, the width to which they are projected; if only one side is projected, the width of the other.
+      reduction: "sum", "mean" or "max" of a token's scores over the other side.
+      scale: a number by which the products are multiplied first.
+      dtype: the dtype to which tokens and kernels are cast first; None promotes them.
+      param_dtype: the dtype of the kernels.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+      kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> pool = CrossAttentionPool(qk_features=8)
+    >>> x, y = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6))
+    >>> variables = pool.init(jax.random.key(0), x, y)
+    >>> [pooled.shape for pooled in pool.apply(variables, x, y)]
+    [(2, 4), (2, 6)]"""
+
+    x_features: int | None
+    y_features: int | None
+    qk_features: int | None
+    reduction: str
+    scale: float
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    axis_name: str | tuple[str, ...] | None
+    kernel_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        x_features: int | None = None,
+        y_features: int | None = None,
+        qk_features: int | None = None,
+        reduction: str = "sum",
+        scale: float = 1.0,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        x_mask: ArrayLike | None = None,
+        y_mask: ArrayLike | None = None,
+        *,
+        x_lengths: ArrayLike | None = None,
+        y_lengths: ArrayLike | None = None,
+        x_segment_ids: ArrayLike | None = None,
+        y_segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[False] = False,
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        x_mask: ArrayLike | None = None,
+        y_mask: ArrayLike | None = None,
+        *,
+        x_lengths: ArrayLike | None = None,
+        y_lengths: ArrayLike | None = None,
+        x_segment_ids: ArrayLike | None = None,
+        y_segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]: ...
+    @overload
+    def __call__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        x_mask: ArrayLike | None = None,
+        y_mask: ArrayLike | None = None,
+        *,
+        x_lengths: ArrayLike | None = None,
+        y_lengths: ArrayLike | None = None,
+        x_segment_ids: ArrayLike | None = None,
+        y_segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+        return_weights: bool,
+    ) -> tuple[Array, Array] | tuple[tuple[Array, Array], tuple[Array, Array]]: ...
+
+class CodeWiseAttention(nn.Module):
+    """Code-wise attention: pooling of a context under its best-matching labels (Yue et al. 2021).
+
+    Calls :func:`attnpool_flax.code_wise_attention`. No parameters, only configuration.
+
+    Attributes:
+      scale: a number by which the products are multiplied.
+      dtype: the dtype to which the data are cast first; None promotes them.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+
+    >>> import jax
+    >>> attention = CodeWiseAttention()
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> variables = attention.init(jax.random.key(0), query, context)
+    >>> attention.apply(variables, query, context).shape
+    (2, 4)"""
+
+    scale: float
+    dtype: Dtype | None
+    precision: PrecisionLike
+    implementation: str | None
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        scale: float = 1.0,
+        dtype: Dtype | None = None,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        context: ArrayLike,
+        query_mask: ArrayLike | None = None,
+        context_mask: ArrayLike | None = None,
+        *,
+        query_lengths: ArrayLike | None = None,
+        context_lengths: ArrayLike | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        context: ArrayLike,
+        query_mask: ArrayLike | None = None,
+        context_mask: ArrayLike | None = None,
+        *,
+        query_lengths: ArrayLike | None = None,
+        context_lengths: ArrayLike | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        context: ArrayLike,
+        query_mask: ArrayLike | None = None,
+        context_mask: ArrayLike | None = None,
+        *,
+        query_lengths: ArrayLike | None = None,
+        context_lengths: ArrayLike | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class MaskAttention(nn.Module):
+    """Mask attention from each context token to the query's tokens (Yue et al. 2021).
+
+    Calls :func:`attnpool_flax.mask_attention`. No parameters, only configuration.
+
+    Attributes:
+      scale: a number by which the products are multiplied.
+      dtype: the dtype to which the data are cast first; None promotes them.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+
+    >>> import jax
+    >>> attention = MaskAttention()
+    >>> query, context = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 4))
+    >>> variables = attention.init(jax.random.key(0), query, context)
+    >>> attention.apply(variables, query, context).shape
+    (2, 5, 4)"""
+
+    scale: float
+    dtype: Dtype | None
+    precision: PrecisionLike
+    implementation: str | None
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        scale: float = 1.0,
+        dtype: Dtype | None = None,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        context: ArrayLike,
+        query_mask: ArrayLike | None = None,
+        context_mask: ArrayLike | None = None,
+        *,
+        query_lengths: ArrayLike | None = None,
+        context_lengths: ArrayLike | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        context: ArrayLike,
+        query_mask: ArrayLike | None = None,
+        context_mask: ArrayLike | None = None,
+        *,
+        query_lengths: ArrayLike | None = None,
+        context_lengths: ArrayLike | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self,
+        query: ArrayLike,
+        context: ArrayLike,
+        query_mask: ArrayLike | None = None,
+        context_mask: ArrayLike | None = None,
+        *,
+        query_lengths: ArrayLike | None = None,
+        context_lengths: ArrayLike | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, Array]: ...
+
+class BiDAFAttention(nn.Module):
+    """Bidirectional attention flow between context and query (BiDAF).
+
+    Calls :func:`attnpool_flax.bidaf_attention`. Parameters: ``kernel`` [3d], over the context, the query and their
+    product.
+
+    Attributes:
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> attention = BiDAFAttention()
+    >>> context, query = jnp.ones((2, 5, 4)), jnp.ones((2, 3, 4))
+    >>> variables = attention.init(jax.random.key(0), context, query)
+    >>> attention.apply(variables, context, query).shape
+    (2, 5, 16)"""
+
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        context: ArrayLike,
+        query: ArrayLike,
+        context_mask: ArrayLike | None = None,
+        query_mask: ArrayLike | None = None,
+        *,
+        context_lengths: ArrayLike | None = None,
+        query_lengths: ArrayLike | None = None,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        context: ArrayLike,
+        query: ArrayLike,
+        context_mask: ArrayLike | None = None,
+        query_mask: ArrayLike | None = None,
+        *,
+        context_lengths: ArrayLike | None = None,
+        query_lengths: ArrayLike | None = None,
+        return_weights: Literal[True],
+    ) -> tuple[Array, tuple[Array, Array]]: ...
+    @overload
+    def __call__(
+        self,
+        context: ArrayLike,
+        query: ArrayLike,
+        context_mask: ArrayLike | None = None,
+        query_mask: ArrayLike | None = None,
+        *,
+        context_lengths: ArrayLike | None = None,
+        query_lengths: ArrayLike | None = None,
+        return_weights: bool,
+    ) -> Array | tuple[Array, tuple[Array, Array]]: ...
+
+class RelationVector(nn.Module):
+    """Relation vector of two examples: a perceptron with one hidden layer (CTM).
+
+    Calls :func:`attnpool_flax.relation_vector`. Parameters: ``x_kernel`` [f, h], ``y_kernel`` [f, h], ``out_kernel``
+    [h, o] and, unless ``use_bias`` is False, ``bias`` [h]. :func:`attnpool_flax.relation_triplet_loss` takes the same
+    parameters.
+
+    Attributes:
+      hidden_features: h, the width of the hidden layer.
+      out_features: o, the width of the result; None is that of the examples.
+      use_bias: whether there is a bias; without, it is 0.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> relation = RelationVector(hidden_features=8)
+    >>> x, y = jnp.ones((2, 4)), jnp.ones((2, 4))
+    >>> variables = relation.init(jax.random.key(0), x, y)
+    >>> relation.apply(variables, x, y).shape
+    (2, 4)"""
+
+    hidden_features: int
+    out_features: int | None
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        hidden_features: int,
+        out_features: int | None = None,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...
+
+class FieldAttentionPool(nn.Module):
+    """Attention pooling of an example's fields, each concatenated with the target (MIAN).
+
+    Calls :func:`attnpool_flax.field_attention_pooling`. Parameters: ``kernel`` [J, d+e] and, unless ``use_bias`` is
+    False, ``bias`` [J], one for each field; without ``num_fields`` one for all: ``kernel`` [d+e], ``bias`` [].
+
+    Attributes:
+      num_fields: J, the number of fields, to learn one kernel for each; None shares one kernel.
+      use_bias: whether there is a bias; without, it is 0.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> pool = FieldAttentionPool()
+    >>> target, fields = jnp.ones((2, 4)), jnp.ones((2, 5, 6))
+    >>> variables = pool.init(jax.random.key(0), target, fields)
+    >>> pool.apply(variables, target, fields).shape
+    (2, 10)"""
+
+    num_fields: int | None
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        num_fields: int | None = None,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self,
+        target: ArrayLike,
+        fields: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        return_weights: Literal[False] = False,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self, target: ArrayLike, fields: ArrayLike, mask: ArrayLike | None = None, *, return_weights: Literal[True]
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self, target: ArrayLike, fields: ArrayLike, mask: ArrayLike | None = None, *, return_weights: bool
+    ) -> Array | tuple[Array, Array]: ...
+
+class LabelAttention(nn.Module):
+    """Single-head self-attention among label vectors.
+
+    Calls :func:`attnpool_flax.label_attention`. Parameters: ``query_kernel`` [d, c], ``key_kernel`` [d, c] and
+    ``value_kernel`` [d, v].
+
+    Attributes:
+      qk_features: c, the width of queries and keys; None is that of the labels.
+      out_features: v, the width of the result; None is that of the labels.
+      dtype: the dtype to which data and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
+      kernel_init: initialiser of the kernels.
+
+    >>> import jax
+    >>> attention = LabelAttention()
+    >>> labels = jnp.ones((2, 3, 4))
+    >>> variables = attention.init(jax.random.key(0), labels)
+    >>> attention.apply(variables, labels).shape
+    (2, 3, 4)"""
+
+    qk_features: int | None
+    out_features: int | None
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    implementation: str | None
+    kernel_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        qk_features: int | None = None,
+        out_features: int | None = None,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        implementation: str | None = None,
+        kernel_init: Initializer = ...,
+    ) -> None: ...
+    @overload
+    def __call__(
+        self, labels: ArrayLike, mask: ArrayLike | None = None, *, return_weights: Literal[False] = False
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self, labels: ArrayLike, mask: ArrayLike | None = None, *, return_weights: Literal[True]
+    ) -> tuple[Array, Array]: ...
+    @overload
+    def __call__(
+        self, labels: ArrayLike, mask: ArrayLike | None = None, *, return_weights: bool
+    ) -> Array | tuple[Array, Array]: ...

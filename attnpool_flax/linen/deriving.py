@@ -1,0 +1,225 @@
+"""Derivation of a Linen class from the NNX class of the same name.
+
+The constructor's arguments become fields, without the sizes that are read off the data at the first call. The call is the
+text of the NNX class: what it uses of ``self`` besides the fields is ``_values``, ``_multiplier`` and ``_mesh_axes``, and
+:class:`PoolingModule` has the same three for Linen. Docstrings are the NNX ones, with Linen's own example.
+"""
+
+import ast
+import dataclasses
+import doctest
+import functools
+import inspect
+import textwrap
+import types
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+from attnpool_flax.modules.constructors import keyword_only, refuse_in_own_name, show_signature
+from attnpool_flax.modules.parameters import cast, check_rate, initialize, initializer, multiplier_shape, read_sizes
+
+NOTES = {
+    "deterministic": 'True drops no weights, False draws with the key "dropout"; here or in the call.',
+}
+"""Fields that no NNX constructor has, with their descriptions."""
+
+NOTES_OF_CALL = {
+    "deterministic": 'True drops no weights, False draws with the key "dropout"; needed, here or in the constructor, if there '
+    "is dropout.",
+}
+"""Arguments of a call that mean another thing in Linen."""
+
+LINEN_ONLY = ("deterministic", bool | None, None)
+"""The field that stands after ``dropout_rate``."""
+
+
+class PoolingModule(nn.Module):
+    """Base of the Linen modules: creates the parameters at the first call, and hands their values to the function."""
+
+    _nnx: ClassVar[Any] = None
+    _reads: ClassVar[Any] = ()
+
+    def __init_subclass__(cls, **kwargs):
+        refuse_in_own_name(cls, "__post_init__", "__call__")
+        super().__init_subclass__(**kwargs)
+        if cls.__module__ == "attnpool_flax.linen":
+            keyword_only(cls)
+            refuse_in_own_name(cls, "__init__")
+        show_signature(cls)
+
+    @nn.nowrap
+    def _values(self: Any, **data):
+        """Returns the parameters by name, created on the first call, as the function takes them."""
+        given = _fields(self)
+        reads: Any = self._reads(self) if callable(self._reads) else self._reads
+        if reads:
+            sizes = read_sizes(self._nnx._pooling, data)
+            given |= {name: sizes[name] for name in reads}
+        given = self._nnx._resolved(given)
+        passed = {}
+        for key, shaped in self._nnx._shaped(given).items():
+            if shaped is None:
+                passed[key] = None
+            elif not shaped.present:  # the function needs one, and gets zeros
+                passed[key] = jnp.zeros(shaped.shape, self.dtype or self.param_dtype)
+            else:
+                init = initializer(shaped.parameter, given)
+                if shaped.parameter.frozen:
+                    made = functools.partial(initialize, None, shaped, init, self.param_dtype)
+                    value = self.variable("batch_stats", key, made).value
+                else:
+                    value = self.param(key, initialize, shaped, init, self.param_dtype)
+                passed[key] = cast(value, self.dtype)
+        return passed
+
+    @nn.nowrap
+    def _multiplier(self: Any, deterministic, rngs, **data):
+        """Draws the dropout multiplier with :class:`flax.linen.Dropout`: 0 or 1 / (1 - rate). Returns None without dropout.
+
+        ``init`` drops nothing by default, and then needs no key for dropout. Keys come from ``apply``, never from ``rngs``.
+        """
+        check_rate(self._nnx._pooling, self.dropout_rate)
+        if self.deterministic is not None:  # Flax refuses, in its words, that both say it
+            deterministic = nn.merge_param("deterministic", self.deterministic, deterministic)
+        if not self.dropout_rate or deterministic or (deterministic is None and self.is_initializing()):
+            return None
+        ones = jnp.ones(multiplier_shape(self._nnx._pooling, data, _fields(self)))
+        return nn.Dropout(self.dropout_rate)(ones, deterministic=deterministic)
+
+    @nn.nowrap
+    def _mesh_axes(self: Any):
+        """Returns the mesh axes over which sequences are split: none while ``init`` runs, outside of ``jax.shard_map``."""
+        return None if self.is_initializing() else self.axis_name
+
+
+def _fields(module):
+    return {field.name: getattr(module, field.name) for field in dataclasses.fields(module)}
+
+
+def derived(kind: type, reads: tuple[str, ...] | Callable[[Any], tuple[str, ...]] = (), **notes: str) -> Any:
+    """Makes the Linen class of an NNX class.
+
+    Args:
+      kind: the NNX class.
+      reads: the sizes that are read off the data, which the Linen class does not have; or a function of the Linen module
+        that returns those to read in its calls, of fields that it has.
+      **notes: descriptions of fields that mean another thing than in the NNX class; the example goes without them.
+    """
+    omitted = {"rngs", *(() if callable(reads) else reads)}
+    parameters = [each for each in inspect.signature(kind.__init__).parameters.values() if each.name != "self"]
+    by_position = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    taken_by_position = bool(by_position) and by_position[0] not in omitted
+    annotations, defaults = {}, {}
+    for parameter in parameters:
+        if taken_by_position and parameter.name not in by_position:
+            annotations.setdefault("_", dataclasses.KW_ONLY)
+        if parameter.name not in omitted:
+            annotations[parameter.name] = parameter.annotation
+            if parameter.default is not parameter.empty:
+                defaults[parameter.name] = parameter.default
+        if parameter.name == "dropout_rate":
+            name, annotations[name], defaults[name] = LINEN_ONLY
+    namespace = {
+        "__module__": "attnpool_flax.linen",
+        "__qualname__": kind.__qualname__,
+        "__doc__": _documentation(kind, omitted, annotations, notes),
+        "__annotations__": annotations,
+        "__post_init__": _post_init(kind),
+        "__call__": nn.compact(_call(kind)),
+        "_nnx": kind,
+        "_pooling": kind.__name__,
+        "_reads": staticmethod(reads) if callable(reads) else reads,
+        **defaults,
+    }
+    options = {"kw_only": True} if not taken_by_position else {}
+    return types.new_class(kind.__name__, (PoolingModule,), options, lambda body: body.update(namespace))
+
+
+def _post_init(kind):
+    def __post_init__(self):
+        PoolingModule.__post_init__(self)
+        kind._check(_fields(self))
+
+    __post_init__.__qualname__ = f"{kind.__qualname__}.__post_init__"
+    return __post_init__
+
+
+def _call(kind):
+    """Returns the call of the NNX class, without ``rngs``: in Linen, keys are given to ``apply``."""
+    body = inspect.unwrap(kind.__call__)
+    shown = inspect.signature(body)
+
+    @functools.wraps(body)
+    def __call__(self, *args, **kwargs):
+        if "rngs" in kwargs:
+            raise TypeError(f"{body.__qualname__}() got an unexpected keyword argument 'rngs'; give it to `apply`")
+        return body(self, *args, **kwargs)
+
+    without_rngs = [parameter for parameter in shown.parameters.values() if parameter.name != "rngs"]
+    vars(__call__)["__signature__"] = shown.replace(parameters=without_rngs)
+    if body.__doc__:
+        before, arguments, after = _parts(inspect.getdoc(body))
+        arguments = {name: NOTES_OF_CALL.get(name, text) for name, text in arguments.items() if name != "rngs"}
+        __call__.__doc__ = f"{before}\n\nArgs:\n{_listed(arguments)}\n\n{after}"
+    return __call__
+
+
+def _documentation(kind, omitted, fields, notes):
+    """Returns the docstring of the NNX class with the Linen class's fields and example."""
+    before, arguments, after = _parts(inspect.getdoc(kind))
+    if not arguments:  # Python strips docstrings with -OO
+        return None
+    if "axis_name" in arguments:
+        arguments["axis_name"] = f"{arguments['axis_name'].removesuffix('.')}; not used by ``init``."
+    arguments = {name: (arguments | NOTES | notes)[name] for name in fields if name != "_"}
+    return f"{before}\n\nAttributes:\n{_listed(arguments)}\n\n{_example(kind, omitted | notes.keys(), after)}"
+
+
+def _parts(text):
+    """Splits a docstring into the text before "Args:", the arguments with their descriptions, and the text after them."""
+    before, _, rest = text.partition("\n\nArgs:\n")
+    listed, _, after = rest.partition("\n\n")
+    arguments = {}
+    for entry in listed.replace("\n    ", " ").splitlines():  # lines that go on stand deeper
+        name, _, description = entry.strip().partition(": ")
+        arguments[name] = description
+    return before, arguments, after
+
+
+def _listed(arguments):
+    """Returns arguments with their descriptions as lines of a docstring."""
+    options = {"width": 116, "initial_indent": "  ", "subsequent_indent": "    ", "break_on_hyphens": False}
+    return "\n".join(textwrap.fill(f"{name}: {text}", **options) for name, text in arguments.items())
+
+
+def _example(kind, omitted, text):
+    """Returns the NNX class's example in Linen: without the sizes that are read, with ``init`` and ``apply``."""
+    *before, last = doctest.DocTestParser().get_examples(text)
+    lines, instance = ["import jax"], ""
+    for example in before:
+        name, _, value = example.source.strip().partition(f" = {kind.__name__}(")
+        if value:
+            instance = name
+            made: Any = ast.parse(f"{kind.__name__}({value}", mode="eval").body
+            lines.append(f"{instance} = {_constructed(kind, made, omitted)}")
+        else:
+            lines.append(name)
+    tree = ast.parse(last.source)
+    (call,) = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) == instance]
+    lines.append(f"variables = {instance}.init({', '.join(['jax.random.key(0)', *map(ast.unparse, call.args)])})")
+    call.func = ast.Attribute(call.func, "apply")
+    call.args.insert(0, ast.Name("variables"))
+    lines.append(ast.unparse(tree))
+    return "".join(f">>> {line}\n" for line in lines) + last.want
+
+
+def _constructed(kind, call, omitted):
+    """Returns the text of a constructor's call without the arguments that Linen does not have."""
+    names = [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
+    by_position = {name: value for name, value in zip(names, call.args, strict=False)}
+    given = by_position | {keyword.arg: keyword.value for keyword in call.keywords}
+    arguments = ", ".join(f"{name}={ast.unparse(value)}" for name, value in given.items() if name not in omitted)
+    return f"{kind.__name__}({arguments})"

@@ -1,0 +1,55 @@
+"""Constructors of the modules of both kinds: shown signatures, refusals by position, short tracebacks."""
+
+import functools
+import inspect
+from typing import Any
+
+from attnpool_ref import contract
+
+
+def show_signature(kind: type):
+    """Gives a module's class the signature of its constructor for ``help``: without annotations and Linen's ``parent``."""
+    parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
+    parameters = [each for each in parameters if each.name not in ("self", "parent")]
+    kind.__signature__ = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in parameters])
+
+
+def refuse_in_own_name(kind: type, *methods: str):
+    """Shortens the tracebacks of a module's refusals; a subclass of a caller keeps the frames of its own methods."""
+    if kind.__module__.partition(".")[0] == "attnpool_flax":
+        for name in vars(kind).keys() & set(methods):
+            method: Any = contract.with_short_traceback(getattr(kind, name))
+            method.__code__ = method.__code__.replace(co_name=method.__qualname__)  # the frame names the class
+            setattr(kind, name, method)
+
+
+def keyword_only(kind: type):
+    """Makes the constructor refuse sizes by position with the call to write instead, where it takes them by keyword only.
+
+    Two sizes that no data can tell apart, such as ``num_heads`` and ``num_queries``, would otherwise be swapped silently.
+    """
+    init = vars(kind)["__init__"]
+    parameters = [each for each in inspect.signature(init).parameters.values() if each.name not in ("self", "parent")]
+    by_position = sum(each.kind is each.POSITIONAL_OR_KEYWORD for each in parameters)
+    required = [each.name for each in parameters if each.default is each.empty and each.name != "rngs"]
+
+    @functools.wraps(init)
+    def __init__(self, *args, **kwargs):
+        if by_position < len(args) <= len(required):
+            names = [name for name in required if name not in kwargs]
+            given = dict(zip(names, args, strict=False)) | kwargs
+            call = ", ".join(f"{name}={_shown(name, value)}" for name, value in given.items())
+            raise TypeError(f"{kind.__name__}: sizes are passed by keyword: `{kind.__name__}({call})`")
+        init(self, *args, **kwargs)
+
+    setattr(kind, "__init__", contract.with_frame_name(__init__, init))  # noqa: B010  a type has no such attribute to a checker
+
+
+def _shown(name, value):
+    """Returns a short value as text, and of any other one the argument's name."""
+    return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else name
+
+
+def name_of(module: object) -> str:
+    """Returns a module's name in the table of specs, for a subclass that of its parent; else that of its class."""
+    return getattr(type(module), "_pooling", type(module).__name__)

@@ -1,0 +1,149 @@
+"""Functions of the module of sentences: stages of sentence-transformers models over the functions of this package."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.call.prepare import as_array, result_dtype
+from attnpool_flax.layers import layer_norm, mapped
+from attnpool_flax.masks import lengths_to_mask, token_positions
+from attnpool_flax.normalizers import l2_normalize
+from attnpool_flax.numerics.activations import OF_SCORES
+from attnpool_flax.pooling import first_pooling, last_pooling, max_pooling, mean_pooling, weighted_pooling
+from attnpool_flax.reductions.sums import computing
+from attnpool_ref import contract
+from attnpool_ref.formats import sentences
+
+_OF_TOKENS = FUNCTIONS["mean_pooling"]
+_ROW = replace(_OF_TOKENS.row, name="SentencePool")
+"""Its tokens, mask and lengths are checked as those of a mean are."""
+
+ACTIVATIONS = OF_SCORES | {"silu": jax.nn.silu, "sigmoid": jax.nn.sigmoid}
+
+
+def sentence_pool(x, mask, lengths, prompt_length, stages, parameters, precision):
+    """Pools the tokens of an encoder, and maps the vector, stage by stage.
+
+    Args:
+      x: [..., L, d] tokens; with a stage "layers" [layers, ..., L, d], those of all the encoder's layers.
+      mask: bool [..., L] or None.
+      lengths: integers in its place, or None.
+      prompt_length: how many of the first real tokens are the prompt; a stage may leave them out.
+      stages: :class:`attnpool_ref.formats.sentences.Stage`.
+      parameters: by name, the stage's number behind each.
+      precision: of the products.
+
+    Returns:
+      [..., o].
+    """
+    x, mask, lengths = _checked(x, mask, lengths, stages[0].kind == "layers")
+    prompt_length = _checked_prompt(prompt_length)
+    precision = lax.Precision.HIGHEST if precision is None else precision  # by default, as everywhere here
+    shape = x.shape[1 if stages[0].kind == "layers" else 0 : -1]
+    if lengths is not None:
+        mask = lengths_to_mask(lengths, shape[-1])
+    ranks = token_positions(jnp.ones(shape, bool) if mask is None else jnp.broadcast_to(mask, shape))  # -1 is padding
+    for number, stage in enumerate(stages):
+        own = {name: parameters[f"{name}_{number}"] for name, _ in stage.shapes}
+        _check_width(x, stage, number)
+        if stage.kind == "layers":
+            x = _mean_of_layers(x, ranks, stage, own["layer_weights"], precision)
+        elif stage.kind == "pooling":
+            pooled = ranks >= (0 if stage.include_prompt else prompt_length)  # which is at least 0
+            x = jnp.concatenate([_POOLINGS[mode](x, pooled, ranks) for mode in stage.modes], -1)
+        elif stage.kind == "dense":
+            x = _dense(x, stage, precision, **own)
+        elif stage.kind == "layer_norm":
+            x = layer_norm(x, own["scale"], own["bias"], epsilon=sentences.EPSILON)
+        else:
+            x = l2_normalize(x)
+    return x
+
+
+def _checked(x, mask, lengths, layered):
+    """Converts the arrays to JAX, the tokens to the dtype of the result; checks them as a mean does."""
+    x, mask, lengths = (
+        as_array(_ROW.name, key, value) for key, value in (("x", x), ("mask", mask), ("lengths", lengths))
+    )
+    tokens: Any = x
+    if layered and x is not None:
+        if x.ndim < 3:
+            raise ValueError(f"SentencePool: `x` has shape {x.shape}, needs [layers, ..., L, d]")
+        tokens = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
+    values = contract.bind(_ROW, _OF_TOKENS.signature, (tokens, mask), {"lengths": lengths})
+    call = contract.resolve(_ROW, values)
+    contract.check_values(_ROW, values, call)
+    return jnp.asarray(x, result_dtype(call.dtype)), mask, lengths
+
+
+def _check_width(x, stage, number):
+    if stage.kind in ("dense", "layer_norm") and stage.shapes[0][1][0] != x.shape[-1]:
+        name, shape = stage.shapes[0]
+        raise ValueError(
+            f"SentencePool: `{name}_{number}` is {list(shape)}, and the vector before it has width {x.shape[-1]}; "
+            "are the tokens those of its encoder?"
+        )
+
+
+def _checked_prompt(prompt_length):
+    """Returns an int32 of at least 0; a negative one on a device becomes 0."""
+    value = as_array(_ROW.name, "prompt_length", prompt_length)
+    on_host = isinstance(value, np.ndarray)
+    if value is None or value.shape or contract.kind_of(value.dtype) not in ("i", "u") or (on_host and value < 0):
+        raise ValueError(f"SentencePool: `prompt_length` is {prompt_length!r}, needs an integer of at least 0")
+    if on_host:
+        return np.int32(min(int(value), np.iinfo(np.int32).max))
+    return jnp.maximum(value.astype(jnp.int32), 0)
+
+
+def _mean_of_layers(x, ranks, stage, layer_weights, precision):
+    x = x[stage.start :]
+    if x.shape[0] != layer_weights.shape[0]:
+        raise ValueError(
+            f"SentencePool: `x` has {x.shape[0]} layers from {stage.start} on, and there are {layer_weights.shape[0]} weights"
+        )
+    clean = jnp.where((ranks >= 0)[None, ..., None], x, 0)  # padding must not reach the gradient of the weights
+    clean, layer_weights, dtype = _widened(clean, layer_weights)
+    mean = jnp.tensordot(layer_weights, clean, 1, precision=precision) / jnp.sum(layer_weights)
+    return mean.astype(dtype)
+
+
+def _mean_by_root(x, mask, ranks):
+    """Divides the sum by the root of the count; by way of the mean, which does not overflow in a narrow dtype."""
+    count = jnp.sum(mask, -1, keepdims=True, dtype=computing(x.dtype))
+    return (mean_pooling(x, mask).astype(count.dtype) * jnp.sqrt(count)).astype(x.dtype)
+
+
+def _mean_by_rank(x, mask, ranks):
+    wide = computing(x.dtype)  # bfloat16 cannot count beyond 256
+    return weighted_pooling(x.astype(wide), (ranks + 1).astype(wide), mask).astype(x.dtype)
+
+
+_POOLINGS = {
+    "cls": lambda x, mask, ranks: first_pooling(x, mask),
+    "max": lambda x, mask, ranks: max_pooling(x, mask),
+    "mean": lambda x, mask, ranks: mean_pooling(x, mask),
+    "mean_sqrt_len_tokens": _mean_by_root,
+    "weightedmean": _mean_by_rank,
+    "lasttoken": lambda x, mask, ranks: last_pooling(x, mask),
+}
+
+
+def _dense(x, stage, precision, kernel, bias=None, residual_kernel=None):
+    x, kernel, bias, residual_kernel, dtype = _widened(x, kernel, bias, residual_kernel)
+    result = ACTIVATIONS[stage.activation](mapped(x, kernel, bias, precision))
+    if stage.residual:
+        result = result + (x if residual_kernel is None else mapped(x, residual_kernel, None, precision))
+    return result.astype(dtype)
+
+
+def _widened(*arrays) -> Any:
+    """Promotes the arrays to one dtype, float32 or wider; also returns the dtype of the result."""
+    dtype = jnp.result_type(*(array for array in arrays if array is not None))
+    wide = computing(dtype)
+    return *(None if array is None else array.astype(wide) for array in arrays), dtype

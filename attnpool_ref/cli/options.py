@@ -1,0 +1,134 @@
+"""Options of ``attnpool check``, made from the declarations in ``Scope`` and ``Candidate``."""
+
+import ast
+import shlex
+from dataclasses import fields
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from attnpool_ref import table
+from attnpool_ref.cli.exits import Refused
+
+
+class FunctionName(click.ParamType):
+    """The name of a function in the table; a wrong one is refused with the nearest names."""
+
+    name = "name"
+
+    def convert(self, value, param, ctx):
+        """Returns the name as it is."""
+        try:
+            return table.get(value).name
+        except ValueError as error:
+            raise Refused(str(error)) from None
+
+    def shell_complete(self, ctx, param, incomplete):
+        """Offers the names of the table."""
+        return [CompletionItem(name) for name in table.BY_NAME if name.startswith(incomplete)]
+
+
+class JudgingCommand(click.Command):
+    """A command that also takes the options of the judge, which are imported at its first use."""
+
+    _own: list[click.Parameter]
+    _all: list[click.Parameter] | None = None
+
+    @property
+    def params(self):
+        """All parameters: arguments, options of the judge, and then the command's own."""
+        if self._all is None:
+            arguments = [each for each in self._own if isinstance(each, click.Argument)]
+            self._all = [*arguments, *_options_of_the_judge(), *(each for each in self._own if each not in arguments)]
+        return self._all
+
+    @params.setter
+    def params(self, own):
+        self._own, self._all = own, None
+
+
+def _options_of_the_judge():
+    from attnpool_ref.conformance import Candidate, Scope
+    from attnpool_ref.conformance.option import options_of
+
+    return [_option(each) for kind in (Scope, Candidate) for each in fields(kind) if _flag(options_of(kind), each)]
+
+
+def _flag(options, each):
+    return each.name in options and options[each.name].flag
+
+
+def _option(each):
+    """Returns the option of the command for a dataclass field."""
+    declared = each.metadata["option"]
+    plain: dict[str, dict[str, Any]] = {
+        "flag": {"is_flag": True},
+        "text": {"default": each.default},
+        "number": {"default": each.default, "type": float, "show_default": True},
+        "count": {"default": each.default, "type": click.IntRange(0)},
+        "choice": {"type": click.Choice(declared.choices)},
+        "choices": {"type": click.Choice(declared.choices), "multiple": True},
+        "functions": {"type": FunctionName(), "multiple": True},
+        "names": {"multiple": True},
+    }
+    settings = plain.get(declared.kind, {"multiple": True})
+    if declared.command_default is not ...:
+        settings["default"] = declared.command_default
+    return click.Option([declared.flag, each.name], metavar=declared.metavar, help=declared.help, **settings)
+
+
+def values_of(kind, given):
+    """Takes the options of a dataclass out of the parameters of a call, as values of its fields.
+
+    Args:
+      kind: :class:`Scope` or :class:`Candidate`.
+      given: the parameters of the command, by name; the options are removed.
+
+    Raises:
+      click.UsageError: a pair has no equals sign or nothing on one side, or a value is refused.
+    """
+    found = {}
+    for each in fields(kind):
+        declared = each.metadata.get("option")
+        if declared is None or not declared.flag:
+            continue
+        value = given.pop(each.name)
+        if declared.kind in _PARSERS:
+            value = {key: _PARSERS[declared.kind](declared, key, text) for key, text in _pairs(declared, value)}
+            value = value or (None if each.default is None else {})
+            check = each.metadata["check"]
+            if check is not None:
+                try:
+                    check(value)
+                except ValueError as error:
+                    raise click.UsageError(f"{declared.flag}: {error}") from None
+        found[each.name] = value
+    return found
+
+
+def _pairs(declared, pairs):
+    for pair in pairs:
+        if not all(pair.partition("=")):
+            needed = f"{declared.metavar}, as in {declared.flag} {shlex.quote(declared.example)}"
+            raise click.UsageError(f"{declared.flag} {shlex.quote(pair)} needs {needed}")
+        yield pair.split("=", 1)
+
+
+def _size(declared, key, text):
+    if not text.isdecimal() or int(text) == 0:
+        example = f"{declared.flag} {declared.example}"
+        raise click.UsageError(f"{declared.flag} {key}={text} needs a whole number above 0, as in {example}")
+    return int(text)
+
+
+def _literal(declared, key, text):
+    """Returns a number, a truth value or None as Python writes it, or else the text itself."""
+    del declared, key
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+_PARSERS = {"pairs": lambda declared, key, text: text, "sizes": _size, "literals": _literal}

@@ -1,0 +1,207 @@
+"""``Candidate``: an implementation under test and its calling convention, as options in Python and on the command line."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+from attnpool_ref import table
+from attnpool_ref.conformance.candidates.chunks import InChunks, named
+from attnpool_ref.conformance.option import option
+
+MASK_FORMS = ("boolean", "integer", "additive", "lengths", "segments")
+ARRAYS = ("numpy", "jax", "torch", "keras")
+
+
+class Calls(TypedDict, total=False):
+    """Calling convention of an implementation under test; see :class:`Candidate`."""
+
+    arguments: Mapping[str, str]
+    padding_true: bool
+    mask_form: str | None
+    mask_required: bool
+    some_real: bool
+    batched: bool
+    same_batch: bool
+    sizes: Mapping[str, int]
+    fixed: Mapping[str, Any]
+    leave: tuple[str, ...]
+    arrays: Any
+    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An implementation under test, and its calling convention.
+
+    Attributes:
+      target: a module, a mapping of names, an object with functions, or one callable for one row: a function, a
+        ``torch.nn.Module``, a Flax NNX module, a bound Linen module.
+      arguments: its names of arguments that the function calls otherwise: ``{"attention_mask": "mask"}``.
+      padding_true: its masks are True (or 1) at padding.
+      mask_form: "boolean", "integer" (0 and 1), "additive" (0 and -inf), "lengths" (masks are prefixes),
+        "segments" (tokens of all examples in one array [N, d], ``segment_ids`` [N] and ``num_segments``); None for
+        the function's own form, boolean or integer.
+      mask_required: it is never called without a mask.
+      some_real: it is never called with a fully masked row.
+      batched: it takes [B, L, d] and no other rank.
+      same_batch: it takes any rank, and all data have the same batch axes.
+      sizes: sizes that are fixed or equal to others: ``{"v": 8}`` if values are as wide as keys.
+      fixed: its values in place of the function's defaults: ``{"normalizer": "sparsemax"}``.
+      leave: its arguments that stay at their defaults and that the function does not have; and masks of the function that it
+        does not take by design.
+      arrays: "numpy", "jax", "torch", "keras", or an adapter; None finds out.
+      parameters: a function from the target to those arguments of the function that the target holds itself, in the
+        function's shapes (a ``torch.nn.Linear`` holds the transposed kernel); or the names of the attributes that hold them in
+        these shapes: ``{"query": "q", "key_kernel": "key.kernel"}``.
+    """
+
+    target: Any
+    arguments: Mapping[str, str] = option(
+        dict,
+        flag="--arg",
+        kind="pairs",
+        metavar="THEIRS=OURS",
+        example="attention_mask=mask",
+        help="Your name of an argument.",
+    )
+    padding_true: bool = option(False, flag="--padding-true", help="Your masks are True at padding.")
+    mask_form: str | None = option(
+        None, flag="--mask-form", kind="choice", choices=MASK_FORMS, help="The form of your masks."
+    )
+    mask_required: bool = option(False, flag="--mask-required", help="Never call your implementation without a mask.")
+    some_real: bool = option(False, flag="--some-real", help="Never test fully masked rows.")
+    batched: bool = option(False, flag="--batched", help="Your implementation takes only [B, L, d].")
+    same_batch: bool = option(False, flag="--same-batch", help="Give all data the same batch axes.")
+    sizes: Mapping[str, int] = option(
+        dict,
+        flag="--size",
+        kind="sizes",
+        metavar="AXIS=NUMBER",
+        example="d=6",
+        help="The only size of an axis that your implementation takes.",
+    )
+    fixed: Mapping[str, Any] = option(
+        dict,
+        flag="--fixed",
+        kind="literals",
+        metavar="ARGUMENT=VALUE",
+        example="scale=1",
+        help="Your value of an argument, instead of its default.",
+    )
+    leave: tuple[str, ...] = option(
+        (),
+        flag="--leave",
+        kind="names",
+        metavar="NAME",
+        help="Leave this argument at its default; may be repeated.",
+    )
+    arrays: Any = option(
+        None, flag="--arrays", kind="choice", choices=ARRAYS, help="The library of your arrays; detected by default."
+    )
+    parameters: Callable[[Any], Mapping[str, Any]] | Mapping[str, str] | None = option(
+        None,
+        flag="--parameter",
+        kind="pairs",
+        metavar="ARGUMENT=ATTRIBUTE",
+        example="query=q",
+        help="An argument that your implementation holds itself, such as query=q or key_kernel=key.kernel, in the same "
+        "layout; a transposition needs Python.",
+    )
+
+    def __post_init__(self):
+        if self.mask_form is not None and self.mask_form not in MASK_FORMS:
+            raise ValueError(f"no form of masks is called {self.mask_form!r}, needs one of {', '.join(MASK_FORMS)}")
+        if self.padding_true and self.mask_form in ("additive", "lengths", "segments"):
+            raise ValueError(f"padding_true says nothing of a mask in the form {self.mask_form!r}")
+
+    def for_row(self, row):
+        """Returns the Candidate for one function, with the callable as its target, or None."""
+        found = named(self.target, row.name)
+        if isinstance(found, Candidate):
+            return found
+        if row.state and callable(found):
+            found = InChunks(row.name, self.target, {ours: own for own, ours in self.arguments.items()})
+            return replace(self, target=found) if found.complete() else None
+        return replace(self, target=found) if callable(found) else None
+
+    def found(self, names):
+        """Returns the Candidate, or None, for each name; a single callable is taken for the only name.
+
+        Raises:
+          ValueError: a function alone cannot be judged as this row.
+        """
+        if len(names) == 1:
+            return {name: single(self, name) for name in names}
+        return {name: self.for_row(table.get(name)) for name in names}
+
+    def title(self):
+        """Returns the name of its target, for reports."""
+        return title_of(self.target)
+
+    def rows(self):
+        """Returns the names of the functions that it has."""
+        return tuple(row.name for row in table.BY_NAME.values() if self.for_row(row) is not None)
+
+    def says(self):
+        """Returns the calling convention, where it differs from the function's, as a dict of plain data."""
+        said = {"arguments": dict(self.arguments), "padding_true": self.padding_true, "mask_form": self.mask_form}
+        said |= {"mask_required": self.mask_required, "some_real": self.some_real}
+        said |= {"batched": self.batched, "same_batch": self.same_batch}
+        said |= {"sizes": dict(self.sizes), "leave": list(self.leave)}
+        said |= {"fixed": {key: repr(value) for key, value in self.fixed.items()}}
+        said |= {"parameters": dict(self.parameters) if isinstance(self.parameters, Mapping) else {}}
+        return {key: value for key, value in said.items() if value}
+
+
+def as_candidate(target, calls):
+    """Returns a :class:`Candidate` for a target; a Candidate itself takes no further calling convention.
+
+    Raises:
+      TypeError: the target is a Candidate, and ``calls`` says how to call it once more.
+    """
+    if not isinstance(target, Candidate):
+        return Candidate(target, **calls)
+    if calls:
+        raise TypeError(f"{', '.join(calls)} stands in the Candidate already, or belongs there")
+    return target
+
+
+def single(candidate, name):
+    """Returns the Candidate for the function ``name``: the attribute of that name, or the target itself if it is a callable.
+
+    Raises:
+      ValueError: no row has such a name, the target is a class, or a function alone cannot be judged.
+    """
+    row = table.get(name)
+    found = candidate.for_row(row)
+    if found is not None or not callable(candidate.target):
+        return found
+    if isinstance(candidate.target, type):
+        own = candidate.target.__name__
+        raise ValueError(f"{own} is a class, and {name} needs what is called: an instance, such as `pool = {own}(...)`")
+    if row.state and not isinstance(candidate.target, InChunks):
+        raise ValueError(f"{name} is judged with `merge_states` and `finalize_state`: give what has all three")
+    return candidate
+
+
+def title_of(target):
+    """Returns the name of an implementation for reports."""
+    name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None)
+    if name is None and hasattr(target, "func"):
+        return title_of(target.func)
+    return name or type(target).__name__
+
+
+def signature_of(function):
+    """Returns the signature of a callable, or None if it has none that can be read.
+
+    That of a module which takes anything and hands it on (PyTorch's to ``forward``, Keras' to ``call``) is theirs.
+    """
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    anything = all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found.parameters.values())
+    inner = getattr(function, "call", None) or getattr(function, "forward", None)
+    return signature_of(inner) if anything and callable(inner) else found

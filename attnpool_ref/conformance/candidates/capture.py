@@ -1,0 +1,150 @@
+"""Calls of an implementation under test, with its output, its warnings and the duration of each call.
+
+Each row is judged in a thread of its own. Who started the thread looks at its :class:`Watch`, and stops waiting where
+a call takes too long; the thread ends at the implementation's next call.
+"""
+
+import bdb
+import contextlib
+import sys
+import threading
+import time
+import warnings
+
+NOTES = 5
+"""Number of printed lines and of warnings of a row that are stored."""
+
+
+class Abandoned(BaseException):
+    """Raised in a thread for whose result the judge no longer waits."""
+
+
+class Raised(Exception):
+    """Error of an implementation that is no Exception, such as SystemExit, or whose text cannot be read."""
+
+
+def said(error):
+    """Returns the type and the text of an exception; only the type if reading the text raises.
+
+    >>> said(KeyError("x"))
+    "KeyError: 'x'"
+    """
+    text, kind = _text(error), type(error).__name__
+    if text is None:
+        return f"{kind}, whose text cannot be read: its __str__ raises"
+    return text if isinstance(error, Raised) else f"{kind}: {text}".rstrip(": ")
+
+
+def _text(error):
+    """Returns the text of an exception, or None if reading it raises."""
+    try:
+        return str(error)
+    except BaseException:  # code of the implementation: it may do anything
+        return None
+
+
+class Watch:
+    """Start time of the current call of an implementation, and its captured output and warnings.
+
+    Attributes:
+      began: the time at which the current call began, or None.
+      abandoned: set by the waiting thread when it gives up; the watched thread then ends.
+      title: the title of the current case.
+      printed: the first lines that were printed.
+      warned: the texts of the first warnings.
+    """
+
+    def __init__(self):
+        self.began, self.abandoned, self.title = None, False, ""
+        self.printed, self.warned = [], []
+
+    def call(self, function, *args, **kwargs):
+        """Returns ``function(*args, **kwargs)``; passes on any Exception whose text can be read.
+
+        Raises:
+          Raised: it raised something else.
+          Abandoned: no thread waits.
+        """
+        if self.abandoned:
+            raise Abandoned
+        before, _CURRENT.watch = getattr(_CURRENT, "watch", None), self
+        self.began = time.monotonic()
+        try:
+            return function(*args, **kwargs)
+        except Abandoned:
+            raise
+        except BaseException as error:
+            self.pass_on(error)
+        finally:
+            self.began, _CURRENT.watch = None, before
+            if self.abandoned:
+                raise Abandoned
+
+    def pass_on(self, error):
+        """Raises the error of a call, as an Exception with a text."""
+        if isinstance(error, Exception) and _text(error) is not None:  # read here, where the time limit covers it
+            raise error
+        raise Raised(said(error)) from None
+
+    def overran(self, limit):
+        """Returns whether the current call has taken longer than ``limit`` seconds."""
+        began = self.began
+        return began is not None and time.monotonic() - began > limit
+
+    def note(self, kept, text):
+        """Stores the first few different lines."""
+        for line in text.splitlines():
+            if line.strip() and line not in kept and len(kept) < NOTES:
+                kept.append(line[:200])
+
+
+class Debugged(Watch):
+    """Watch of calls in the main thread, which Ctrl-C and a debugger's ``quit`` end."""
+
+    def pass_on(self, error):
+        """Raises the error of a call; a KeyboardInterrupt if the debugger was quit."""
+        if isinstance(error, (KeyboardInterrupt, bdb.BdbQuit)):
+            raise KeyboardInterrupt from None
+        super().pass_on(error)
+
+
+_CURRENT = threading.local()
+
+
+class _Stream:
+    """Standard stream that passes an implementation's output to its watch."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def write(self, text):
+        watch = getattr(_CURRENT, "watch", None)
+        if watch is None:
+            return self._stream.write(text)
+        watch.note(watch.printed, text)
+        return len(text)
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def noting():
+    """Context in which output and warnings of implementations go to their watches instead of the screen."""
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _Stream(out), _Stream(err)
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def showwarning(message, category, filename, lineno, file=None, line=None):
+            watch = getattr(_CURRENT, "watch", None)
+            if watch is None:
+                show(message, category, filename, lineno, file, line)
+            else:
+                watch.note(watch.warned, f"{category.__name__}: {message}")
+
+        warnings.showwarning = showwarning
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = out, err

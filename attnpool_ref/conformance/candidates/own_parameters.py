@@ -1,0 +1,194 @@
+"""Parameters that an implementation holds itself, by the names of its attributes."""
+
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from attnpool_ref.table.suggestions import did_you_mean
+
+DEPTH, LOOKED_AT = 4, 1000
+"""Levels of attributes in which parameters are looked for, and the number of objects."""
+
+MOST = 8
+"""Number of parameters that a message names."""
+
+
+def held(target):
+    """Returns the dotted names of the arrays that a module holds; none of a function.
+
+    >>> import types, numpy as np
+    >>> held(types.SimpleNamespace(query=np.ones(2), key=types.SimpleNamespace(kernel=np.ones((3, 2)))))
+    ['query', 'key.kernel']
+    """
+    owner: Any = _owner(target)
+    if isinstance(owner, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)):
+        return []
+    try:
+        if hasattr(owner, "named_parameters"):  # of PyTorch, whose modules hold them elsewhere than other attributes
+            return [name for name, _ in owner.named_parameters()]
+        return list(_arrays_in(owner, DEPTH, set()))
+    except Exception:  # the implementation's own: it may do anything where it is looked at
+        return []
+
+
+def _owner(target):
+    """Returns the object of a bound method, or the target itself."""
+    return target.__self__ if isinstance(target, types.MethodType) else target
+
+
+def _arrays_in(target, depth, seen):
+    if id(target) in seen or len(seen) > LOOKED_AT:
+        return
+    seen.add(id(target))
+    for name, value in _parts(target):
+        if _is_array(value):
+            yield name
+        elif depth > 1:
+            yield from (f"{name}.{inner}" for inner in _arrays_in(value, depth - 1, seen))
+
+
+def _parts(target):
+    """Returns (name, value) pairs of a module, a mapping or a list."""
+    if isinstance(target, Mapping):
+        return [(str(key), value) for key, value in target.items()]
+    if isinstance(target, (list, tuple)):
+        return [(str(place), value) for place, value in enumerate(target)]
+    if callable(target) and hasattr(target, "__code__"):
+        return []
+    return [(name, value) for name, value in getattr(target, "__dict__", {}).items() if not name.startswith("_")]
+
+
+def _is_array(value):
+    return isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "dtype")
+
+
+def at(target, path):
+    """Returns the value under a dotted name of attributes, keys and places.
+
+    Raises:
+      ValueError: there is nothing of that name.
+    """
+    found = target = _owner(target)
+    for part in path.split("."):
+        try:
+            found = _part(found, part)
+        except (AttributeError, KeyError, IndexError):
+            own = held(target)
+            near = did_you_mean(path, own) or (f"; it holds {listed(own)}" if own else "")
+            raise ValueError(f"the candidate has no attribute {path!r}{near}") from None
+    return found
+
+
+def _part(found, part):
+    if isinstance(found, Mapping):
+        return found[part]
+    if part.isdigit() and isinstance(found, Sequence):
+        return found[int(part)]
+    return getattr(found, part)
+
+
+def listed(names):
+    """Returns the names in backticks; the first few of many."""
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return ", ".join(f"`{name}`" for name in names[:MOST]) + more
+
+
+def attributes(target, paths):
+    """Returns the arguments of a row that lie under these names of attributes.
+
+    Args:
+      target: the module.
+      paths: the dotted name of the attribute, for each argument.
+
+    Raises:
+      ValueError: there is nothing of that name, or it is known to hold the transposed kernel.
+    """
+    return {argument: _as_it_lies(target, argument, path) for argument, path in paths.items()}
+
+
+def _as_it_lies(target, argument, path):
+    owner, _, name = path.rpartition(".")
+    torch = sys.modules.get("torch")
+    linear = getattr(getattr(torch, "nn", None), "Linear", ())
+    if owner and name == "weight" and isinstance(at(target, owner), linear) and argument.endswith("kernel"):
+        raise ValueError(
+            f"`{path}` is the weight of a torch.nn.Linear, which holds the transposed kernel; {in_python(argument, path)}"
+        )
+    return at(target, path)
+
+
+def in_python(argument, path="NAME"):
+    """Returns the clause that says how to give a kernel that lies transposed."""
+    return f"what lies transposed needs Python: parameters=lambda m: {{{argument!r}: m.{path}.T}}"
+
+
+def reshaped(argument):
+    """Returns the clause that says how to give a parameter that has another shape."""
+    return f"what has another shape needs Python: parameters=lambda m: {{{argument!r}: m.NAME.reshape(...)}}"
+
+
+def parameters_of(candidate, row, adapter):
+    """Returns the arguments of the row that the target holds itself, as NumPy arrays; none without ``parameters``.
+
+    Raises:
+      ValueError: the row has no such argument, or not in such a shape, or the target has no such attribute.
+    """
+    given = candidate.parameters
+    if given is None:
+        return {}
+    for key in given if isinstance(given, Mapping) else ():
+        _check_argument(row, key)
+    held = attributes(candidate.target, given) if isinstance(given, Mapping) else given(candidate.target)
+    found = {k: np.asarray(adapter.read(v)) for k, v in held.items() if v is not None}
+    for key, value in found.items():
+        _check_argument(row, key)
+        if not any(len(own) == value.ndim for own in shapes_of(row, key)):
+            needed = " or ".join(f"[{', '.join(own)}]" for own in shapes_of(row, key))
+            raise ValueError(
+                f"`{key}` has shape {value.shape}, {row.name} needs {needed} of a parameter; {reshaped(key)}"
+            )
+    return found
+
+
+def _check_argument(row, key):
+    if key not in row.arguments:
+        near = did_you_mean(key, row.arguments)
+        raise ValueError(f"{row.name} has no argument {key!r}, which `parameters` gives{near}")
+
+
+def shapes_of(row, key):
+    """Returns the shapes of an argument, without batch axes, which no parameter of a module has."""
+    return [tuple(a for a in own if a != "...") for own in row.arguments[key].shapes]
+
+
+def sized(row, sizes, parameters):
+    """Returns the row with these sizes, and with those that these parameters have.
+
+    Raises:
+      ValueError: the row has no such axis, or an axis has two sizes.
+    """
+    axes = {axis: None for a in row.arguments.values() for own in a.shapes for axis in own if _is_name(axis)}
+    for axis in sizes:
+        if axis not in axes:
+            raise ValueError(f"{row.name} has no axis {axis!r}{did_you_mean(axis, axes)}")
+    sizes, told = dict(sizes), dict.fromkeys(sizes, "`sizes`")
+    for key, value in parameters.items():
+        own = next(own for own in shapes_of(row, key) if len(own) == value.ndim)
+        for axis, size in zip(own, value.shape, strict=True):
+            if not _is_name(axis):
+                continue
+            if sizes.setdefault(axis, size) != size:
+                raise ValueError(
+                    f"`{key}` has shape {value.shape} and {row.name} needs {row.arguments[key]}, but {axis} is "
+                    f"{sizes[axis]} by {told[axis]}; {in_python(key)}"
+                )
+            told.setdefault(axis, f"`{key}`")
+    return replace(row, sizes=sizes) if sizes else row
+
+
+def _is_name(axis):
+    return axis.rstrip("'").isidentifier()

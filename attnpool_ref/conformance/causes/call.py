@@ -1,0 +1,90 @@
+"""One call of a function, and the definition for other arguments."""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+import attnpool_ref
+from attnpool_ref import contract
+from attnpool_ref.conformance.cases import SEQUENCES
+from attnpool_ref.conformance.causes.normalization import Normalization
+from attnpool_ref.conformance.checks.subject import oracle_outputs
+
+
+class Call:
+    """One call: its arguments in float64, and the oracle with some of them changed.
+
+    Attributes:
+      got: the answer under test as a list of arrays, where there is one.
+      masks: names of the masks that are given.
+    """
+
+    def __init__(self, subject, case, weights):
+        self.subject, self.case, self.row = subject, case, case.row
+        self.return_weights, self.values = weights, _with_defaults(case.row, subject.values(case))
+        self.got, self._normalization = None, None
+        self.masks = case.given("mask")
+
+    def oracle(self, options=None, return_weights=None, **changes):
+        """Returns the oracle's results for changed arguments and options, as a list."""
+        case = replace(self.case, options=self.case.options | (options or {}))
+        return_weights = self.return_weights if return_weights is None else return_weights
+        return oracle_outputs(self.subject, self.values | changes, case, return_weights)
+
+    @cached_property
+    def exact(self):
+        """The exact result."""
+        return self.oracle()
+
+    def real(self, key):
+        """Returns a mask as booleans."""
+        return np.asarray(self.values[key]).astype(bool)
+
+    def normalization(self, softmax=True):
+        """Returns the :class:`Normalization` of the call, or None if it has none, or none by softmax if ``softmax`` is set."""
+        if not Normalization.is_of(self, softmax):
+            return None
+        if self._normalization is None:
+            self._normalization = Normalization(self)
+        return self._normalization
+
+    @cached_property
+    def other(self):
+        """The same call with other data."""
+        rng, case = self.case.rng(" other data"), self.case
+        data = {key: rng.standard_normal(self.values[key].shape) for key in case.given("data")}
+        return Call(self.subject, case.with_values("", **data), self.return_weights)
+
+    @cached_property
+    def empty(self):
+        """Zeros due to fully masked rows or empty sequences, marked in a boolean array for each output; or None."""
+        arguments = self.row.arguments
+        lengths = [key for key in self.case.given("int", "lengths") if arguments[key].optional]
+        if self.masks or lengths:
+            nothing = self.oracle(**{key: np.zeros_like(self.values[key]) for key in (*self.masks, *lengths)})
+            if any(np.any(output != 0) for output in nothing if output.dtype != bool):
+                return None
+        elif not self.case.given("segments") and not any(self.case.sizes.get(axis) == 0 for axis in SEQUENCES):
+            return None
+        return always_zero(self.exact, self.other.exact, self.case.options.get("axis", -1))
+
+
+def _with_defaults(row, values):
+    """Returns the arguments, and the default of each number that the call leaves away."""
+    parameters = contract.signature_of(getattr(attnpool_ref, row.name)).parameters
+    numbers = {key for key, argument in row.arguments.items() if argument.kind == "number" and not argument.optional}
+    left = [key for key, value in values.items() if value is None and key in numbers]
+    return values | {key: np.float64(parameters[key].default) for key in left}
+
+
+def always_zero(answer, other, axis=-1):
+    """Returns boolean arrays that mark vectors which are 0 in the answer and in that for other data."""
+    return [_all_zero(a, axis) & _all_zero(b, axis) for a, b in zip(answer, other, strict=True)]
+
+
+def _all_zero(output, axis):
+    """Returns a boolean array that marks the vectors along ``axis`` that are 0."""
+    if output.ndim == 0:
+        return output == 0
+    return np.broadcast_to(np.all(output == 0, axis, keepdims=True), output.shape)

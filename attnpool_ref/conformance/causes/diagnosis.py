@@ -1,0 +1,277 @@
+"""Diagnosis: known mistakes whose results equal the wrong results, dtype by dtype.
+
+An ordinary function has more than one thing wrong with it. So an answer is taken apart: where something is real, where
+nothing is, at which precision, and whether padding reaches it. Each part is explained by itself. A mistake is named if it
+explains most of what is wrong there, and more cases than contradict it; otherwise no cause is named.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from attnpool_ref.conformance.causes import mistakes
+from attnpool_ref.conformance.causes.wrong_answers import CONTRADICTED, EXPLAINED, WrongAnswer
+from attnpool_ref.conformance.checks import hazards
+from attnpool_ref.conformance.report import BROKEN, HELD
+
+TRIED = 12
+"""Number of wrong and of right cases of a dtype that are compared with the mistakes."""
+
+FINITE = 1e10
+"""A number in padding whose square every dtype but float16 holds, and beside which -1e9 is small."""
+
+PRODUCT = "multiplies padding by 0, and 0 times NaN is NaN: select it before any product"
+READS = "reads what stands in padding: select it before any product or sum"
+OWN_DTYPE = "right only to the rounding of the input's own dtype: scores and sums belong in float32 or wider"
+NAN_AT_LENGTH_0 = "NaN at length 0"
+FLOAT32 = "computes in float32: float64 is right to the rounding of float32"
+
+
+@dataclass
+class Cause:
+    """One cause, with the numbers of cases that it explains.
+
+    Attributes:
+      words: the mistake in words, the same whatever was judged.
+      numbers: the numbers that the mistake may have.
+      counts: by dtype, how many of how many wrong cases it explains.
+    """
+
+    words: str
+    numbers: list[str] = field(default_factory=list)
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def evidence(self):
+        """The numbers, the counts and the dtypes, in one line."""
+        counts = {}
+        for dtype, (explained, wrong) in self.counts.items():
+            counts.setdefault("" if explained == wrong else f"{explained} of {wrong} wrong cases in ", []).append(dtype)
+        parts = [count + ", ".join(dtypes) for count, dtypes in counts.items()]
+        if self.numbers:
+            parts.insert(0, _range(self.numbers))
+        return "; ".join(parts)
+
+
+def _range(numbers):
+    """Returns one number, two, or the first and the last of many."""
+    return " or ".join(numbers) if len(numbers) < 3 else f"{numbers[0]} to {numbers[-1]}"
+
+
+def diagnose(evidence, promises):
+    """Returns the known causes of the wrong results, the one that explains values first.
+
+    Args:
+      evidence: for each dtype the subject and its wrong and right cases.
+      promises: the results of all guarantees.
+
+    Returns:
+      A list of :class:`Cause`.
+    """
+    if not any(each.cases or each.poisoned for each in evidence):
+        return _of_padding(promises, ("inf", "-inf", "1e30"))
+    judged = sorted((_InOneDtype(each) for each in evidence), key=lambda each: each.width)
+    if not any(each.cases for each in evidence):
+        return _of_products(judged) or _of_padding(promises, hazards.POISONS)
+    values, precision = _of_values(judged)
+    known = [each for each in judged if not each.hides_its_cause]
+    empty, at_length_0 = {}, {}
+    for each in known:
+        each.explain_empty(empty)
+    for each in known:
+        each.explain_length_0(empty, at_length_0)
+    products = _of_products(known)
+    wide = {each.dtype for each in judged if not each.subject.is_narrow}
+    first = [cause for cause in empty.values() if not products or cause.counts.keys() & wide]
+    later = [cause for cause in empty.values() if cause not in first]
+    return [*values.values(), *first, *products, *later, *at_length_0.values(), *precision.values()]
+
+
+def _of_values(judged):
+    """Returns (causes of wrong values, causes in the precision), by their words; mistakes found in wide dtypes come first."""
+    values, precision = {}, {}
+    wide = [each for each in judged if not each.subject.is_narrow]
+    for each in wide:
+        each.explain(values)
+    named = [mistake for each in wide for mistake in each.mistakes[:1]]
+    for each in wide:
+        if each.dtype == "float64" and not any(other.is_unknown for other in wide if other is not each):
+            each.explain_coarsely(values, precision, named, FLOAT32)
+    is_known = bool(wide) and not any(each.is_unknown for each in wide)
+    for each in (each for each in judged if each.subject.is_narrow):
+        each.explain(values, only=[mistake.words for mistake in named])
+        if is_known:
+            each.explain_coarsely(values, precision, named, OWN_DTYPE)
+        if each.is_unknown:
+            each.explain(values)
+        each.named = named
+    return values, precision
+
+
+class _InOneDtype:
+    """Wrong results in one dtype, and their causes.
+
+    Attributes:
+      of_real: the answers that are wrong where something is real.
+      of_empty: those that are wrong where nothing is.
+      mistakes: those with the words of the cause of ``of_real``.
+      named: the mistakes that wide dtypes show, where this one is narrow.
+      is_unknown: whether values are wrong and have no cause.
+    """
+
+    def __init__(self, evidence):
+        subject = self.subject = evidence.subject
+        self.poisoned, self.dtype = evidence.poisoned, subject.dtype
+        self.width = ("float64", "float32").index(self.dtype) if not subject.is_narrow else 2
+        wrong = [WrongAnswer.of(subject, case, weights) for case, weights in _spread(evidence.cases)]
+        self.wrong = [answer for answer in wrong if answer is not None]
+        self.of_real = [answer for answer in self.wrong if answer.wrong_where_real]
+        self.of_empty = [answer for answer in self.wrong if answer.wrong_where_empty]
+        self.right = [WrongAnswer.right(subject, case, weights) for case, weights in _spread(evidence.right)]
+        self.main = [answer for answer in (*self.wrong, *self.right) if answer.is_main]
+        self.mistakes, self.named, self.is_unknown = [], [], False
+
+    @property
+    def hides_its_cause(self):
+        """Whether an unknown mistake changes a mixed batch: other deviations may follow from it."""
+        return self.is_unknown and any(answer.is_main for answer in self.of_real)
+
+    def explain(self, found, only=None):
+        """Adds to ``found`` the mistakes that explain the values.
+
+        Args:
+          found: causes by their words.
+          only: words of the mistakes that are tried; None tries all, those found before first.
+        """
+        known = list(mistakes.mistakes_of(self.subject.row, self.subject.oracle)) if self.of_real else []
+        named = [mistake for mistake in known if mistake.words in (found if only is None else only)]
+        self.mistakes = self._best(named) or (self._best(known) if only is None else [])
+        if self.mistakes:
+            explained = [a for a in self.of_real if a.speaks_for(self.mistakes[0]) == EXPLAINED]
+            self._add(found, self.mistakes, len(explained), len(self.of_real))
+        self.is_unknown = bool(self.of_real) and not self.mistakes
+
+    def _best(self, known):
+        """Returns the mistakes, all in the same words, that explain most of the wrong values."""
+        best, most = [], 0
+        for mistake in known:
+            gain = self._gain(mistake)
+            if gain > most:
+                best, most = [mistake], gain
+            elif best and gain == most and mistake.words == best[0].words:
+                best.append(mistake)
+        return best
+
+    def _gain(self, mistake):
+        """Returns the number of cases that a mistake explains less those that contradict it; at least 0.
+
+        It is 0 unless the mistake explains most of the wrong values. It is also 0 if a mixed batch contradicts it, or
+        any case contradicts a ``whole`` mistake.
+        """
+        if any(answer.speaks_for(mistake) == CONTRADICTED for answer in self.main):
+            return 0
+        explained, count = 0, len(self.of_real)
+        for tried, answer in enumerate(self.of_real, 1):
+            explained += answer.speaks_for(mistake) == EXPLAINED
+            if 2 * (explained + count - tried) <= count:
+                return 0
+        against = sum(answer.speaks_for(mistake) == CONTRADICTED for answer in (*self.wrong, *self.right))
+        return 0 if against and mistake.whole else max(explained - against, 0)
+
+    def explain_coarsely(self, found, precision, named, words):
+        """Adds to ``precision`` that results are right, or those of a mistake, up to rounding in a narrower dtype."""
+        known = [a for a in self.of_real if any(a.speaks_for(mistake) == EXPLAINED for mistake in self.mistakes)]
+        left = [answer for answer in self.of_real if answer not in known]
+        right = []
+        for mistake in named:
+            others = [a for a in left if a not in right and a.speaks_for(mistake, loose=True) == EXPLAINED]
+            if others:
+                same = known if mistake.words in [m.words for m in self.mistakes] else []
+                self._add(found, [mistake], len(same) + len(others), len(self.of_real))
+            right += others
+        right += [a for a in left if a not in right and a.equals(a.call.exact, a.real, loose=True)]
+        if 2 * len(right) > len(left):
+            precision.setdefault(words, Cause(words)).counts[self.dtype] = len(right), len(left)
+            self.is_unknown = False
+
+    def explain_empty(self, found):
+        """Adds the result in fully masked rows, unless a mistake in the values explains it."""
+        left = self._left_empty(lambda answer: not answer.is_of_length_0)
+        best, explained = self._best_of_empty(left, found)
+        if best:
+            self._add(found, best, explained, len(left))
+
+    def explain_length_0(self, known, found):
+        """Adds to ``found`` that NaN is returned at length 0, unless it is ``known`` for all fully masked rows."""
+        left = self._left_empty(lambda answer: answer.is_of_length_0)
+        best, explained = self._best_of_empty(left, known)
+        if best and best[0].words == mistakes.NAN and mistakes.NAN not in known:
+            self._add(found, [replace(best[0], words=NAN_AT_LENGTH_0)], explained, len(left))
+
+    def _best_of_empty(self, left, found):
+        """Returns (mistakes in the same words, the number of cases that they explain): the most, and more than half."""
+        best, most = [], len(left) // 2
+        known = mistakes.of_empty_rows(self.subject.row) if left else ()
+        for mistake in sorted(known, key=lambda mistake: mistake.words not in found):
+            explained = sum(answer.is_where_empty(mistake) for answer in left)
+            if explained > most:
+                best, most = [mistake], explained
+            elif best and explained == most and mistake.words == best[0].words:
+                best.append(mistake)
+        return best, most
+
+    def _left_empty(self, chosen):
+        by_values = [*self.mistakes, *self.named]
+        left = [answer for answer in self.of_empty if chosen(answer)]
+        return [a for a in left if not any(a.is_where_empty(mistake, self.subject.is_narrow) for mistake in by_values)]
+
+    def _add(self, found, fitting, explained, wrong):
+        cause = found.setdefault(fitting[0].words, Cause(fitting[0].words))
+        numbers = list(dict.fromkeys(mistake.number for mistake in fitting))
+        numbers = numbers if all(numbers) else []  # one without a number explains it as well
+        cause.numbers = [number for number in cause.numbers if number in numbers] or cause.numbers or numbers
+        cause.counts[self.dtype] = explained, wrong
+
+    def multiplies(self):
+        """Returns whether NaN in padding reaches the results of real tokens, and a finite number does not."""
+        return any(self._multiplies(case) for case in self.poisoned[:2])
+
+    def _multiplies(self, case):
+        clean = WrongAnswer.of(self.subject, case, False)
+        if clean is None:
+            return False
+        finite = 64.0 if self.dtype == "float16" else FINITE
+        try:
+            spoiled, same = (self.subject.outputs(hazards.poisoned(case, number), False) for number in (np.nan, finite))
+        except Exception:  # the guarantee about padding reports it
+            return False
+        reached = False
+        for real, before, after, with_number in zip(clean.real, clean.got, spoiled, same, strict=True):
+            reached = reached or bool(np.any(np.isnan(after[real]) & ~np.isnan(before[real])))
+            if not np.array_equal(before[real], with_number[real].astype(before.dtype), equal_nan=True):
+                return False
+        return reached
+
+
+def _spread(cases):
+    """Returns at most :data:`TRIED` cases, evenly from all."""
+    count = min(len(cases), TRIED)
+    return [cases[i * len(cases) // count] for i in range(count)]
+
+
+def _of_products(judged):
+    """Returns the cause that padding is multiplied by 0, where it is."""
+    found = {each.dtype: (1, 1) for each in judged if each.multiplies()}
+    if set(found) == {"float16"} and any(each.poisoned for each in judged if each.dtype != "float16"):
+        return []  # what it takes for a large number may be no product elsewhere
+    return [Cause(PRODUCT, counts=found)] if found else []
+
+
+def _of_padding(promises, poisons):
+    """Returns the cause of right results that change with values in padding, also of gradients."""
+    kept = [promises[f"{name} in padding"] for name in poisons]
+    if not any(each.status == BROKEN and not each.follows_from for each in kept):
+        return []  # such as where every call raises
+    dtypes = {failure.dtype: (1, 1) for each in kept for failure in each.failures}
+    by_nan, by_number = (promises[f"{name} in padding"].status for name in ("NaN", "1e30"))
+    return [Cause(PRODUCT if by_nan == BROKEN and by_number == HELD else READS, counts=dtypes)]

@@ -1,0 +1,117 @@
+"""Normalization under a mask in parts: scores, mask, weights, averaged values."""
+
+import numpy as np
+
+import attnpool_ref as ref
+from attnpool_ref.conformance import cases as drawing
+
+VALUES = {
+    "masked_softmax": "",
+    "sparsemax": "",
+    "entmax15": "",
+    "entmax": "",
+    "top_k_softmax": "",
+    "masked_sigmoid": "",
+    "hardmax": "",
+    "attend": "value",
+    "dot_product_attention": "value",
+    "additive_attention": "value",
+    "tanh_sum_attention": "value",
+    "kernel_regression": "value",
+    "attention_pooling": "x",
+    "code_wise_attention": "context",
+}
+"""Rows whose weights are normalized under one mask, and the averaged argument; "" for the weights themselves."""
+
+KEYS = {"code_wise_attention": "context_mask"}
+
+
+def _dot(v):
+    scores = ref.scaled_dot_score(v["query"], v["key"], scale=v["scale"])
+    return scores if v["bias"] is None else scores + v["bias"]
+
+
+def _of_pooling(v):
+    """Returns the scores of tokens under one query; without one, under the mean of the real tokens."""
+    query, key = v["query"], v["x"]
+    if query is None:
+        query = ref.mean_pooling(key, v["mask"], lengths=v["lengths"])
+    if v.get("normalize_query"):
+        query = ref.layer_norm(query, v["query_norm_scale"], v["query_norm_bias"], epsilon=v["epsilon"])
+    query = query if v["query_kernel"] is None else query @ v["query_kernel"]
+    key = key if v["key_kernel"] is None else key @ v["key_kernel"]
+    scale = key.shape[-1] ** -0.5 if v["scale"] is None else v["scale"]
+    scores = np.sum(key * query[..., None, :], -1) * scale
+    return scores if v["bias"] is None else scores + v["bias"]
+
+
+SCORES = {
+    "masked_softmax": lambda v: v["scores"],
+    "sparsemax": lambda v: v["scores"],
+    "entmax15": lambda v: v["scores"],
+    "entmax": lambda v: v["scores"],
+    "top_k_softmax": lambda v: v["scores"],
+    "masked_sigmoid": lambda v: v["scores"],
+    "hardmax": lambda v: v["scores"],
+    "attend": lambda v: v["scores"],
+    "dot_product_attention": _dot,
+    "additive_attention": lambda v: ref.additive_score(
+        v["query"], v["key"], v["query_kernel"], v["key_kernel"], v["out_kernel"], bias=v["bias"]
+    ),
+    "tanh_sum_attention": lambda v: ref.tanh_sum_score(v["query"], v["key"], v["kernel"], bias=v["bias"]),
+    "kernel_regression": lambda v: ref.gaussian_score(v["query"], v["key"], bandwidth=v["bandwidth"]),
+    "attention_pooling": _of_pooling,
+}
+"""Scores of a row, if they are more than the logarithm of its weights."""
+
+
+class Normalization:
+    """Normalization under a mask: scores, weights without the mask, mask, and the result for given weights."""
+
+    def __init__(self, call):
+        self.call, options = call, call.case.options
+        self.axis = options.get("axis", -1)
+        self.key = KEYS.get(call.row.name, "mask")
+        self.absent = {self.key: None} | ({"lengths": None} if "lengths" in call.values else {})
+        self.weights = call.oracle(return_weights=bool(call.row.weights), **self.absent)[-1]
+        with np.errstate(all="ignore"):
+            scores = SCORES.get(call.row.name)
+            self.scores = np.log(self.weights) if scores is None else scores(call.values | options)
+        self.real = np.broadcast_to(self._real(), self.scores.shape)
+
+    def _real(self):
+        call = self.call
+        if call.values.get("lengths") is not None:
+            if call.row.arguments["lengths"].kind == "lengths":
+                return drawing.full_mask(call.case, self.key)[0]
+            return call.oracle(scores=np.zeros(self.scores.shape))[0] > 0  # what has a weight is what they leave
+        return True if call.values.get(self.key) is None else call.real(self.key)
+
+    @staticmethod
+    def is_of(call, softmax=True):
+        """Returns whether a call normalizes weights, by a softmax where one is needed."""
+        options, name = call.case.options, call.row.name
+        plain = options.get("normalizer", "softmax") == "softmax" and options.get("kernel", "gaussian") == "gaussian"
+        plain = plain and (VALUES.get(name) or name == "masked_softmax") and not call.case.given("lengths")
+        return bool(name in VALUES and (plain or not softmax))
+
+    def softmax(self, scores, epsilon=0.0):
+        """Returns the softmax of all scores."""
+        with np.errstate(all="ignore"):
+            top = np.max(scores, self.axis, keepdims=True, initial=-np.inf)
+            powers = np.exp(scores - np.where(np.isfinite(top), top, 0))
+            return powers / (np.sum(powers, self.axis, keepdims=True) + epsilon)
+
+    def answer(self, weights):
+        """Returns the row's results with these weights."""
+        call = self.call
+        if not VALUES[call.row.name]:
+            return [weights]
+        value, applied = call.values[VALUES[call.row.name]], weights
+        if call.values.get("dropout_multiplier") is not None:
+            applied = weights * call.values["dropout_multiplier"]
+        if call.row.weight_results[0][-2:] == ("n", "m"):
+            pooled = applied @ value
+        else:
+            pooled = np.sum(applied[..., None] * value, -2)
+        return [pooled, weights] if call.return_weights else [pooled]

@@ -1,0 +1,103 @@
+"""Agreement with the definition, split into guarantees: shape, dtype, weights, values."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref.conformance.candidates.adapters.numpy_arrays import numpy_dtype
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.checks import hazards
+from attnpool_ref.conformance.checks.agreement import Finding, agreement, compare
+from attnpool_ref.conformance.report import promises
+
+PROMISE_OF = {
+    "shape": "shapes",
+    "way": "one argument alone",
+    "form": "arguments that broadcast",
+    "exact": "ties and edges",
+    "tied": "ties and edges",
+    "extreme": "extreme scores",
+    "far": "far from 0",
+    "cancelling": "sums that cancel",
+    "mixed": "mixed dtypes",
+    "integers": promises.INTEGERS,
+}
+"""The guarantee that agreement with the definition is about, by kind of case; the main kinds are split further."""
+
+
+def agreement_by_guarantee(subject, case, situation, return_weights):
+    """Checks the results against the definition; returns a finding for each guarantee that they are about."""
+    if situation.kind in ("mixed", "integers") and not subject.adapter.promotes:
+        raise NotApplicable(f"{subject.adapter.name} arrays of several dtypes do not meet")
+    if situation.kind == "mixed" and subject.adapter.name == "numpy" and "bfloat16" in case.dtypes.values():
+        try:
+            subject.outputs(case)
+        except Exception as error:  # any error of the implementation
+            raise NotApplicable(f"it refuses bfloat16 beside other dtypes ({type(error).__name__})") from error
+    got = subject.outputs(case, return_weights)
+    found = agreement(subject, case, return_weights, got)
+    if situation.kind not in ("main", "precise", "average"):
+        judged = [_named(found, PROMISE_OF[situation.kind])]
+    else:
+        judged = _of_each_promise(subject, case, return_weights, got, found)
+    return [replace(finding, with_weights=return_weights) for finding in judged]
+
+
+def _of_each_promise(subject, case, return_weights, got, found):
+    values = promises.MASKED if _hides(case) else promises.VALUES
+    judged = [Finding(promises.ANSWER, case)]
+    if found.aspect == "shape" and found.message:
+        return [*judged, _named(found, promises.SHAPE)]
+    judged.append(Finding(promises.SHAPE, case))
+    if found.aspect == "dtype" and found.message:
+        judged.append(_named(found, promises.DTYPE))
+        got = in_the_right_dtype(subject, subject.exact(case, return_weights), got)
+        if got is None:
+            return judged
+        found = agreement(subject, case, return_weights, got)
+    else:
+        judged.append(Finding(promises.DTYPE, case))
+    if not found.message:
+        held = [Finding(promises.WEIGHTS, case)] if return_weights else []
+        return [*judged, *held, _named(found, values)]
+    if values == promises.MASKED and _only_where_nothing_is_real(subject, case, got, return_weights):
+        return [*judged, _named(found, promises.EMPTY)]
+    if not return_weights:
+        return [*judged, _named(found, values)]
+    count, want = len(subject.row.results), subject.exact(case, True)
+    right = [w.astype(g.dtype) for w, g in zip(want, got, strict=True)]  # each part beside the right other one
+    weights = agreement(subject, case, True, [*right[:count], *got[count:]])
+    found = agreement(subject, case, True, [*got[:count], *right[count:]])
+    return [*judged, _named(weights, promises.WEIGHTS), _named(found, values)]
+
+
+def _hides(case):
+    """Returns whether masks, or lengths given in place of them, hide any token."""
+    lengths = [k for k in case.given("int", "lengths") if case.arguments()[k].optional]
+    return bool(lengths) or any(not np.all(case.values[k]) for k in case.given("mask"))
+
+
+def _named(finding, promise):
+    return replace(finding, check=promise)
+
+
+def in_the_right_dtype(subject, exact, got):
+    """Returns results of a wrong dtype, rounded to the right one; None where they are no floats."""
+    kept = []
+    for output, want in zip(got, exact, strict=False):
+        if want.dtype.kind == "f" and output.dtype.name != subject.dtype:
+            if output.dtype.kind not in "fiuV":
+                return None
+            with np.errstate(all="ignore"):
+                output = output.astype(numpy_dtype(subject.dtype))
+        kept.append(output)
+    return kept
+
+
+def _only_where_nothing_is_real(subject, case, got, return_weights):
+    """Returns whether the results are right except where they must be 0 for any data."""
+    zeros = hazards.always_zero(subject, case, return_weights)
+    mended = [np.where(zero, np.zeros((), g.dtype), g) for g, zero in zip(got, zeros, strict=True)]
+    mended = [m.astype(g.dtype) for m, g in zip(mended, got, strict=True)]
+    want = subject.exact(case, return_weights)
+    return not compare(subject, case, promises.EMPTY, mended, want, return_weights).message

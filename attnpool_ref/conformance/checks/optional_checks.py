@@ -1,0 +1,180 @@
+"""Optional checks: deviations that break a guarantee only with an option, and are notes in the report without it.
+
+The default is what a reader who has never heard of attnpool would call a mistake. :data:`OPTIONS` ask for more.
+"""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref.conformance.checks.agreement import compare
+from attnpool_ref.conformance.report import promises
+
+MIXED, BROADCASTING, CONTRACT = "mixed", "broadcasting", "contract"
+
+OPTIONS = frozenset({MIXED, BROADCASTING, CONTRACT})
+"""The options that turn deviations from notes into failures; ``contract`` includes all of them."""
+
+NARROW, WIDER, BITS, ANY_DTYPE, LOGARITHMS = "narrow", "wider", "bits", "any dtype", "logarithms"
+"""Tolerated deviations: rounding in the narrow dtype itself, a wider result, other bits of the same numbers, any dtype, and
+the rounding of a log-sum-exp in exp(score - logsumexp)."""
+
+_REFUSAL = re.compile(
+    r"TypeError|bfloat16|float16|float64|\bhalf\b|double|d-?type|not (supported|implemented)", re.IGNORECASE
+)
+"""Pattern of errors that refuse a dtype."""
+
+UNDERFLOWING = frozenset({"vlad_pooling", "segment_vlad_pooling", "vlad_state", "masked_sigmoid"})
+"""Rows that divide by sums of weights, all of which may underflow: only logarithms keep them."""
+
+COMPARING = frozenset({"rigid_decomposition"})
+"""Rows whose only operation is a comparison, which is False for NaN."""
+
+WITHOUT_LENGTH = ("length 0", "empty batch")
+
+
+def demanded(mixed=False, broadcasting=False, contract=False):
+    """Returns the options that ask for more than the default, as a subset of :data:`OPTIONS`."""
+    asked = {MIXED: mixed, BROADCASTING: broadcasting, CONTRACT: contract}
+    return OPTIONS if contract else frozenset(option for option, is_asked in asked.items() if is_asked)
+
+
+def apply(subject, case, situation, findings, again):
+    """Returns the findings of one check, with optional deviations as notes.
+
+    Args:
+      subject: the implementation.
+      case: its case.
+      situation: what is known of the case.
+      findings: findings that stand if everything is asked.
+      again: runs the check once more; it then tolerates what ``subject.tolerated`` names.
+
+    Returns:
+      A list. What was excused has a note in place of its message.
+    """
+    if CONTRACT in subject.demands or not any(finding.message for finding in findings):
+        return findings
+    found = [_excused(subject, case, situation, finding) for finding in findings]
+    tolerated = _tolerated(subject, case, situation, [finding for finding in found if finding.message])
+    if not tolerated:
+        return found
+    subject.tolerated = tolerated
+    try:
+        tolerant = [_excused(subject, case, situation, finding) for finding in again()]
+    finally:
+        subject.tolerated = frozenset()
+    broken = {finding.check for finding in tolerant if finding.message}
+    mended = [finding for finding in found if finding.message and finding.check not in broken]
+    others = [finding for finding in tolerant if finding.check not in {m.check for m in mended}]
+    return [
+        *others,
+        *(_noted(finding, _told(subject, finding, tolerated), situation.kind == MIXED) for finding in mended),
+    ]
+
+
+def _told(subject, finding, tolerated):
+    """Returns a note for a tolerated finding: the dtype of the computation, or the error."""
+    if not np.isfinite(finding.error):
+        return finding.message
+    if subject.is_narrow and NARROW in tolerated:
+        return f"rounded in {subject.dtype} itself, where float32 is promised"
+    return f"{finding.error / finding.allowed:.2g} times as far off as is promised"
+
+
+def _noted(finding, note, excused=True):
+    return replace(finding, error=0.0, allowed=0.0, message="", note=note, excused=excused)
+
+
+def _excused(subject, case, situation, finding):
+    """Returns the finding, or a note if its guarantee is optional in this case."""
+    if not finding.message or not _is_optional(subject, case, situation, finding):
+        return finding
+    is_told = situation.kind != "form" or promises.BY_NAME[finding.check].asked == BROADCASTING
+    return _noted(finding, finding.message if is_told else "")
+
+
+def _is_optional(subject, case, situation, finding):
+    """Returns whether the finding breaks no guarantee by default; docs/judging.md has each rule."""
+    raised, kind = finding.message.startswith("raises "), situation.kind
+    if kind == MIXED and MIXED not in subject.demands:
+        return raised or any(name.startswith("int") for name in case.dtypes.values())
+    if kind == "form":
+        return BROADCASTING not in subject.demands
+    if promises.BY_NAME[finding.check].asked == CONTRACT:
+        return True
+    if finding.check == "jit and vmap":
+        return raised or "JAX cannot trace it" in finding.message
+    if raised and (
+        _refuses_an_option(subject, case, finding.message) or (of_foreign_dtype(subject) and refuses(finding.message))
+    ):
+        return True
+    if finding.check == "NaN at a real token":  # an argmax of inf has an answer, and need not be NaN
+        infinite = "inf in " in finding.case.title and not any(np.any(np.isinf(w)) for w in subject.exact(finding.case))
+        return infinite or case.row.name in COMPARING
+    if finding.check == promises.EMPTY and not case.given("mask", "lengths", "int", "segments") and case.size():
+        return True  # what is 0 there is a difference, whose rounding the values are held to
+    if kind in ("extreme", "far") and case.row.name in UNDERFLOWING:
+        return True
+    if case.title.endswith(WITHOUT_LENGTH):
+        spoiled = "gradient" in finding.check and "nan" in finding.message
+        return raised or spoiled or _is_nan(subject, case, finding)
+    if kind == "extreme":
+        return ", vectors of 1e" in case.title or (
+            case.title.endswith("scores of -inf") and _is_nan(subject, case, finding)
+        )
+    return kind == "tied" and finding.check == promises.GRADIENT
+
+
+def refuses(error):
+    """Returns whether the text of an error, its type included, refuses a dtype."""
+    return bool(_REFUSAL.search(error))
+
+
+def _refuses_an_option(subject, case, message):
+    """Returns whether an error names the value of a non-default option of the case, or such a value is a function."""
+    chosen = [value for key, value in case.options.items() if value != subject.calling.default(key)]
+    return any(callable(value) or (isinstance(value, str) and value in message) for value in chosen)
+
+
+def of_foreign_dtype(subject):
+    """Returns whether the dtype is bfloat16 of ml_dtypes: NumPy has few operations on it, some with wider results."""
+    return subject.adapter.name == "numpy" and subject.dtype == "bfloat16"
+
+
+def _is_nan(subject, case, finding):
+    """Returns whether the only error is NaN in rows of 0: without any score most libraries compute 0 / 0."""
+    try:
+        got = subject.outputs(case, finding.with_weights)
+    except Exception:  # any error of the implementation
+        return False
+    want = subject.exact(case, finding.with_weights)
+    if [g.shape for g in got] != [w.shape for w in want] or any(w.dtype.kind != "f" for w in want):
+        return False
+    axis = case.options.get("axis", -1)
+    rows = [
+        np.isnan(g) & np.all(w == 0, axis, keepdims=True) if w.ndim else np.isnan(g)
+        for g, w in zip(got, want, strict=True)
+    ]
+    if not any(np.any(row) for row in rows) and all(g.size for g in got):
+        return False
+    mended = [np.where(row, np.zeros((), g.dtype), g).astype(g.dtype) for row, g in zip(rows, got, strict=True)]
+    return not compare(subject, case, finding.check, mended, want, finding.with_weights).message
+
+
+def _tolerated(subject, case, situation, broken):
+    """Returns the deviations that a second run tolerates; an empty set where it would give the same result."""
+    if not broken or all(finding.message.startswith("raises ") for finding in broken):
+        return frozenset()
+    tolerated = set()
+    if situation.kind == MIXED and MIXED not in subject.demands:
+        tolerated |= {ANY_DTYPE, NARROW}
+    if "scores" in case.given("data"):
+        tolerated.add(LOGARITHMS)
+    if subject.is_narrow:
+        tolerated.add(NARROW)
+    if of_foreign_dtype(subject):
+        tolerated.add(WIDER)
+    if any(finding.check == "return_weights" or finding.check.endswith(" in padding") for finding in broken):
+        tolerated.add(BITS)
+    return frozenset(tolerated)

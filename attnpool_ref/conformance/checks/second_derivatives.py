@@ -1,0 +1,154 @@
+"""Second derivatives: Hessian-vector products, compared with differences of the first derivatives in float64.
+
+They are those of the sum of c (o + o² / 2) over the outputs o, so that what is linear has a Hessian too.
+"""
+
+import functools
+import inspect
+from dataclasses import replace
+
+import numpy as np
+
+from attnpool_ref.conformance.candidates.calling import NotApplicable
+from attnpool_ref.conformance.checks import hazards, tolerances
+from attnpool_ref.conformance.checks.agreement import Finding, brief, worst
+from attnpool_ref.conformance.checks.gradients import cotangents_of
+from attnpool_ref.conformance.checks.subject import Subject
+
+REVERSE, FORWARD = "second derivatives", "forward over reverse"
+"""The guarantees, and the checks that judge them."""
+
+INSTEAD = 'implementation="einsum"'
+"""Text that the error of forward mode must contain, for a function that takes ``implementation``."""
+
+
+def reverse_over_reverse(subject, case, situation):
+    """Checks reverse mode of the gradient along a direction, also with NaN in the padding."""
+    if subject.adapter.second is None:
+        raise NotApplicable(f"{subject.adapter.name} arrays are not differentiated twice here")
+    products = _or_not_asked(_products(subject, False), "it cannot be differentiated twice")
+    return _held(REVERSE, subject, case, situation.gradients_with_weights, products)
+
+
+def forward_over_reverse(subject, case, situation):
+    """Checks forward mode of the gradient in a direct call, also with NaN in the padding.
+
+    A function that takes ``implementation`` refuses neither this nor, with "einsum", any other forward mode; its other
+    refusals name that.
+    """
+    if subject.adapter.refusal is None:
+        raise NotApplicable(f"forward mode of {subject.adapter.name} arrays is not judged")
+    if not _takes_implementation(subject.function):
+        products = _or_not_asked(_products(subject, True), "its gradient has no forward mode")
+        return _held(FORWARD, subject, case, situation.gradients_with_weights, products)
+    candidate = replace(subject.candidate, target=functools.partial(subject.function, implementation="einsum"))
+    einsum = Subject(subject.row, candidate, subject.adapter, subject.dtype, watch=subject.watch)
+    einsum.cache, einsum.skipped = subject.cache, subject.skipped
+    found = [_held(FORWARD, subject, case, situation.gradients_with_weights, _products(subject, True))]
+    if found[0] is not None:
+        found.append(
+            _held(FORWARD, einsum, case, situation.gradients_with_weights, _products(einsum, True), f"with {INSTEAD} ")
+        )
+    refusals = (
+        subject.forward_refusal(case, situation.gradients_with_weights),
+        einsum.forward_refusal(case, situation.gradients_with_weights),
+    )
+    if not (refusals[0] is None or (isinstance(refusals[0], TypeError) and INSTEAD in str(refusals[0]))):
+        message = (
+            f"forward mode of a jit around it raises {_words(refusals[0])}, needs a TypeError that names {INSTEAD}"
+        )
+        found.append(Finding(FORWARD, case, np.inf, 0, message))
+    if refusals[1] is not None:
+        message = f"forward mode of a jit around it with {INSTEAD} raises {_words(refusals[1])}"
+        found.append(Finding(FORWARD, case, np.inf, 0, message))
+    return found
+
+
+def _products(subject, forward):
+    return functools.partial(subject.second_derivatives, forward=forward)
+
+
+def _or_not_asked(products, words):
+    """Returns a function of the products that turns any error into a reason why the check does not apply."""
+
+    def asked(*args, **kwargs):
+        try:
+            return products(*args, **kwargs)
+        except Exception as error:
+            raise NotApplicable(f"{words} ({_words(error)})") from error
+
+    return asked
+
+
+def _takes_implementation(function):
+    try:
+        return "implementation" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # no signature can be had
+        return False
+
+
+def _words(error):
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:120]}"
+
+
+def _held(check, subject, case, return_weights, products, name=""):
+    """Compares products with the Hessian with differences; NaN in the padding must not change a bit."""
+    known = _differences(subject, case, return_weights)
+    if known is None:
+        return None  # the first derivative is not finite, as its own check says
+    want, doubt, directions = known
+    cotangents = cotangents_of(subject, case, return_weights)
+    found = products(case, cotangents, return_weights, directions)
+    finding = Finding(check, case)
+    largest = max((float(np.max(np.abs(w), initial=0)) for w in want.values()), default=0.0)
+    for key, product in found.items():
+        if key not in want:
+            continue  # a number whose gradient the framework cannot take
+        words = f"the second derivative {name}by `{key}`"
+        if not np.all(np.isfinite(product)):
+            return Finding(check, case, np.inf, 0, f"{words} is {brief(product)}")
+        allowed = doubt[key] + tolerances.allowed_error(np.abs(want[key]), largest, case.terms(), "float64")
+        unit = tolerances.EPSILON["float64"] * (largest or 1)
+        finding = worst(finding, np.abs(product - want[key]), allowed, unit, words, product, want[key])
+    bad = hazards.poisoned(case, np.nan)
+    if finding.message or bad is None:
+        return finding
+    for key, product in products(bad, cotangents, return_weights, directions).items():
+        if not hazards.same_bits(product, found[key]):
+            message = f"the second derivative {name}by `{key}` changes from {brief(found[key])} to {brief(product)}"
+            return Finding(check, bad, np.inf, 0, f"{message} where NaN stands in the padding")
+    return finding
+
+
+def _differences(subject, case, return_weights):
+    """Returns (differences of first derivatives, uncertainties, directions) by argument; None if not finite."""
+    key = (case.title, return_weights, "second")
+    if key not in subject.cache:
+        subject.cache[key] = _extrapolated(subject, case, return_weights)
+    return subject.cache[key]
+
+
+def _extrapolated(subject, case, return_weights):
+    rng, floats = case.rng(" second"), subject.floats(case)
+    cotangents = cotangents_of(subject, case, return_weights)
+    directions = {key: rng.standard_normal(value.shape) for key, value in floats.items()}
+
+    def gradient(arrays):
+        moved = case.with_values("", **arrays)
+        outputs = subject.outputs(moved, return_weights)
+        bent = [c * (1 + o) for c, o in zip(cotangents, outputs, strict=True)]
+        return subject.gradients(moved, bent, return_weights)
+
+    base = gradient(floats)
+    names = list(base)
+    floats = {name: floats[name] for name in names}  # without numbers that the framework holds fixed
+    directions = {name: directions[name] for name in names}
+    if not all(np.all(np.isfinite(g)) for g in base.values()):
+        return None
+    moved = tolerances.sensitivity(
+        lambda arrays: list(gradient(arrays).values()), floats, rng, [base[name] for name in names]
+    )
+    total = max((float(np.max(np.abs(base[n]) + m, initial=0)) for n, m in zip(names, moved, strict=True)), default=0.0)
+    rounding = tolerances.allowed_error(0.0, total, case.terms(), "float64")
+    found = tolerances.derivative_of_arrays(gradient, floats, directions, rounding)
+    return {n: value for n, (value, _) in found.items()}, {n: doubt for n, (_, doubt) in found.items()}, directions

@@ -1,0 +1,137 @@
+"""Gradients at special points, at which the function has none: the contract states their values.
+
+Ties of two and hinges are judged by central differences (``values.tied``); what stands here is decided.
+"""
+
+import numpy as np
+
+from attnpool_ref.conformance.cases import Case
+from attnpool_ref.conformance.checks import tolerances
+from attnpool_ref.conformance.checks.agreement import Finding, worst
+
+UNSTATED = np.nan
+"""Value of elements for which the contract states nothing."""
+
+STATED = {
+    "l2_normalize": [("a zero vector", {"x": [[0, 0], [3, 0]]}, {"axis": -1}, {"x": [[0, 0], [0, 1 / 3]]})],
+    "cosine_score": [
+        ("a zero query", {"query": [[0, 0]], "key": [[1, 2]]}, {}, {"query": [[0, 0]], "key": [[0, 0]]}),
+        ("a zero key", {"query": [[1, 2]], "key": [[0, 0]]}, {}, {"query": [[0, 0]], "key": [[0, 0]]}),
+    ],
+    "orthogonal_decomposition": [
+        ("a zero reference", {"x": [3, 4], "reference": [0, 0]}, {}, {"x": [1, 1], "reference": [0, 0]}),
+    ],
+    "linear_decomposition": [
+        ("a zero reference", {"x": [3, 4], "reference": [0, 0]}, {}, {"x": [1, 1], "reference": [0, 0]}),
+        ("a zero vector", {"x": [0, 0], "reference": [3, 4]}, {}, {"x": [1, 1], "reference": [0, 0]}),
+    ],
+    "semantic_match": [
+        (
+            "two largest cosines, of which the first is chosen",
+            {"x": [[1, 0]], "y": [[0, 1], [1, 0], [2, 0]]},
+            {"method": "max", "window": 2},
+            {"x": [[0, 0]], "y": [[0, 0], [1, 1], [0, 0]]},
+        ),
+    ],
+    "graph_decomposition": [
+        (
+            "a zero neighbour",
+            {"labels": [[0, 0], [3, 4]], "adjacency": np.array([[False, True], [True, False]])},
+            {"num_layers": 1},
+            {"labels": [[0.16, -0.12], [1, 1]]},
+        ),
+    ],
+    "max_pooling": [
+        (
+            "three tokens that are the largest",
+            {"x": [[1, 1], [1, 0], [1, 1], [0, 1]]},
+            {},
+            {"x": [[1 / 3, 1 / 3], [1 / 3, 0], [1 / 3, 1 / 3], [0, 1 / 3]]},
+        ),
+    ],
+    "weighted_pooling": [
+        ("weights that sum to 0", {"x": [[1, 2], [3, 4]], "weights": [1, -1]}, {}, {"x": [[0, 0], [0, 0]]}),
+    ],
+    "std_pooling": [
+        ("a constant", {"x": [[0.7]] * 7, "ddof": 0, "epsilon": 0}, {}, {"x": [[0]] * 7}),
+        ("one token", {"x": [[3, 4]], "ddof": 1, "epsilon": 0}, {}, {"x": [[0, 0]]}),
+        ("the floor", {"x": [[1], [2], [3]], "ddof": 0, "epsilon": 1}, {}, {"x": [[0]] * 3}),
+    ],
+    "statistics_pooling": [
+        ("a constant", {"x": [[0.7]] * 7, "ddof": 0, "epsilon": 0}, {}, {"x": [[1 / 7]] * 7}),
+    ],
+    "kernel_regression": [
+        (
+            "the weights of a boxcar",
+            {"query": [[0, 0]], "key": [[1, 0], [0, 3], [0, 1]], "value": [[1], [2], [4]], "bandwidth": 2},
+            {"kernel": "boxcar"},
+            {"query": [[0, 0]], "key": [[0, 0]] * 3, "value": [[0.5], [0], [0.5]]},
+        ),
+        *(
+            (
+                f"a key at the edge of the {kernel} kernel",
+                {"query": [[0]], "key": [[0], [1]], "value": [[0], [1]], "bandwidth": 1},
+                {"kernel": kernel},
+                {"query": [[inside / 2]], "key": [[UNSTATED], [-inside / 2]]},
+            )
+            for kernel, inside in (("triangular", 1), ("epanechnikov", 2))
+        ),
+    ],
+    "attention_triplet_loss": [
+        (
+            "the hinge at 0",
+            {"anchor": [0, 0], "positive": [1, 0], "negative": [0, 1], "margin": 0},
+            {},
+            {"anchor": [-1, 1], "positive": [1, 0], "negative": [0, -1], "margin": 0.5},
+        ),
+    ],
+    "relation_triplet_loss": [
+        (
+            "the hinge at 0",
+            {"x": [1], "similar": [2], "dissimilar": [2], "x_kernel": [[0]], "y_kernel": [[0]]}
+            | {"out_kernel": [[1]], "bias": [0], "margin": 0},
+            {},
+            {"margin": 0.5},
+        ),
+    ],
+    "differential_context": [
+        (
+            "a zero attention vector",
+            {"attention": [0, 0], "supporting": [1, 2], "opposing": [3, 1], "weight": 0.5},
+            {"mode": "add"},
+            {"attention": [1, 1], "supporting": [-0.5, -0.5], "opposing": [-0.5, -0.5]},
+        ),
+    ],
+}
+"""For each row: (title, arguments, options, gradient of the sum of all results by argument)."""
+
+
+def stated_gradients(subject):
+    """Checks the gradients that the contract states, if it states any for the function."""
+    finding = None
+    for title, values, options, expected in STATED.get(subject.row.name, ()):
+        names = [k for k in values if subject.row.arguments[k].optional]
+        if subject.calling.restrict(names, options) != (names, options):
+            continue
+        given = {k: v if isinstance(v, np.ndarray) else np.asarray(v, np.float64) for k, v in values.items()}
+        whole = dict.fromkeys(subject.row.arguments) | given
+        case = Case(subject.row, f"the gradient at {title}", whole, options, {}, (), {})
+        case = subject.fit(case)
+        cotangents = [np.ones(w.shape) for w in subject.exact(case)]
+        found = subject.gradients(case, cotangents, False)
+        finding = finding or Finding("stated gradients", case)
+        finding.case = case
+        for key, value in expected.items():
+            if key not in found:
+                continue  # a number whose gradient the framework cannot take
+            want = np.asarray(value, np.float64)
+            stated, got = ~np.isnan(want), found[key].astype(np.float64)
+            error = np.where(stated, np.abs(got - want), 0)
+            size = np.abs(np.where(stated, want, 0))
+            allowed = tolerances.allowed_error(size, 1.0, case.terms(), subject.dtype, subject.reduced_products())
+            unit = tolerances.EPSILON[subject.dtype]
+            name = f"the gradient of `{key}` at {title}"
+            finding = worst(finding, np.where(np.isnan(error), np.inf, error), allowed, unit, name, got, want)
+        if finding.message:
+            return finding
+    return finding

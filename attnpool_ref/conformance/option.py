@@ -1,0 +1,118 @@
+"""Declaration of the options of the judge: default, help, name on the command line and validation, in one place.
+
+An option is a field of :class:`~attnpool_ref.conformance.Scope` (what is judged) or of
+:class:`~attnpool_ref.conformance.Candidate` (how it is called), made by :func:`option`. The functions of the judge take their
+signatures and the command its options from these fields.
+"""
+
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+WIDTH = 116
+"""Columns of the help, without its indentation."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """Help of an option, and its form on the command line.
+
+    Attributes:
+      says: its help in Python.
+      flag: its name on the command line, such as "--dtype", or "" if the command does not have it.
+      help: its help on the command line.
+      kind: "flag", "text", "number", "count" (an integer from 0), "choice", "choices", "names", "functions" (names in the
+        table), or of KEY=VALUE "pairs", "sizes" and "literals" (texts, positive integers, and Python literals).
+      choices: the values of a "choice" and of "choices".
+      metavar: stands for the value in the help of the command.
+      example: an example of a pair, for error messages.
+      command_default: the default of the command, if it is not that of Python.
+    """
+
+    says: str = ""
+    flag: str = ""
+    help: str = ""
+    kind: str = "flag"
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+    example: str = ""
+    command_default: Any = ...
+
+
+def option(default, says="", check: Callable[[Any], Any] | None = None, **on_the_command_line) -> Any:
+    """Returns a dataclass field that is an option.
+
+    Args:
+      default: its default; a type stands for a new object of it.
+      says: its help in Python, unless the docstring of the dataclass has it.
+      check: validates the value and returns it in the form that the field holds.
+      **on_the_command_line: the other fields of :class:`Option`.
+    """
+    metadata = {"option": Option(says, **on_the_command_line), "check": check}
+    return (
+        field(default_factory=default, metadata=metadata)
+        if isinstance(default, type)
+        else field(default=default, metadata=metadata)
+    )
+
+
+def options_of(kind):
+    """Returns the options of a dataclass, by name."""
+    return {each.name: each.metadata["option"] for each in fields(kind) if "option" in each.metadata}
+
+
+def validate(instance):
+    """Replaces each field of a frozen dataclass by the value that its check returns."""
+    for each in fields(instance):
+        if each.metadata.get("check"):
+            object.__setattr__(instance, each.name, each.metadata["check"](getattr(instance, each.name)))
+
+
+def takes_options_of(kind, without=(), **defaults):
+    """Decorates a function: its ``**options`` have the names, defaults and help of a dataclass's options.
+
+    The signature shows them, and so does the docstring, in place of its line about ``**options``.
+
+    Args:
+      kind: the dataclass.
+      without: names that the function refuses.
+      **defaults: defaults of the function that differ.
+    """
+    own = {each.name: each for each in fields(kind) if "option" in each.metadata and each.name not in without}
+
+    def decorate(function):
+        *before, last = inspect.signature(function).parameters.values()
+        keywords = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, each.default), annotation=each.type
+            )
+            for name, each in own.items()
+        ]
+        function.__signature__ = inspect.Signature([*before, *keywords, last.replace(name="calls")])
+        function.__doc__ = _documented(function.__doc__ or "", own)
+
+        @functools.wraps(function)
+        def with_defaults(*args, **given):
+            __tracebackhide__ = True  # pytest shows no source of the judge
+            for name in without:
+                if name in given:
+                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            return function(*args, **defaults | given)
+
+        return with_defaults
+
+    return decorate
+
+
+def _documented(text, own):
+    lines = [f"{name}: {each.metadata['option'].says}" for name, each in own.items()]
+    lines.append("**calls: the calling convention, as the fields of :class:`~attnpool_ref.conformance.Candidate` say.")
+    wrapped = [
+        textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        for line in lines
+    ]
+    before, _, after = inspect.cleandoc(text).partition("  **options: ")
+    return f"{before}{chr(10).join(wrapped)}{''.join(after.partition(chr(10))[1:])}"

@@ -1,0 +1,266 @@
+"""Results of a judgement, as data: for each function its causes, its guarantees, and the skipped checks."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from attnpool_ref.conformance.report.promises import BY_NAME, PROMISES, REFUSALS
+
+SCHEMA_VERSION = 2
+
+HELD, BROKEN, NOT_APPLICABLE = "held", "broken", "n/a"
+PASS, FAIL, PARTIAL, MISSING = "pass", "fail", "partial", "missing"
+EXIT = {PASS: 0, FAIL: 1, PARTIAL: 3}
+"""The command's exit status for a verdict; 2 is a wrong use of the command."""
+
+
+@dataclass
+class Measure:
+    """Worst error and its allowed error, in units of the dtype's epsilon times the size of the result."""
+
+    error: float
+    allowed: float
+    case: str
+
+    @property
+    def passed(self):
+        """Whether the error was allowed; NaN never is."""
+        return self.error <= self.allowed
+
+
+@dataclass
+class Cell:
+    """Errors of one function in one dtype; None is n/a."""
+
+    forward: Measure | None = None
+    gradient: Measure | None = None
+
+
+@dataclass
+class Compared:
+    """One array of a result in a failing case, as nested lists of plain numbers.
+
+    Attributes:
+      name: which one: "the result", "the weights", "result 2 of 2".
+      expected: what the definition says.
+      got: what the implementation gave.
+    """
+
+    name: str
+    expected: Any
+    got: Any
+
+
+@dataclass
+class Failure:
+    """Failure of a guarantee, with the smallest arguments that were found.
+
+    Attributes:
+      row: name of the row.
+      check: the promise.
+      dtype: in which it failed.
+      message: what was got, and what was needed.
+      snippet: Python code that shows it at a prompt.
+      size: how many numbers the arguments hold.
+      arrays: expected and got, where the answer itself is wrong and small enough to look at.
+    """
+
+    row: str
+    check: str
+    dtype: str
+    message: str
+    snippet: str
+    size: int
+    arrays: list[Compared] = field(default_factory=list)
+
+
+@dataclass
+class Kept:
+    """Result for one guarantee.
+
+    Attributes:
+      promise: its name, a key of :data:`~attnpool_ref.conformance.report.promises.BY_NAME`.
+      status: "held", "broken" or "n/a".
+      why: the reason why it is n/a.
+      follows_from: the broken guarantee that explains this one, or "".
+      waived: the reason for a waiver, where it is waived and broken, or "".
+      cases: the number of cases that tested it.
+      dtypes: the dtypes in which it was tested.
+      failures: the smallest one in each dtype; for bad input, each call that did not raise the expected error.
+      notes: deviations that break nothing unless an option asks for more.
+    """
+
+    promise: str
+    status: str = NOT_APPLICABLE
+    why: str = ""
+    follows_from: str = ""
+    waived: str = ""
+    cases: int = 0
+    dtypes: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Unasked:
+    """Check or part of a check that was skipped, and the reason."""
+
+    what: str
+    why: str
+
+
+def all_promises():
+    """Returns a :class:`Kept` for every guarantee, all n/a."""
+    return {promise.name: Kept(promise.name) for promise in PROMISES}
+
+
+@dataclass
+class RowReport:
+    """Report of one function.
+
+    Attributes:
+      name: the row.
+      status: "pass", "fail", "partial", "missing" or "n/a".
+      causes: the known mistakes that explain what is wrong, in words, those that explain values first.
+      explained: for each cause its numbers, the dtypes in which it is seen, and how many of the wrong cases it explains.
+      cells: worst errors, by dtype.
+      promises: the result for each guarantee, by name.
+      partial: why a "pass" is only "partial".
+      unasked: what was skipped, and why.
+      notes: what it printed, what it warned of, and what would break a guarantee that was not requested.
+      by_place: its arguments that met an argument of the row by their place alone, by the row's name.
+      adapter: the family of its arrays.
+      cases: how many were judged.
+      seconds: how long it took.
+      ended: why the judging ended early, or "".
+    """
+
+    name: str
+    status: str = NOT_APPLICABLE
+    causes: list[str] = field(default_factory=list)
+    explained: dict[str, str] = field(default_factory=dict)
+    cells: dict[str, Cell] = field(default_factory=dict)
+    promises: dict[str, Kept] = field(default_factory=all_promises)
+    partial: list[str] = field(default_factory=list)
+    unasked: list[Unasked] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    by_place: dict[str, str] = field(default_factory=dict)
+    adapter: str = ""
+    cases: int = 0
+    seconds: float = 0.0
+    ended: str = ""
+
+    @property
+    def broken(self):
+        """The broken guarantees, those that no other explains first."""
+        broken = [kept for kept in self.promises.values() if kept.status == BROKEN]
+        return sorted(broken, key=lambda kept: bool(kept.follows_from))
+
+    @property
+    def accused(self):
+        """The broken guarantees that no other one explains and that are not waived: they decide the verdict."""
+        return [kept for kept in self.broken if not kept.follows_from and not kept.waived]
+
+    def following(self, promise):
+        """Returns names of the broken guarantees that follow from this one."""
+        return [kept.promise for kept in self.broken if kept.follows_from == promise]
+
+    def set_status(self):
+        """Sets the verdict from the results of the guarantees."""
+        if self.accused:
+            self.status = FAIL
+        elif not any(kept.status == HELD for kept in self.promises.values()):
+            self.status = NOT_APPLICABLE
+        else:
+            self.status = PARTIAL if self.partial else PASS
+
+    @property
+    def failures(self):
+        """All failures, those that no other guarantee explains first."""
+        return [failure for kept in self.broken for failure in kept.failures]
+
+    @property
+    def sentences(self):
+        """The causes, each with what it explains in parentheses."""
+        return [f"{cause} ({self.explained[cause]})" if self.explained.get(cause) else cause for cause in self.causes]
+
+    def told(self, failure):
+        """Returns a failure as the message of a test: the cause, the actual and the expected result, and the code."""
+        dtype = f" ({failure.dtype})" if failure.dtype else ""
+        messages = [failure.message]
+        if failure.check == REFUSALS:  # each of them is a fault of its own
+            messages = [each.message for each in self.promises[REFUSALS].failures]
+        lines = [*self.sentences, f"{failure.check}{dtype}: {messages[0]}", *messages[1:]]
+        return f"{self.name}: {chr(10).join(lines)}\n\n{failure.snippet}".rstrip()
+
+
+@dataclass
+class Report:
+    """Report of one implementation, with all functions.
+
+    Attributes:
+      candidate: what it is called.
+      device: what computes.
+      versions: of what matters for the numbers.
+      rows: the rows' reports.
+      calls: how it is called, where it is not as the rows say.
+      seed: what the drawing derives from beside the cases' names.
+      interrupted: whether somebody stopped the judging.
+      waivers: the guarantees that were waived, each with its reason.
+      idle_waivers: those among them that waived nothing, and why.
+    """
+
+    candidate: str
+    device: str
+    versions: dict[str, str]
+    rows: list[RowReport]
+    calls: dict = field(default_factory=dict)
+    seed: str = ""
+    interrupted: bool = False
+    waivers: dict[str, str] = field(default_factory=dict)
+    idle_waivers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def verdict(self):
+        """Fails if a row failed, none was judged or a waiver waived nothing; partial if a row is; else a pass."""
+        statuses = {row.status for row in self.rows}
+        if FAIL in statuses or self.idle_waivers:
+            return FAIL
+        if PARTIAL in statuses or self.interrupted:
+            return PARTIAL
+        return PASS if PASS in statuses else FAIL
+
+    @property
+    def passed(self):
+        """Whether every row that could be judged passed, and one could."""
+        return self.verdict == PASS
+
+    @property
+    def smallest_failure(self):
+        """The failure with the smallest arguments among those that decide, or None; bad input comes last."""
+        failures = [failure for row in self.rows for kept in row.accused for failure in kept.failures]
+        return min(failures, key=lambda f: (f.check == REFUSALS, f.size), default=None)
+
+    def as_dict(self):
+        """Returns plain data for JSON; ``schema_version`` grows when a key changes its meaning."""
+        rows = [asdict(row) for row in self.rows]
+        for row, source in zip(rows, self.rows, strict=True):
+            for dtype, cell in source.cells.items():
+                for kind in ("forward", "gradient"):
+                    measure = getattr(cell, kind)
+                    if measure is not None:
+                        row["cells"][dtype][kind]["passed"] = measure.passed
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "candidate": self.candidate,
+            "device": self.device,
+            "versions": self.versions,
+            "calls": self.calls,
+            "seed": self.seed,
+            "interrupted": self.interrupted,
+            "waivers": self.waivers,
+            "idle_waivers": self.idle_waivers,
+            "verdict": self.verdict,
+            "passed": self.passed,
+            "promises": {name: {"says": p.says, "line": p.line} for name, p in BY_NAME.items()},
+            "rows": rows,
+        }

@@ -1,0 +1,56 @@
+"""Arrays of a failing case, actual and expected, as plain data."""
+
+import numpy as np
+
+from attnpool_ref.conformance.checks.agreement import agreement
+from attnpool_ref.conformance.report import Compared
+from attnpool_ref.conformance.report.promises import GRADIENT
+
+LARGEST = 512
+"""Largest number of elements of an array that is stored."""
+
+
+def answer_to(subject, finding):
+    """Returns the implementation's results for the case of a finding, with weights if possible; None if it raises."""
+    try:
+        return subject.outputs(finding.case, subject.takes_weights())
+    except Exception:  # the finding says what it raises
+        return None
+
+
+def arrays_of(subject, finding, got):
+    """Returns each array of a wrong result, expected and actual; an empty list if the result is right.
+
+    Args:
+      subject: the implementation under test.
+      finding: what failed.
+      got: the answer, as :func:`answer_to` gives it.
+    """
+    if finding.check in (GRADIENT, "finite gradients") or got is None:
+        return []
+    weights = subject.takes_weights()
+    want = subject.exact(finding.case, weights)
+    try:
+        wrong = len(want) != len(got) or agreement(subject, finding.case, weights, got).message
+    except Exception:  # garbage that cannot be compared
+        wrong = True
+    if not wrong:
+        return []
+    names = _names(subject.row, weights)
+    pairs = zip(names, want, got, strict=False)
+    return [Compared(name, _plain(w), _plain(g)) for name, w, g in pairs if max(w.size, g.size) <= LARGEST]
+
+
+def _names(row, weights):
+    """Returns the title of each array of the answer."""
+    groups = [("result", row.results), ("weights", row.weight_results if weights else ())]
+    return [
+        f"{name} {i + 1} of {len(axes)}" if len(axes) > 1 else f"the {name}"
+        for name, axes in groups
+        for i in range(len(axes))
+    ]
+
+
+def _plain(array):
+    """Returns nested lists of numbers and booleans."""
+    return array.tolist() if array.dtype.kind in "biu" else array.astype(np.float64).tolist()

@@ -1,0 +1,56 @@
+# Written by tools/generate/make_stubs.py from the table and the signatures (`make docs`), not by hand.
+
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
+
+from attnpool_ref.conformance.candidates import Calls
+from attnpool_ref.conformance.report import Report
+
+def judge(
+    candidate: Any,
+    *,
+    name: str = ...,
+    progress: Callable[[int, int, str], object] | None = ...,
+    only: tuple[str, ...] = ...,
+    dtypes: tuple[str, ...] = ...,
+    strict: bool = ...,
+    shapes: tuple[str, ...] = ...,
+    gradients: bool | tuple[str, ...] = ...,
+    laws: bool = ...,
+    options: bool = ...,
+    partial: bool = ...,
+    long: bool = ...,
+    refusals: bool = ...,
+    integers: bool = ...,
+    mixed: bool = ...,
+    broadcasting: bool = ...,
+    contract: bool = ...,
+    waive: Mapping[str, str] | None = ...,
+    examples: int = ...,
+    time_limit: float = ...,
+    seed: str = ...,
+    jobs: int = ...,
+    **calls: Unpack[Calls],
+) -> Report: ...
+def check(
+    candidate: Any,
+    name: str,
+    *,
+    dtypes: tuple[str, ...] = ...,
+    shapes: tuple[str, ...] = ...,
+    gradients: bool | tuple[str, ...] = ...,
+    laws: bool = ...,
+    options: bool = ...,
+    partial: bool = ...,
+    long: bool = ...,
+    refusals: bool = ...,
+    integers: bool = ...,
+    mixed: bool = ...,
+    broadcasting: bool = ...,
+    contract: bool = ...,
+    waive: Mapping[str, str] | None = ...,
+    examples: int = ...,
+    time_limit: float = ...,
+    seed: str = ...,
+    **calls: Unpack[Calls],
+) -> None: ...

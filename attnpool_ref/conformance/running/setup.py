@@ -1,0 +1,71 @@
+"""Data for a new child process: an implementation as a pickle, and the configuration of the asking process."""
+
+import enum
+import importlib
+import io
+import pickle
+import sys
+import types
+from dataclasses import dataclass, field
+from typing import Any
+
+from attnpool_ref.conformance.candidates import naming
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Data that a new child process gets before everything else.
+
+    Attributes:
+      source: a pickled :class:`Candidate`, or a pickled function that imports one and returns it with the names of its
+        rows (none: all of them).
+      settings: JAX's configuration, which is set before the import.
+      folders: :data:`~attnpool_ref.conformance.candidates.naming.FOLDERS`.
+      environment: variables of the environment.
+      first: whether no other process has imported it; output of the import is then shown, on standard error.
+    """
+
+    source: bytes
+    settings: dict[str, Any] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    first: bool = False
+
+
+def setup_of(candidate):
+    """Returns the :class:`Setup` of a Candidate, or None if it cannot be pickled."""
+    stream = io.BytesIO()
+    try:
+        _Pickler(stream).dump(candidate)
+    except Exception:  # the implementation's own: it may refuse in any way
+        return None
+    return Setup(stream.getvalue(), jax_settings(), dict(naming.FOLDERS))
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles modules by their names, and refuses what ``__main__`` holds: the other process has another one."""
+
+    def reducer_override(self, obj):
+        if isinstance(obj, types.ModuleType) and obj.__name__ != "__main__":
+            return importlib.import_module, (obj.__name__,)
+        if isinstance(obj, types.ModuleType) or getattr(obj, "__module__", None) == "__main__":
+            raise pickle.PicklingError(f"{obj!r} is of __main__")
+        return NotImplemented
+
+
+def jax_settings():
+    """Returns the entries of JAX's configuration that are plain values; none if JAX is not imported."""
+    if "jax" not in sys.modules:
+        return {}
+    values = {k: v.value if isinstance(v, enum.Enum) else v for k, v in sys.modules["jax"].config.values.items()}
+    return {k: v for k, v in values.items() if isinstance(v, naming.PLAIN)}
+
+
+def configure_jax(settings):
+    """Gives JAX the configuration that it has in the asking process."""
+    if settings:
+        import jax
+
+        for key, value in jax_settings().items():
+            if settings.get(key, value) != value:
+                jax.config.update(key, settings[key])

@@ -1,0 +1,198 @@
+"""Scope of a judgement: what is judged, and how thoroughly. Each option is declared here, once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attnpool_ref import table
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.checks.optional_checks import BROADCASTING, MIXED, OPTIONS
+from attnpool_ref.conformance.option import option, validate
+from attnpool_ref.conformance.report import waivers
+
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+
+TIME_LIMIT = 60.0
+"""Seconds for one call of an implementation, its compilation included."""
+
+SIMPLE = ("smallest", "fullest")
+"""The configurations that are judged in each dtype and with gradients whatever ``options`` says."""
+
+QUICK = {"dtypes": ("float32", "bfloat16"), "gradients": ("float32",), "shapes": (), "long": False} | dict.fromkeys(
+    ("options", "partial", "laws"), False
+)
+"""The options of ``attnpool check --quick``."""
+
+
+def _functions(names):
+    return tuple(table.get(name).name for name in names)
+
+
+def _dtypes(names):
+    for name in names:
+        if name not in DTYPES:
+            raise ValueError(f"no dtype is called {name!r}, needs one of {', '.join(DTYPES)}")
+    return tuple(names)
+
+
+def _waivers(waive):
+    waive = dict(waive or {})
+    waivers.check_names(waive)
+    return waive
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """Scope of a judgement: the options that :func:`judge`, :func:`check`, the command and the pytest plugin take.
+
+    ``help(attnpool_ref.conformance.judge)`` explains each option.
+    """
+
+    only: tuple[str, ...] = option(
+        (),
+        "names of functions in the table; all of them if empty.",
+        _functions,
+        flag="--only",
+        kind="functions",
+        metavar="NAME",
+        help="Judge only this function; may be repeated.",
+    )
+    dtypes: tuple[str, ...] = option(
+        DTYPES,
+        "names of dtypes.",
+        _dtypes,
+        flag="--dtype",
+        kind="choices",
+        choices=DTYPES,
+        help="Judge only this dtype; may be repeated.",
+        command_default=(),
+    )
+    strict: bool = option(False, "a function that the implementation lacks fails; those in ``only`` always do.")
+    shapes: tuple[str, ...] = option(
+        cases.SHAPES,
+        "names of the shapes (``cases.SHAPES``) that the first dtype is judged on besides the mixed batch.",
+        tuple,
+    )
+    gradients: bool | tuple[str, ...] = option(
+        True, "judge gradients, if the arrays have them: in all dtypes, or in those that are named."
+    )
+    laws: bool = option(
+        True,
+        "compare the implementation with itself, in the first dtype: permuted tokens, deleted padding, other examples in the "
+        "batch, and so on.",
+    )
+    options: bool = option(
+        True,
+        "judge other values of options, and calls without masks, in all dtypes and with gradients; otherwise only in the "
+        "first dtype, without gradients.",
+    )
+    partial: bool = option(True, "in the first dtype, also judge calls that omit some arguments, and ties and edges.")
+    long: bool = option(True, "also judge sums over many tokens: a million in float32, thousands in narrower dtypes.")
+    refusals: bool = option(
+        False,
+        "also judge bad input: it must raise a TypeError or a ValueError.",
+        flag="--refusals",
+        help="Also test that bad input is refused.",
+    )
+    integers: bool = option(
+        False,
+        "also judge data of integers only, if float64 is judged: the result must have the default floating dtype.",
+        flag="--integers",
+        help="Also test data of integers.",
+    )
+    mixed: bool = option(
+        False,
+        "require the dtype of the contract for arguments of several dtypes; otherwise an error, or a result that is right to "
+        "the rounding of another dtype, is a note.",
+        flag="--mixed",
+        help="Also test arguments of several dtypes for the dtype of the contract.",
+    )
+    broadcasting: bool = option(
+        False,
+        "require masks of integers, and masks and biases of a lower rank or with axes of 1; otherwise a wrong result for them "
+        "is a note.",
+        flag="--broadcasting",
+        help="Also test masks of integers, of a lower rank, and with axes of 1.",
+    )
+    contract: bool = option(
+        False,
+        "require all that the contract guarantees beyond the default, including ``mixed`` and ``broadcasting``, but neither "
+        "``refusals`` nor ``integers``.",
+        flag="--contract",
+        help="Test all guarantees of attnpool itself; always on for the default CANDIDATE.",
+    )
+    waive: Mapping[str, str] | None = option(
+        None,
+        'guarantees that need not hold, each with the reason: ``{"1e30 in padding": "inputs are finite"}``, or of one '
+        'function: ``{"mean_pooling/1e30 in padding": ...}``. A waiver that waives nothing fails.',
+        _waivers,
+        flag="--waive",
+        kind="pairs",
+        metavar="NAME=REASON",
+        example="1e30 in padding=inputs are finite",
+        help="A guarantee, or FUNCTION/GUARANTEE, that need not hold; may be repeated.",
+    )
+    examples: int = option(
+        0,
+        "the number of further calls in which hypothesis searches for a wrong result, for each function, in the first dtype.",
+        flag="--examples",
+        kind="count",
+        metavar="N",
+        help="Search N more calls of each row for a wrong result (hypothesis).",
+    )
+    time_limit: float = option(
+        TIME_LIMIT,
+        "seconds for one call, its compilation included; a call that takes longer ends the judging of its function.",
+        flag="--time-limit",
+        kind="number",
+        help="Seconds for one call.",
+    )
+    seed: str = option(
+        "",
+        "draws other cases; without it they derive from their names, and are the same on every machine.",
+        str,
+        flag="--seed",
+        kind="text",
+        help="Draw other cases than those that derive from their names.",
+    )
+    jobs: int = option(
+        1,
+        "the number of processes; the report does not depend on it. 1 judges in threads of this process. With 2 or more, "
+        "each child process judges one function at a time, and imports the implementation or receives a copy by ``pickle``; an "
+        "implementation that cannot be sent so, such as a function of a notebook or a script, is judged in this process. 0 "
+        "judges in this thread, one function after another, without ``time_limit`` and without capturing output, for debuggers.",
+        flag="--jobs",
+        kind="count",
+        metavar="N",
+        help="Judge in N child processes; by default one for each core, at most four, and one for each 8 rows. 0 judges in "
+        "this process, for debuggers: without a time limit, and with its output on the screen.",
+        command_default=None,
+    )
+
+    def __post_init__(self):
+        validate(self)
+
+    @property
+    def demands(self) -> frozenset[str]:
+        """The optional checks that are requested, as a subset of :data:`~attnpool_ref.conformance.checks.optional_checks.OPTIONS`."""
+        if self.contract:
+            return OPTIONS
+        return frozenset(name for name in (MIXED, BROADCASTING) if getattr(self, name))
+
+    def is_first(self, dtype):
+        """Returns whether a dtype is the first one, in which most checks run."""
+        return dtype == self.dtypes[0]
+
+    def judges_whole(self, case):
+        """Returns whether a case is judged in every dtype and with gradients."""
+        return self.options or case.title.partition(", ")[0] in SIMPLE
+
+    def differentiates(self, dtype):
+        """Returns whether gradients are judged in a dtype."""
+        return self.gradients if isinstance(self.gradients, bool) else dtype in self.gradients
+
+
+def split(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Splits keyword arguments into those of a :class:`Scope` and the others, which say how an implementation is called."""
+    own = {key: value for key, value in given.items() if key in Scope.__dataclass_fields__}
+    return own, {key: value for key, value in given.items() if key not in own}

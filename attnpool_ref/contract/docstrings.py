@@ -1,0 +1,97 @@
+"""Docstrings as structures: a summary, paragraphs, the entries of each section, an example; read, changed and written."""
+
+import inspect
+import textwrap
+from dataclasses import dataclass, field, replace
+
+TITLES = ("Args", "Returns", "Raises", "Source", "In JAX", "Packed")
+"""Sections, in their order. ``Packed`` is no part of a function's help: it has what only the packed function's says."""
+
+WIDTH = 120
+
+
+@dataclass
+class Docstring:
+    """One docstring.
+
+    Attributes:
+      paragraphs: the summary and what follows it, before the first section.
+      sections: by title the lines of a section.
+      example: the example, or empty.
+      packed_example: that of the section ``Packed``, or empty.
+    """
+
+    paragraphs: list[str]
+    sections: dict[str, str] = field(default_factory=dict)
+    example: str = ""
+    packed_example: str = ""
+
+    def entries(self, title):
+        """Returns the entries ``name: text`` of a section, by name; none if there is no such section."""
+        found, name = {}, ""
+        for line in self.sections.get(title, "").splitlines():
+            if line.startswith(" "):  # continues an entry
+                found[name] += f"\n{line}"
+            else:
+                name, _, text = line.partition(": ")
+                found[name] = text
+        return found
+
+    def with_section(self, title, text):
+        """Returns the docstring with another text of a section; without the section if the text is empty."""
+        return replace(self, sections=self.sections | {title: text})
+
+    def with_entries(self, title, entries):
+        """Returns the docstring with more entries at the end of a section, a text for each name, filled into lines."""
+        lines = [self.sections.get(title, ""), *(filled(f"{name}: {text}", "  ") for name, text in entries.items())]
+        return self.with_section(title, "\n".join(filter(None, lines)))
+
+    def without_packed(self):
+        """Returns the docstring without what only the packed function's says."""
+        sections = {title: text for title, text in self.sections.items() if title != "Packed"}
+        return replace(self, sections=sections, packed_example="")
+
+    def __str__(self):
+        parts = list(self.paragraphs)
+        for title in TITLES:
+            if self.sections.get(title):
+                parts.append(f"{title}:\n{textwrap.indent(self.sections[title], '  ')}")
+        return "\n\n".join([*parts, self.example] if self.example else parts)
+
+
+def parse(text):
+    """Reads the docstring that :func:`inspect.getdoc` returns; empty if Python strips docstrings (``-OO``)."""
+    found = Docstring([])
+    title = None
+    for block in filter(None, (text or "").split("\n\n")):
+        first, _, rest = block.partition("\n")
+        if first.endswith(":") and first[:-1] in TITLES:
+            title = first[:-1]
+            found.sections[title] = textwrap.dedent(rest)
+        elif block.startswith(">>> "):
+            if title == "Packed":
+                found.packed_example = block
+            else:
+                found.example = block
+        elif title is None:
+            found.paragraphs.append(block)
+        else:  # a section's next paragraph
+            found.sections[title] = f"{found.sections[title]}\n\n{textwrap.dedent(block)}"
+    return found
+
+
+def of(function):
+    """Reads a function's docstring."""
+    return parse(inspect.getdoc(function))
+
+
+def help_text(function):
+    """Returns the docstring of a function without its section ``Packed``, which is only for the packed function's."""
+    found = of(function)
+    return function.__doc__ if "Packed" not in found.sections else str(found.without_packed())
+
+
+def filled(text, subsequent_indent=""):
+    """Returns a paragraph of a section, filled into lines."""
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(" ".join(text.split()), WIDTH - 2, subsequent_indent=subsequent_indent, **options)

@@ -1,0 +1,38 @@
+"""Names and values from files as text for messages: printable and short."""
+
+LONGEST = 200
+"""Characters of one name or value."""
+
+MOST = 10
+"""Names in one list."""
+
+
+def printable(name):
+    """Escapes control characters in a name and omits the middle of a long one."""
+    return _short(name if name.isprintable() else repr(name)[1:-1])
+
+
+def brief(value):
+    """Returns the ``repr`` of a value without the middle of a long one; describes integers too long to print."""
+    try:
+        return _short(repr(value))
+    except ValueError:
+        return f"a {type(value).__name__} with thousands of digits"
+
+
+def listed(names, write="`{}`".format):
+    """Lists the first names, and the number of the others.
+
+    >>> listed(["b", "a"])
+    '`b`, `a`'
+    >>> listed([str(number) for number in range(12)])
+    '`0`, `1`, `2`, `3`, `4`, `5`, `6`, `7`, `8`, `9` and 2 more'
+    """
+    names = list(names)
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return ", ".join(write(name) for name in names[:MOST]) + more
+
+
+def _short(text):
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:half]}...{text[-half:]}"

@@ -1,0 +1,222 @@
+"""Programs of the table's rows: what is called, with arrays of which shapes, forward and as a step."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import attnpool_flax
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_ref import contract, table
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.candidates.calling import arrange
+from attnpool_ref.conformance.candidates.meshes import AXIS, place_of
+from attnpool_ref.table.language import present
+from bench.aot import plain, sizes
+
+DENSE, UNSORTED, SORTED, STATE, MESH = "dense", "packed, unsorted", "packed, sorted", "state", "mesh of 4"
+LAYOUTS = (DENSE, UNSORTED, SORTED, STATE, MESH)
+OURS = "attnpool"
+FORWARD, STEP = "forward", "step"
+DTYPES = ("bfloat16", "float32", "float16")
+DEVICES_OF_MESH = 4
+KERNEL = "pallas"
+KERNELS = {
+    "attention_pooling": (DENSE,),
+    "multi_head_attention_pooling": (DENSE,),
+    "segment_attention_pooling": (SORTED,),
+    "segment_multi_head_attention_pooling": (SORTED,),
+}
+"""Layouts in which a row is compiled with the implementation KERNEL, too."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a row, with arrays that are described and not made.
+
+    Attributes:
+      row: of the table.
+      layout: one of LAYOUTS.
+      way: OURS, the name of an implementation of ours, or of a formula in :mod:`bench.aot.plain`.
+      extra: options beside the row's defaults.
+    """
+
+    row: table.Variant = field(repr=False)
+    layout: str = DENSE
+    way: str = OURS
+    extra: tuple = ()
+
+    @property
+    def name(self):
+        """The function and what is special about it."""
+        return ", ".join([self.row.name, *(f"{key}={value}" for key, value in self.extra)])
+
+    @property
+    def dense(self):
+        """The name of the dense row that it computes."""
+        return self.row.state or self.row.name.removeprefix("segment_")
+
+    @cached_property
+    def sizes(self):
+        """Sizes by letter."""
+        named = ", ".join([self.dense, *(f"{key}={value}" for key, value in self.extra)])
+        default = sizes.BY_FAMILY.get(self.row.family, sizes.POOLING)
+        own = sizes.SIZES.get(named) or sizes.SIZES.get(self.dense, default)
+        if not self.row.packed:
+            return own
+        tokens = {packed: own["B"] * own[letter] for packed, letter in (("N", "L"), ("M", "T")) if letter in own}
+        return own | tokens | {"num_segments": own["B"]}
+
+    @cached_property
+    def options(self):
+        """Static arguments."""
+        (_, _, options), *_ = cases.configurations(self.row)
+        counts = {key: sizes.OPTIONS[key] for key in options if key in sizes.OPTIONS}
+        counts |= {key: self.sizes[key] for key in ("num_segments", "max_length") if key in options}
+        ordered = {"indices_are_sorted": self.layout == SORTED} if self.row.packed else {}
+        return options | counts | ordered | dict(self.extra)
+
+    @cached_property
+    def _small(self):
+        """The same call in small: it says which arguments there are and which axes they have."""
+        (_, names, options), *_ = cases.configurations(self.row)
+        given = [
+            *names,
+            *(key for key in sizes.ARGUMENTS.get(self.dense, ()) if key.split("#")[0] in self.row.arguments),
+        ]
+        pools = "x" in self.row.arguments
+        shared = [key for key in sizes.SHARED if pools and key in self.row.arguments]
+        return cases.draw(self.row, "sizes", given, options | dict(self.extra), (2,), shared=shared)
+
+    @property
+    def axes(self):
+        """The axes of each array by name; "..." is the batch axis."""
+        return {key: axes for key, axes in self._small.axes.items() if not _is_number(self._small.values[key])}
+
+    @property
+    def numbers(self):
+        """Arguments that are plain numbers."""
+        values = self._small.values
+        return {key: value.item() for key, value in values.items() if value is not None and _is_number(value)}
+
+    def arrays(self, dtype):
+        """Every array, described; floats in a dtype."""
+        found = {}
+        for key, axes in self.axes.items():
+            own = self._small.values[key].dtype
+            kind = jnp.dtype(dtype) if own.kind == "f" else jnp.dtype("int32") if own.kind in "iu" else own
+            shape = tuple(self.sizes["B"] if axis == "..." else contract.size_of(axis, self.sizes) for axis in axes)
+            found[key] = jax.ShapeDtypeStruct(shape, kind)
+        return found
+
+    def tokens(self, dtype):
+        """Its arrays of tokens, as one device has them."""
+        arrays = self.arrays(dtype)
+        data = [key for key in arrays if self.row.arguments[key].kind == "data" and is_float(arrays[key])]
+        data = data or [key for key in arrays if is_float(arrays[key])] or list(arrays)
+        return [self._shard(key, arrays[key]) for key in data]
+
+    def _shard(self, key, array):
+        """An array as one device has it."""
+        if self.layout != MESH:
+            return array
+        place = place_of(self.axes[key], len(array.shape), (AXIS,))
+        shape = [n // DEVICES_OF_MESH if part else n for n, part in zip(array.shape, place, strict=True)]
+        return jax.ShapeDtypeStruct(tuple(shape), array.dtype)
+
+    def floor(self, direction, dtype):
+        """Bytes that no program can do without: operands read once, results and gradients written once, on one device."""
+        arrays = self.arrays(dtype)
+        results = jax.eval_shape(self.forward, arrays)
+        read = [self._shard(key, array) for key, array in arrays.items()]
+        gradients = [array for array in read if is_float(array)] if direction == STEP else []
+        return sum(array.size * array.dtype.itemsize for array in [*read, *results, *gradients])
+
+    def forward(self, arrays):
+        """The results; tokens of a mesh on one device."""
+        if self.way in plain.WAYS:
+            return jax.tree.leaves(plain.FORMULAS[self.way, self.name](**arrays, **self.numbers, **self.options))
+        own = {} if self.way == OURS else {"implementation": self.way}
+        return self._called(arrays, own)
+
+    def _called(self, arrays, own):
+        function = getattr(attnpool_flax, self.row.name)
+        args, kwargs = arrange(function, arrays | self.numbers | self.options | own)
+        result = function(*args, **kwargs)
+        return jax.tree.leaves(attnpool_flax.finalize_state(result) if self.layout == STATE else result)
+
+    def over(self, mesh):
+        """From arrays to results: the call under ``jax.shard_map``, tokens split over the mesh."""
+        rank = 1
+        places = self.places()
+        results = [place_of(own, len(own) - 1 + rank, (AXIS,)) for own in present(self.row.results, self.sizes)]
+
+        def part(arrays):
+            return self._called(
+                arrays, {"axis_name": AXIS} | ({} if self.way == OURS else {"implementation": self.way})
+            )
+
+        return jax.shard_map(part, mesh=mesh, in_specs=(places,), out_specs=results)
+
+    def places(self):
+        """Where the arrays of a mesh lie."""
+        return {key: place_of(axes, len(axes), (AXIS,)) for key, axes in self.axes.items()}
+
+    def program(self, direction, mesh=None):
+        """From arrays to results, or to results and gradients of a loss whose cotangents depend on the results."""
+        forward = self.forward if self.layout != MESH or mesh is None else self.over(mesh)
+        return forward if direction == FORWARD else step_of(forward)
+
+
+def step_of(forward):
+    """From arrays to (results, gradients of the sum of their squares)."""
+
+    def step(arrays):
+        floats = {key: array for key, array in arrays.items() if is_float(array)}
+
+        def loss(floats):
+            results = forward(arrays | floats)
+            return sum(jnp.sum(jnp.square(part.astype(jnp.float32))) for part in results), results
+
+        gradients, results = jax.grad(loss, has_aux=True)(floats)
+        return results, gradients
+
+    return step
+
+
+def is_float(array):
+    """Whether an array, or its description, is floating."""
+    return jnp.issubdtype(array.dtype, jnp.floating)
+
+
+def _is_number(value):
+    return np.shape(value) == ()
+
+
+def calls(way=OURS):
+    """Every call: rows in their layouts, then what stands beside them; ``way`` may be an implementation of ours.
+
+    With an implementation the list has only calls of functions that take one.
+    """
+    found = []
+    for row in (*table.VARIANTS, *table.STATES):
+        layouts = (UNSORTED, SORTED) if row.packed else (STATE,) if row in table.STATES else (DENSE,)
+        if "mesh" in row.layouts:
+            layouts = (*layouts, MESH)
+        for extra in ({}, *sizes.EXTRA.get(row.name, ())):
+            extra = tuple(extra.items())
+            found += [Call(row, layout, OURS, extra) for layout in layouts]
+            found += [Call(row, layout, KERNEL, extra) for layout in KERNELS.get(row.name, ()) if way != KERNEL]
+            if way not in (OURS, *plain.WAYS) and "implementation" in FUNCTIONS[row.name].static:
+                found += [Call(row, layout, way, extra) for layout in layouts]
+            name = Call(row, extra=extra).name
+            found += [Call(row, DENSE, way, extra) for way in plain.WAYS if (way, name) in plain.FORMULAS]
+    return found
+
+
+def has_gradient(call):
+    """Whether there is a step: floating arguments and floating results."""
+    arrays = call.arrays("float32")
+    return any(map(is_float, arrays.values())) and all(map(is_float, jax.eval_shape(call.forward, arrays)))

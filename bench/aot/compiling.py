@@ -1,0 +1,121 @@
+"""One program: lowered, compiled for a device, read. Runs in a child process: ``python -m bench.aot.compiling`` answers one line with one.
+
+Its environment is :data:`bench.aot.devices.ENVIRONMENT`.
+"""
+
+import contextlib
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AbstractDevice, AbstractMesh, NamedSharding, PartitionSpec, use_abstract_mesh
+
+from bench.aot import calls, devices, kernels, reading
+
+READERS = ("compiling.py", "hlo.py", "reading.py", "kernels.py", "calls.py")
+"""Files whose text decides what is read from a program: a change of theirs asks for compiling anew."""
+
+
+def digest_of(text, device):
+    """What a result is kept under: the program's text, the device, the versions, the code that reads it."""
+    found = hashlib.sha256(json.dumps([text, device, devices.PINNED]).encode())
+    for name in READERS:
+        found.update(Path(__file__).with_name(name).read_bytes())
+    return found.hexdigest()[:16]
+
+
+def traced(call, device, direction, dtype):
+    """The program for a device, traced."""
+    mesh = devices.mesh(device, call.layout == calls.MESH)
+    places = call.places() if call.layout == calls.MESH else {}
+    arrays = {
+        key: jax.ShapeDtypeStruct(
+            array.shape, array.dtype, sharding=NamedSharding(mesh, places.get(key, PartitionSpec()))
+        )
+        for key, array in call.arrays(dtype).items()
+    }
+    return jax.jit(call.program(direction, mesh)).trace(arrays)
+
+
+def described(device):
+    """The context in which a program is traced and lowered: kernels of Triton ask which GPU they are for."""
+    if device in devices.TPUS:
+        return contextlib.nullcontext()
+    return use_abstract_mesh(AbstractMesh((), (), abstract_device=AbstractDevice("NVIDIA H200", 132, "gpu")))
+
+
+def measure(asked, known=None):
+    """What is found of one program, as plain data; ``known`` is what was found before.
+
+    Args:
+      asked: "name", "layout", "way", "device", "direction", "dtype".
+      known: its result of an earlier run, which stands where the program's digest is the same.
+    """
+    call = next(
+        c
+        for c in calls.calls(asked["way"])
+        if (c.name, c.layout, c.way) == (asked["name"], asked["layout"], asked["way"])
+    )
+    device, direction, dtype = asked["device"], asked["direction"], asked["dtype"]
+    if direction == calls.STEP and not calls.has_gradient(call):
+        return {"digest": "", "no": "no gradient"}
+    try:
+        with described(device):
+            traced_program = traced(call, device, direction, dtype)
+            program = traced_program.lower()
+    except Exception as error:  # a refusal is an answer, too
+        return {"digest": "", "error": f"lowering: {_first_line(error)}"}
+    digest = digest_of(program.as_text(), device)
+    if known and known.get("digest") == digest:
+        return known
+    tokens = call.tokens(dtype)
+    floor = call.floor(direction, dtype)
+    try:
+        compiled = program.compile()
+    except Exception as error:
+        return {"digest": digest, "error": _first_line(error)}
+    most = max(t.size for t in tokens)
+    narrow = [t.shape for t in tokens if t.dtype.itemsize < 4 and calls.is_float(t) and t.size > most / 8]
+    text = compiled.as_text()
+    if asked.get("text"):
+        Path(asked["text"]).write_text(text)
+    found, memory = reading.costs(text, narrow, 8 * jnp.dtype(dtype).itemsize), compiled.memory_analysis()
+    own, assumed = (
+        kernels.moved(traced_program.jaxpr, device in devices.TPUS) if found.counts["kernels"] else (0, False)
+    )
+    return {
+        "digest": digest,
+        "bytes": found.bytes + own,
+        "x": max(t.size * t.dtype.itemsize for t in tokens),
+        "floor": floor,
+        "temporaries": memory.temp_size_in_bytes,
+        "memory": memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes,
+        "cycles": found.cycles,
+        "wide": found.wide_copies,
+        "steps": found.steps,
+        "unknown": found.unknown,
+        "gathered": found.gathered,
+        "assumed": assumed,
+        "counts": {key: count for key, count in sorted(found.counts.items()) if count},
+    }
+
+
+def _first_line(error):
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {line[:200]}"
+
+
+def main():
+    """Answers lines of JSON until there is no more."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        answer = measure(asked, asked.pop("known", None))
+        jax.clear_caches()
+        print("\x1e" + json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Goals of compiled programs as data, and which results miss theirs.
+
+A goal is the most bytes that a program may move, as a multiple of bytes(x), of its floor or of plain JAX compiled in the same way; for
+the first two also the most cycles by the compiler's estimate. A program has the first goal that fits it.
+"""
+
+from dataclasses import dataclass
+
+from bench.aot import calls, devices, plain
+from bench.aot.programs import Program
+
+ONE_QUERY = ("attention_pooling",)
+HEADS = ("multi_head_attention_pooling",)
+PACKED = ("segment_attention_pooling", "segment_multi_head_attention_pooling")
+HIDDEN_UNITS = ("additive_attention", "tanh_sum_attention")
+STEPS = ("set2set_pooling", "segment_set2set_pooling")
+BY_PLAIN = (
+    "attend",
+    "dot_product_attention",
+    "multi_head_attention",
+    "mask_attention",
+    "code_wise_attention",
+    "bidaf_attention",
+    "cross_attention_pooling, reduction=max",
+    "maxsim_score",
+    "maxsim_score_all_pairs",
+    "kernel_regression",
+    "latent_attention_pooling",
+    "vlad_pooling",
+)
+
+X, FLOOR, OF_PLAIN = "bytes(x)", "floors", "times plain JAX"
+
+MEMORY = {devices.V5E: 16e9, devices.V6E: 32e9, devices.H200: 151e9}
+"""Bytes of each device."""
+
+BUDGET = 1 / 16
+"""Of a device's memory: where plain JAX needs more temporaries, blocks are right, and their bytes have no goal."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The most that some programs may cost, forward and in a step.
+
+    Attributes:
+      names: of calls; empty for all.
+      most: of bytes, forward and step, in units.
+      unit: X, FLOOR or OF_PLAIN.
+      layouts: empty for all.
+      ways: of calls; empty for all.
+      devices: empty for all.
+      cycles: the most of the compiler's estimate in bfloat16 on a TPU v5e, forward and step.
+      narrow: whether no float32 copy of narrow tokens is written.
+      reason: why less cannot be had, where the goal is worse than that of other rows.
+    """
+
+    names: tuple
+    most: tuple
+    unit: str = X
+    layouts: tuple = ()
+    ways: tuple = (calls.OURS,)
+    devices: tuple = ()
+    cycles: tuple = ()
+    narrow: bool = False
+    reason: str = ""
+
+    def fits(self, program):
+        """Whether a program has this goal."""
+        pairs = ((self.names, program.name), (self.layouts, program.layout), (self.devices, program.device))
+        return (not self.ways or program.way in self.ways) and all(
+            not allowed or own in allowed for allowed, own in pairs
+        )
+
+
+DENSE, SORTED, UNSORTED = (calls.DENSE,), (calls.SORTED,), (calls.UNSORTED,)
+KERNEL = (calls.KERNEL,)
+GOALS = (
+    Goal(ONE_QUERY, (2.05, 5.1), layouts=DENSE, cycles=(4.5e6, 15e6), narrow=True),
+    Goal(HEADS, (2.2, 5.9), layouts=DENSE, devices=devices.TPUS, cycles=(3.5e6, 12.5e6)),
+    Goal(HEADS, (4.6, 9.0), layouts=DENSE, devices=(devices.H200,)),
+    Goal(PACKED, (2.3, 6.5), layouts=SORTED),
+    Goal(PACKED, (3.3, 8.0), layouts=UNSORTED),
+    Goal((), (1.05, 3.1), ways=KERNEL, devices=devices.TPUS),
+    Goal(("attention_pooling", "segment_attention_pooling"), (1.05, 3.1), ways=KERNEL),
+    Goal((), (1.3, 3.6), ways=KERNEL),
+    Goal(BY_PLAIN, (1.1, 1.1), OF_PLAIN, layouts=DENSE),
+    # 1.5 times 175 and 522 MB in float32, and what projecting the keys adds at the sizes of the table: 134 and 400 MB.
+    Goal(HIDDEN_UNITS, (2.2, 3.4), FLOOR, devices=(devices.H200,)),
+    Goal(("quantile_pooling",), (36.0, 21.0), FLOOR, reason="bisection: a read for each bit of a number"),
+    Goal(STEPS, (13.0, 16.0), FLOOR, reason="six steps, each reads its tokens twice forward and five times in all"),
+    Goal((), (4.0, 4.0), FLOOR, ways=()),
+)
+"""In the order in which they are tried; the last one fits every program of ours."""
+
+
+def missed(judged, found):
+    """A line for each of these results that misses its goal; ``found`` has all results by the key of their program."""
+    lines = []
+    for key, result in judged.items():
+        program = Program.of(key)
+        reasons = shortfalls(program, result, found)
+        lines += [f"{key}: {reason}" for reason in reasons]
+    return lines
+
+
+def shortfalls(program, result, found):
+    """What a result misses."""
+    if program.way in plain.WAYS or "no" in result:
+        return []
+    if "error" in result:
+        return [f"does not compile: {result['error']}"]
+    lines = [] if result["gathered"] < result["x"] else ["gathers its tokens over the mesh"]
+    if result["memory"] > MEMORY[program.device]:
+        lines.append(f"needs {result['memory'] / 1e9:.0f} GB")
+    return lines + _missed(goal_of(program), program, result, found)
+
+
+def goal_of(program):
+    """The goal of a program of ours."""
+    return next(goal for goal in GOALS if goal.fits(program))
+
+
+def _missed(goal, program, result, found):
+    step = program.direction == calls.STEP
+    lines = _too_many_bytes(goal.unit, goal.most[step], program, result, found)
+    on_v5e = program.device == devices.V5E and program.dtype == "bfloat16"
+    if goal.cycles and on_v5e and result["cycles"] > goal.cycles[step]:
+        lines.append(f"{result['cycles'] / 1e6:.1f} million cycles, goal {goal.cycles[step] / 1e6:g}")
+    if goal.narrow and result["wide"]:
+        lines.append("writes a float32 copy of narrow tokens")
+    return lines
+
+
+def _too_many_bytes(unit, most, program, result, found):
+    if unit == OF_PLAIN:
+        other = found.get(Program(**vars(program) | {"way": plain.PLAIN}).key, {})
+        budget = MEMORY[program.device] * BUDGET
+        if "bytes" not in other or other["temporaries"] > budget:
+            return (
+                [f"temporaries of {result['temporaries'] / 1e9:.1f} GB"] if result["temporaries"] > 2 * budget else []
+            )
+        one = other["bytes"]
+    else:
+        one = result["x"] if unit == X else result["floor"]
+    moved = result["bytes"] / one
+    return [f"moves {moved:.2f} {unit}, goal {most:g}"] if moved > most else []

@@ -1,0 +1,134 @@
+"""Bytes that kernels of Pallas move, counted in the traced program: a compiled one shows a kernel as one opaque call.
+
+For a TPU, from grid and index maps: bytes of a block times its visits, consecutive visits of the same block once, blocks cut at the
+array's end. For a GPU, whose kernels load by themselves, from the loads and stores of one program of the grid, times the programs.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core
+
+CACHED = 4 * 2**20
+"""Bytes of an array that stays in a GPU's L2 cache: however often its programs load it, it is read once."""
+
+LOADS, STORES = ("get", "masked_load", "load"), ("swap", "masked_swap", "store", "addupdate")
+
+
+def moved(program, on_tpu):
+    """(bytes, whether something was assumed) of all kernels of a traced program.
+
+    Args:
+      program: a closed jaxpr.
+      on_tpu: whether it is compiled for a TPU, else for a GPU; kernels that are written for the other count nothing.
+    """
+    return _of(getattr(program, "jaxpr", program), on_tpu)
+
+
+def _of(program, on_tpu):
+    total, assumed = 0.0, False
+    for equation in program.eqns:
+        name, params = equation.primitive.name, equation.params
+        if name == "pallas_call":
+            if _is_for(params, on_tpu):
+                found = _by_blocks(params["grid_mapping"]) if on_tpu else _by_loads(params)
+                total, assumed = total + found[0], assumed or found[1]
+            continue
+        inner = [_of(part, on_tpu) for part in _programs(params)]
+        if not inner:
+            continue
+        times = params["length"] if name == "scan" else 1
+        parts = [part[0] for part in inner]
+        total += max(parts) if name == "cond" else times * sum(parts)
+        assumed = assumed or any(part[1] for part in inner) or (name == "while" and any(parts))
+    return total, assumed
+
+
+def _programs(params):
+    leaves = jax.tree.leaves(list(params.values()), is_leaf=lambda value: hasattr(value, "eqns"))
+    return [getattr(leaf, "jaxpr", leaf) for leaf in leaves if hasattr(leaf, "eqns")]
+
+
+def _is_for(params, on_tpu):
+    """Whether a kernel is written for a TPU, or for a GPU; its compiler's parameters say so; without any it fits both."""
+    module = type(params.get("compiler_params")).__module__
+    return ("mosaic_gpu" not in module and "triton" not in module) if on_tpu else ".mosaic." not in module
+
+
+def _by_blocks(mapping):
+    grid = mapping.grid
+    if not all(isinstance(size, int) for size in grid):
+        raise ValueError(f"the bytes of a kernel need a grid of fixed sizes, got {grid}")
+    places = np.indices(grid).reshape(
+        len(grid), -1
+    )  # in the order in which they are visited: the last axis is the fastest
+    total, assumed = 0.0, False
+    for block in mapping.block_mappings:
+        array = block.array_aval
+        whole = math.prod(array.shape) * array.dtype.itemsize
+        starts = _starts(block, places)
+        if starts is None or "any" in str(getattr(block.block_aval, "memory_space", "")).lower():
+            total, assumed = total + whole, True  # what the data decide, or the kernel's own copies: once
+            continue
+        sizes = np.array(
+            [getattr(size, "block_size", size if isinstance(size, int) else 1) for size in block.block_shape]
+        )
+        inside = np.minimum(sizes[:, None], np.array(array.shape)[:, None] - starts * sizes[:, None])
+        visited = np.ones(starts.shape[1], bool)
+        visited[1:] = (starts[:, 1:] != starts[:, :-1]).any(0)
+        total += float(np.prod(inside[:, visited], axis=0, dtype=np.float64).sum()) * array.dtype.itemsize
+    return total, assumed
+
+
+def _starts(block, places):
+    """[rank, visits] indices of the blocks that are visited, or None where prefetched data decide them."""
+    closed = block.index_map_jaxpr
+    used = {var for equation in closed.jaxpr.eqns for var in equation.invars if not hasattr(var, "val")}
+    if used & set(closed.jaxpr.invars[len(places) :]):
+        return None
+    call, data = core.jaxpr_as_fun(closed), [0] * (len(closed.jaxpr.invars) - len(places))
+    found = jax.vmap(lambda *place: [jnp.asarray(index) for index in call(*place, *data)])(
+        *jnp.asarray(places, jnp.int32)
+    )
+    return np.stack([np.asarray(values) for values in found])
+
+
+def _by_loads(params):
+    mapping, program = params["grid_mapping"], params["jaxpr"]
+    program = getattr(program, "jaxpr", program)
+    programs = math.prod(mapping.grid)
+    per_ref, assumed = {}, False
+    assumed = _loads(program, {ref: index for index, ref in enumerate(program.invars)}, 1, per_ref)
+    refs = program.invars[mapping.num_index_operands :]
+    total = 0.0
+    for ref, block in zip(refs, mapping.block_mappings, strict=False):
+        place = program.invars.index(ref)
+        whole = math.prod(block.array_aval.shape) * block.array_aval.dtype.itemsize
+        own = per_ref.get(place, 0) * programs
+        total += min(own, whole) if whole <= CACHED else own
+    return total, assumed
+
+
+def _loads(program, refs, times, found):
+    """Adds to ``found`` the bytes that a kernel's program loads and stores, by the place of the reference."""
+    assumed = False
+    for equation in program.eqns:
+        name, params = equation.primitive.name, equation.params
+        if name in LOADS or name in STORES:
+            ref = next((refs[var] for var in equation.invars if not hasattr(var, "val") and var in refs), None)
+            if ref is not None:
+                value = equation.outvars[0].aval if name in LOADS else equation.invars[1].aval
+                found[ref] = found.get(ref, 0) + times * math.prod(value.shape) * value.dtype.itemsize
+            continue
+        for inner in _programs(params):
+            given = equation.invars[len(equation.invars) - len(inner.invars) :]
+            own = {
+                var: refs[val]
+                for var, val in zip(inner.invars, given, strict=False)
+                if not hasattr(val, "val") and val in refs
+            }
+            steps = params["length"] if name == "scan" else 1
+            assumed |= _loads(inner, own, times * steps, found) or name == "while"
+    return assumed

@@ -1,0 +1,56 @@
+"""Which programs a run compiles: calls by device, direction and dtype, and how results are named in the JSON."""
+
+from dataclasses import dataclass
+
+from bench.aot import calls, devices, plain
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program, by plain data only, as the child process and the JSON have it."""
+
+    name: str
+    layout: str
+    way: str
+    device: str
+    direction: str
+    dtype: str
+
+    @property
+    def key(self):
+        """Its name in the JSON."""
+        return " | ".join((self.name, self.layout, self.way, self.device, self.direction, self.dtype))
+
+    @classmethod
+    def of(cls, key):
+        """The program with a name in the JSON."""
+        return cls(*key.split(" | "))
+
+
+DEFAULT = ((calls.STEP, "bfloat16"), (calls.FORWARD, "float32"))
+"""Directions and dtypes of a default run."""
+
+
+def programs(everything=False, only="", device="", direction="", dtype="", way=calls.OURS, beside=True):
+    """The programs of a run.
+
+    Args:
+      everything: all devices, directions and dtypes, not only the default ones.
+      only: the name of a function, of a call, or "name, layout"; empty for all.
+      device: one device, or empty for those of the run.
+      direction: one direction, or empty; with a dtype both.
+      dtype: one dtype, or empty; with a direction all.
+      way: an implementation of ours, instead of the default one.
+      beside: whether plain formulas and kernels are compiled, too.
+    """
+    kinds = [(d, t) for d in (calls.FORWARD, calls.STEP) for t in calls.DTYPES] if everything else list(DEFAULT)
+    if direction or dtype:
+        directions = [direction] if direction else [calls.FORWARD, calls.STEP]
+        kinds = [(d, t) for d in directions for t in ([dtype] if dtype else calls.DTYPES)]
+    chosen = [device] if device else devices.DEVICES if everything else devices.DEFAULT
+    found = []
+    for call in calls.calls(way):
+        ways = (way, calls.KERNEL, *plain.WAYS) if beside else (way,)
+        if call.way in ways and (not only or only in (call.row.name, call.name, f"{call.name}, {call.layout}")):
+            found += [Program(call.name, call.layout, call.way, place, d, t) for place in chosen for d, t in kinds]
+    return found

@@ -1,0 +1,253 @@
+"""Costs of a compiled program, read from its text: bytes moved, cycles, loops, scatters, sorts, collectives, wide copies.
+
+An instruction that runs as a kernel moves its operands and its results. Of an operand that a kernel slices, the slice counts; of a
+result that it updates in place, the update. A loop counts as often as it runs, of a conditional the most expensive branch. What lies
+in a TPU's VMEM costs nothing, and the padding of tiles counts.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from bench.aot import hlo
+
+FREE = frozenset(
+    [
+        "parameter",
+        "constant",
+        "tuple",
+        "get-tuple-element",
+        "bitcast",
+        "after-all",
+        "partition-id",
+        "replica-id",
+        "opt-barrier",
+        "domain",
+        "add-dependency",
+        "get-dimension-size",
+    ]
+)
+FREE_CALLS = frozenset({"AllocateBuffer", "ConcatBitcast", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
+KERNELS = ("tpu_custom_call", "__gpu$xla.gpu.triton", "mosaic_gpu", "mosaic_gpu_v2")
+"""Targets of custom calls that are kernels of Pallas: their bytes are counted from grid and index maps."""
+
+COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
+SLICES = ("slice", "dynamic-slice", "gather")
+NARROW = ("bf16", "f16")
+
+
+@dataclass
+class Costs:
+    """What a program costs.
+
+    Attributes:
+      bytes: moved between the device's large memory and the chip.
+      cycles: the compiler's estimate; 0 where it makes none.
+      counts: how many "loops", "scatters", "sorts", "kernels" and collectives the text has.
+      steps: the most steps of one loop, those of the loops around it included.
+      unknown: how many loops have a number of steps that the compiler does not know.
+      gathered: bytes of the largest result of an all-gather.
+      wide_copies: arrays in float32 with the elements of a narrow argument.
+    """
+
+    bytes: float = 0.0
+    cycles: int = 0
+    counts: Counter = field(default_factory=Counter)
+    steps: int = 0
+    unknown: int = 0
+    gathered: float = 0.0
+    wide_copies: int = 0
+
+
+def costs(text, tokens=(), bits=1):
+    """The costs of a compiled program.
+
+    Args:
+      text: the program.
+      tokens: the shapes of its narrow arrays of tokens.
+      bits: the steps of a loop that stops by itself: bisections end with the last bit.
+    """
+    module = hlo.parse(text)
+    found = Costs()
+    found.bytes, found.cycles = _run(module, module.entry, found, (tuple(tokens), bits), 1)
+    inside = [one for part in module.computations.values() for one in part.instructions.values()]
+    found.counts["scatters"] = sum(one.opcode in ("scatter", "select-and-scatter") for one in inside)
+    found.counts["sorts"] = sum(_sorts(one) for one in inside)
+    return found
+
+
+def _sorts(one):
+    return one.opcode in ("sort", "topk") or (
+        one.opcode == "custom-call" and ("Sort" in one.target or "TopK" in one.target)
+    )
+
+
+def _run(module, name, found, known, around):
+    """(bytes, cycles) of the instructions of a computation that runs once; ``around`` are the steps of the loops around it.
+
+    ``known`` is what the caller of :func:`costs` says: tokens and bits.
+    """
+    total = cycles = 0
+    computation = module.computations[name]
+    for one in computation.instructions.values():
+        called = one.called
+        if one.opcode == "while":
+            trips = _trips(module, one)
+            found.counts["loops"] += 1
+            found.unknown += trips is None
+            trips = known[1] if trips is None else trips
+            found.steps = max(found.steps, around * trips)
+            parts = [_run(module, called[part][0], found, known, around * trips) for part in ("body", "condition")]
+            total, cycles = total + trips * sum(p[0] for p in parts), cycles + trips * sum(p[1] for p in parts)
+        elif one.opcode == "conditional":
+            parts = [_run(module, branch, found, known, around) for branch in called["branches"]]
+            total, cycles = total + max(p[0] for p in parts), cycles + max(p[1] for p in parts)
+        elif one.opcode in ("call", "async-start"):
+            part = _run(module, called.get("to_apply", called.get("calls"))[0], found, known, around)
+            total, cycles = total + part[0], cycles + part[1] + one.cycles
+        else:
+            read, written = _moved(module, computation, one)
+            total, cycles = total + read + written, cycles + one.cycles
+            _note(one, written, found, known[0])
+    return total, cycles
+
+
+def _trips(module, loop):
+    """The steps of a loop: as the compiler says, or the constant that its condition compares with."""
+    if loop.trips is not None:
+        return loop.trips
+    condition = module.computations[loop.called["condition"][0]]
+    if condition.root.opcode != "compare" or "direction=LT" not in condition.root.attributes:
+        return None
+    limit = condition.instructions.get(condition.root.operands[1])
+    return int(limit.operands[0]) if limit is not None and limit.opcode == "constant" else None
+
+
+def _note(one, written, found, tokens):
+    opcode = one.opcode.removesuffix("-start")
+    if opcode in COLLECTIVES:
+        found.counts[opcode] += 1
+        if opcode == "all-gather":
+            found.gathered = max([found.gathered, *(array.size for array in one.arrays)])
+    if one.opcode == "custom-call" and one.target in KERNELS:
+        found.counts["kernels"] += 1
+    if one.opcode not in FREE and not one.opcode.endswith("-done"):  # what updates a part of an array has not made it
+        found.wide_copies += sum(_is_wide(array, tokens) and array.size <= written for array in one.arrays)
+
+
+def _is_wide(array, tokens):
+    """Whether an array is float32, in the large memory, and has the elements of a narrow array of tokens (blocks may pad it)."""
+    return (
+        array.dtype == "f32"
+        and not array.on_chip
+        and any(own[-1] in array.shape and 1 <= array.elements / _product(own) <= 1.25 for own in tokens)
+    )
+
+
+def _product(shape):
+    total = 1
+    for size in shape:
+        total *= size
+    return total
+
+
+def _moved(module, computation, one):
+    """Bytes that one instruction (reads, writes) as a kernel."""
+    if one.opcode in FREE or one.opcode.endswith("-done"):
+        return 0, 0
+    if one.opcode == "custom-call" and (one.target in FREE_CALLS or one.target in KERNELS):
+        return 0, 0
+    operands = [computation.instructions[name] for name in one.operands]
+    if one.opcode == "fusion":
+        inner = module.computations[one.called["calls"][0]]
+        needs = _needs(module, inner)
+        return _read(operands, [needs[part.name] for part in inner.parameters]), _written(module, inner, one)
+    if one.opcode in ("copy-start", "all-gather-start", "collective-permute-start"):
+        result = one.arrays[0] if one.opcode == "copy-start" else one.arrays[1]
+        return _read(operands, [operand.elements for operand in operands]), 0 if result.on_chip else result.size
+    return _read(operands, _operand_needs(one, operands, one.elements)), _update(one, operands)
+
+
+def _read(operands, needs):
+    """Bytes of so many elements of each operand; one that stands twice is read once."""
+    total, sizes = Counter(), {operand.name: operand for operand in operands}
+    for operand, elements in zip(operands, needs, strict=True):
+        total[operand.name] += elements
+    return sum(part.size * min(1.0, total[name] / part.elements) for name, part in sizes.items() if part.elements)
+
+
+def _update(one, operands):
+    """Bytes that an instruction writes: its result, or the part that it updates in place; a scatter reads that part, too."""
+    if one.opcode == "dynamic-update-slice":
+        return 0 if one.arrays[0].on_chip else _on_device(operands[1])
+    if one.opcode == "scatter":
+        updates = operands[len(operands) // 2 + 1 :]
+        parts = zip(one.arrays, updates, strict=True)
+        return sum(2 * min(array.size, _on_device(part)) for array, part in parts if not array.on_chip)
+    return one.size
+
+
+def _on_device(operand):
+    """Bytes of an array as if it lay in the large memory: inside of a fusion nothing says where it lies."""
+    return sum(array.size for array in operand.arrays)
+
+
+def _written(module, inner, fusion):
+    """Bytes that a fusion writes."""
+    root = inner.root
+    parts = [inner.instructions[name] for name in root.operands] if root.opcode == "tuple" else [root]
+    total = 0
+    for part, array in zip(parts, fusion.arrays, strict=False):
+        if array.on_chip:
+            continue
+        part = _behind(inner, part)
+        if part.opcode in ("dynamic-update-slice", "scatter"):
+            total += _update(part, [inner.instructions[name] for name in part.operands])
+        elif part.opcode == "fusion":  # a fusion inside of a fusion: what its root updates
+            total += _written(module, module.computations[part.called["calls"][0]], part)
+        else:
+            total += array.size
+    return total
+
+
+def _behind(inner, part):
+    """The instruction whose numbers these are, seen through changes of the shape."""
+    while part.opcode in ("bitcast", "reshape", "copy") and part.operands[0] in inner.instructions:
+        part = inner.instructions[part.operands[0]]
+    return part
+
+
+def _needs(module, inner, wanted=None):
+    """How many elements of each instruction of a fused computation are needed, by name; ``wanted`` are those of its root."""
+    needs = Counter({inner.root.name: inner.root.elements if wanted is None else wanted})
+    for one in reversed(inner.instructions.values()):  # users stand behind what they use
+        own = needs[one.name]
+        if not own or one.opcode in ("parameter", "constant"):
+            continue
+        operands = [inner.instructions[name] for name in one.operands]
+        if one.opcode == "fusion":
+            deeper = module.computations[one.called["calls"][0]]
+            found = _needs(module, deeper, own)
+            parts = [found[p.name] for p in deeper.parameters]
+        else:
+            parts = _operand_needs(one, operands, own)
+        for operand, part in zip(operands, parts, strict=True):
+            needs[operand.name] = min(operand.elements, needs[operand.name] + part)
+    return needs
+
+
+def _operand_needs(one, operands, own):
+    """How many elements of each operand are needed for so many elements of the result."""
+    if one.opcode in SLICES:
+        return [min(operands[0].elements, own), *(part.elements for part in operands[1:])]
+    if one.opcode == "dynamic-update-slice":
+        return [0, *(part.elements for part in operands[1:])]
+    if one.opcode == "scatter":
+        count = len(operands) // 2
+        return [0] * count + [part.elements for part in operands[count:]]
+    if one.opcode in ("tuple", "get-tuple-element", "sort", "dot", "convolution", "custom-call", "reduce-window"):
+        return [part.elements for part in operands]
+    share = own / one.elements if one.elements else 0
+    return [
+        min(part.elements, max(own, part.elements * share)) if part.elements <= one.elements else part.elements * share
+        for part in operands
+    ]

@@ -1,0 +1,106 @@
+"""Sizes of the arrays that are compiled for, by row, and the arguments that are given beside masks.
+
+A row that is not listed has POOLING. Packed tokens, states and meshes have the sizes of their dense row: N = B L tokens in B
+segments. "B" is the batch axis, also where a row calls it "...".
+"""
+
+POOLING = {"B": 1024, "L": 512, "d": 768, "q": 768}
+HEADS = {"B": 256, "L": 1024, "d": 1152, "q": 1152, "n": 1, "H": 16, "c": 72, "c'": 72, "o": 1152}
+QUERIES = {"B": 512, "n": 1024, "m": 1024, "d": 128, "e": 128, "v": 128}
+SCORES = {"B": 64, "n": 1024, "m": 1024, "d": 128, "e": 128}
+HIDDEN = {"B": 8, "n": 64, "m": 4096, "d": 768, "e": 768, "v": 768, "h": 256}
+PAIRS = {"B": 8, "n": 4096, "k": 4096, "T": 4096, "J": 4096, "L": 4096, "d": 128, "e": 128}
+VECTORS = {"B": 524288, "d": 768}
+EVENTS = {"B": 65536, "m": 128, "f": 768, "h": 256, "o": 128}
+
+SIZES = {
+    "lengths_to_mask": {"B": 65536, "max_length": 512},
+    "spans_to_mask": {"B": 1024, "S": 16, "ends": 2, "max_length": 512},
+    "token_positions": {"B": 65536, "L": 512},
+    "location_score": {"B": 64, "n": 256, "d": 512, "e": 512, "m": 512},
+    "attend": QUERIES,
+    "dot_product_attention": QUERIES,
+    "additive_score": HIDDEN,
+    "concat_score": HIDDEN,
+    "tanh_sum_score": HIDDEN,
+    "additive_attention": HIDDEN,
+    "tanh_sum_attention": HIDDEN,
+    "location_attention": {"B": 64, "n": 256, "d": 512, "e": 512, "m": 512, "v": 512, "o": 512},
+    "multi_head_attention": {
+        "B": 8,
+        "n": 1024,
+        "m": 1024,
+        "d": 768,
+        "e": 768,
+        "v": 768,
+        "H": 12,
+        "c": 64,
+        "c'": 64,
+        "o": 768,
+    },
+    "kernel_regression": {"B": 8, "n": 512, "m": 2048, "d": 128, "v": 128},
+    "multi_head_attention_pooling": HEADS,
+    "attentive_statistics_pooling": {"B": 256, "L": 512, "d": 1536, "h": 128},
+    "additive_attention_pooling": POOLING | {"h": 128, "v": 768},
+    "attention_penalty": {"B": 1024, "n": 16, "L": 512},
+    "latent_attention_pooling": {
+        "B": 16,
+        "L": 512,
+        "d": 1024,
+        "e": 1024,
+        "r": 512,
+        "H": 8,
+        "c": 128,
+        "c'": 128,
+        "f": 4096,
+    },
+    "set2set_pooling": {"B": 1024, "L": 512, "d": 256},
+    "vlad_pooling": {"B": 1024, "L": 512, "d": 128, "K": 64, "G": 8},
+    "layer_norm": VECTORS,
+    "residual_feed_forward": {"B": 65536, "d": 768, "f": 3072},
+    "cross_attention_pooling": POOLING | {"T": 512, "e": 768},
+    "cross_attention_pooling, reduction=max": PAIRS,
+    "cross_attention_pooling_all_pairs": {"B": 32, "C": 2000, "L": 24, "T": 16, "d": 384, "e": 384},
+    "code_wise_attention": PAIRS,
+    "mask_attention": PAIRS,
+    "bidaf_attention": PAIRS,
+    "maxsim_score": {"B": 1024, "L": 32, "T": 180, "d": 128},
+    "maxsim_score_all_pairs": {"B": 32, "C": 2000, "L": 32, "T": 180, "d": 128},
+    "orthogonal_decomposition": VECTORS,
+    "linear_decomposition": VECTORS,
+    "rigid_decomposition": VECTORS,
+    "semantic_match": {"B": 64, "L": 256, "T": 256, "d": 300},
+    "graph_decomposition": {"k": 2048, "d": 256},
+    "attention_triplet_loss": EVENTS,
+    "differential_context": EVENTS,
+    "relation_vector": EVENTS,
+    "relation_triplet_loss": EVENTS,
+    "field_attention_pooling": {"B": 16384, "J": 32, "d": 64, "e": 64},
+    "label_attention": {"B": 64, "M": 512, "d": 256, "c": 64, "v": 256},
+}
+"""By the name of the dense row, or with an option behind it."""
+
+BY_FAMILY = {"normalizers": SCORES, "scores": SCORES}
+"""For rows of a family that are not listed."""
+
+ARGUMENTS = {
+    "attention_pooling": ("query",),
+    "multi_head_attention_pooling": ("query_kernel", "out_kernel", "query_bias", "key_bias", "value_bias", "out_bias"),
+    "weighted_pooling": ("weights",),
+    "additive_attention_pooling": ("bias", "gate_kernel", "gate_bias", "out_kernel#1"),
+    "attentive_statistics_pooling": ("bias", "out_kernel#1"),
+    "latent_attention_pooling": ("norm_scale", "norm_bias", "latent_norm_scale", "latent_norm_bias"),
+    "layer_norm": ("scale", "bias"),
+    "residual_feed_forward": ("bias", "out_kernel", "out_bias", "norm_scale", "norm_bias"),
+    "gumbel_softmax": ("noise",),
+}
+"""Optional arguments that are given beside masks, by the name of the dense row."""
+
+SHARED = ("query",)
+"""Data without batch axes in poolings: learned queries."""
+
+OPTIONS = {"k": 8, "num_steps": 6, "window": 3, "num_layers": 2}
+"""Counts among the options; a row that has none of a name ignores it."""
+
+EXTRA = {"cross_attention_pooling": ({"reduction": "max"},)}
+"""Values of options that are compiled beside the defaults."""

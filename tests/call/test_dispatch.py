@@ -1,0 +1,76 @@
+"""``chosen_implementation`` looks up what a call takes: the answer is what is dispatched while the call is traced."""
+
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from constants import compiling_anew
+
+import attnpool_flax
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_flax.reductions import IMPLEMENTATIONS, logged_dispatches
+from attnpool_ref import table
+from attnpool_ref.conformance import cases
+
+ROWS = [row for row in table.BY_NAME.values() if "implementation" in FUNCTIONS[row.name].static]
+INSIDE = str(Path(attnpool_flax.__file__).parent)
+
+
+def calls_of(row):
+    """(arrays, options) of a call for each way of calling the function."""
+    for title, names, options in cases.configurations(row):
+        case = cases.draw(row, title, names, options, (2,))
+        yield {key: np.asarray(value) for key, value in case.values.items() if value is not None}, options
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_what_is_looked_up_is_what_is_dispatched(row):
+    function = getattr(attnpool_flax, row.name)
+    for arrays, options in calls_of(row):
+        for requested in (None, *IMPLEMENTATIONS):
+            given = options | {"implementation": requested}
+            with compiling_anew(FUNCTIONS[row.name]), logged_dispatches() as dispatched:
+                jax.eval_shape(lambda given=given, arrays=arrays: function(**arrays, **given))
+                found = attnpool_flax.chosen_implementation(row.name, **arrays, **given)
+            assert [found] == (dispatched[:1] or ["einsum"]), (options, requested)
+
+
+@pytest.mark.parametrize("name", ["dot_product_attention", "code_wise_attention", "mask_attention"])
+def test_the_size_decides_whether_queries_are_taken_in_blocks(name):
+    function, arrays = getattr(attnpool_flax, name), 3 if name == "dot_product_attention" else 2
+    for size, expected in ((3, "einsum"), (3000, "tiles")):
+        described = [jax.ShapeDtypeStruct((2, size, 5), np.float32)] * arrays
+        with compiling_anew(FUNCTIONS[name]), logged_dispatches() as dispatched:
+            jax.eval_shape(function, *described)
+        assert dispatched[0] == expected
+        assert attnpool_flax.chosen_implementation(name, *described) == expected
+
+
+def test_nothing_is_traced_to_look_it_up(monkeypatch):
+    monkeypatch.setattr(FUNCTIONS["attention_pooling"], "body", None)
+    x = jax.ShapeDtypeStruct((2, 3, 4), np.float32)
+    assert attnpool_flax.chosen_implementation("attention_pooling", x, implementation="tiles") == "tiles"
+
+
+def test_a_second_call_is_few_python_calls():
+    x, mask = jax.numpy.ones((2, 3, 4)), jax.numpy.ones((2, 3), bool)
+    attnpool_flax.mean_pooling(x, mask)
+    called = []
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(INSIDE):
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        attnpool_flax.mean_pooling(x, mask)
+    finally:
+        sys.setprofile(None)
+    assert [name for name in called if not name.startswith("<")] == [
+        "mean_pooling",
+        "specialize",
+        "_key",
+        "check_split",
+    ]

@@ -1,0 +1,20 @@
+"""The judge's answer to one kind of mistake in one row."""
+
+import types
+import warnings
+from unittest import mock
+
+from attnpool_ref import conformance
+from attnpool_ref.conformance.running import shrinking
+
+
+def failures_of(kind, row):
+    """What the judge says of a kind of mistake in a row."""
+    candidate = types.SimpleNamespace(**{row: kind.candidate(row)})
+    with warnings.catch_warnings(), mock.patch.object(shrinking, "shrink", lambda case, fails: case):  # it takes long
+        warnings.simplefilter("ignore")  # a mistake may divide by 0 as it likes
+        long, integers = kind.dtypes == ("bfloat16",), kind.dtypes == ("float64",)
+        report = conformance.judge(
+            candidate, only=(row,), dtypes=kind.dtypes, long=long, integers=integers, contract=True
+        )
+    return report.rows[0].failures

@@ -1,0 +1,144 @@
+"""Options of the judge: each is declared once, and functions, command, plugin and page take it from there."""
+
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+
+import make_stubs
+import pytest
+from click.testing import CliRunner
+
+import attnpool_ref as ref
+from attnpool_ref import conformance
+from attnpool_ref.cli.application import application
+from attnpool_ref.cli.options import values_of
+from attnpool_ref.conformance import Candidate, Scope
+from attnpool_ref.conformance.option import option, options_of, takes_options_of
+
+PAGE = Path(__file__).parents[2] / "docs/judging.md"
+COMMAND = application.commands["check"]
+FEW = {"dtypes": ("float32",), "shapes": (), "laws": False, "partial": False, "long": False}
+
+every_option = pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in (Scope, Candidate) for name in options_of(kind)]
+)
+
+
+def keywords_of(function):
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
+
+
+def defaults():
+    return {each.name: each.default for each in dataclasses.fields(Scope)}
+
+
+def test_judge_and_check_take_the_options_of_a_scope_with_its_defaults():
+    assert keywords_of(conformance.judge) == {"name": "", "progress": None} | defaults()
+    without = {name: default for name, default in defaults().items() if name not in ("only", "strict", "jobs")}
+    assert keywords_of(conformance.check) == without | {"dtypes": ("float32", "float64")}
+
+
+@pytest.mark.parametrize("function", [conformance.judge, conformance.check])
+def test_the_help_explains_each_option_once(function):
+    text = inspect.getdoc(function)
+    documented = re.findall(r"^  \*?\*?(\w+): ", text.partition("Args:\n")[2].partition("\n\n")[0], re.MULTILINE)
+    assert documented == list(inspect.signature(function).parameters)
+    assert max(map(len, text.splitlines())) <= 120, text
+
+
+@pytest.mark.parametrize("name", ["only", "strict", "jobs", "progress", "no_such_option"])
+def test_check_refuses_what_it_does_not_take(name):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        conformance.check(ref.mean_pooling, "mean_pooling", **{name: 1})
+
+
+def test_judge_refuses_an_option_that_nothing_has():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'gradient'"):
+        conformance.judge(ref, gradient=True)
+
+
+def test_a_scope_is_validated_and_plain():
+    scope = Scope(only=["mean_pooling"], dtypes=["float64"], seed=3, waive={"shape": "why not"})
+    assert (scope.only, scope.dtypes, scope.seed) == (("mean_pooling",), ("float64",), "3")
+    assert Scope(mixed=True).demands == {"mixed"}
+    assert Scope(contract=True).demands == {"mixed", "broadcasting", "contract"}
+    for wrong, message in [
+        ({"only": ("mean_poling",)}, "did you mean mean_pooling"),
+        ({"dtypes": ("float8",)}, "no dtype is called 'float8'"),
+        ({"waive": {"shap": "x"}}, "did you mean shape"),
+        ({"waive": {"shape": " "}}, "needs a reason"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Scope(**wrong)
+
+
+@every_option
+def test_the_command_has_each_option_that_has_a_flag(kind, name):
+    declared = options_of(kind)[name]
+    found = [each for each in COMMAND.params if each.name == name]
+    assert [each.opts for each in found] == ([[declared.flag]] if declared.flag else [])
+    assert all(each.help == declared.help != "" for each in found)
+    assert declared.says or f"\n  {name}: " in str(inspect.getdoc(kind))
+
+
+@every_option
+def test_the_page_explains_each_option(kind, name):
+    text, flag = PAGE.read_text(encoding="utf-8"), options_of(kind)[name].flag
+    assert not flag or f"`{flag}" in text
+    assert flag == "" or re.search(rf"`{name}(=|`)", text) or name in ("only", "dtypes")
+
+
+def test_the_command_judges_with_the_defaults_of_a_scope():
+    seen = {}
+    COMMAND.main(["attnpool_ref"], standalone_mode=False, obj=lambda candidate, **given: seen.update(given))
+    calls = {each.name: getattr(Candidate(None), each.name) for each in dataclasses.fields(Candidate)}
+    assert seen["calls"] == {name: value for name, value in calls.items() if name != "target"}
+    own = {name: value for name, value in seen.items() if name in defaults()}
+    assert own == {name: defaults()[name] for name in own} | {"dtypes": (), "jobs": None}
+    assert own.keys() == {name for name, declared in options_of(Scope).items() if declared.flag}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--arg mask", "--arg mask needs THEIRS=OURS, as in --arg attention_mask=mask"),
+        ("--size d=0", "--size d=0 needs a whole number above 0, as in --size d=6"),
+        ("--waive shape", "--waive shape needs NAME=REASON, as in --waive '1e30 in padding=inputs are finite'"),
+        ("--waive shap=x", "--waive: no guarantee is called 'shap'; did you mean shape"),
+        ("--dtype float8", "'float8' is not one of 'float32', 'bfloat16', 'float16', 'float64'"),
+        ("--only mean_poling", "did you mean mean_pooling"),
+    ],
+)
+def test_wrong_words_of_the_command_are_refused(words, message):
+    result = CliRunner().invoke(application, ["check", "attnpool_ref", *words.split()])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_a_new_option_is_one_entry():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Wider(Scope):
+        ratio: float = option(0.5, "how much.", flag="--ratio", kind="number", help="How much.")
+
+    @takes_options_of(Wider, without=("only",), ratio=0.75)
+    def function(candidate, **options):
+        """Does nothing.
+
+        Args:
+          candidate: the candidate.
+          **options: those of Wider.
+        """
+        return options
+
+    assert keywords_of(function)["ratio"] == 0.75 and "only" not in keywords_of(function)
+    assert function(1) == {"ratio": 0.75} and function(1, ratio=2) == {"ratio": 2}
+    assert "\n  ratio: how much.\n" in str(inspect.getdoc(function))
+    given = dict.fromkeys((name for name, declared in options_of(Wider).items() if declared.flag), ()) | {"ratio": 0.25}
+    assert values_of(Wider, given)["ratio"] == 0.25 and not given
+
+
+def test_the_stub_of_the_judge_has_all_options():
+    """Type checkers and editors read it in place of the signature, which is made at the import."""
+    assert make_stubs.JUDGE.read_text(encoding="utf-8") == make_stubs.judge_stub(), "run `make docs`"

@@ -1,0 +1,105 @@
+"""What the judge says of attnpool_flax in float32, function by function; ``attnpool check`` judges everything.
+
+``test_equivalence.py`` compares values in every dtype. Here are gradients, padding and all ways to call: in ``make test`` those
+that :data:`SHOWN_BY` selects, in ``make thorough`` all of them, with the laws.
+"""
+
+import numpy as np
+import pytest
+
+import attnpool_flax
+from attnpool_flax.call.compiled import FUNCTIONS
+from attnpool_ref import conformance, table
+from attnpool_ref.conformance import cases
+from attnpool_ref.conformance.candidates.adapters.jax_arrays import JaxArrays
+from attnpool_ref.conformance.checks import CHECKS, situation_of
+from attnpool_ref.conformance.checks.agreement import agreement
+from attnpool_ref.conformance.checks.gradients import gradient
+from attnpool_ref.conformance.checks.subject import Subject
+
+every_row = pytest.mark.parametrize("row", table.VARIANTS, ids=lambda row: row.name)
+
+every_state = pytest.mark.parametrize("row", table.STATES, ids=lambda row: row.name)
+
+SHARED = ("activation=", "normalizer=", "axis=", "indices_are_sorted=")
+"""Options that one code computes for all functions; normalizers have one for dense and one for packed scores."""
+
+HINTS = ("indices_are_sorted=",)
+"""Options that change no number: only the function that shows one is called with it."""
+
+
+def option_of(row, title):
+    """The option and value that a way to call is about, and whether it normalises packed scores."""
+    option = title.partition(", ")[0]
+    return option, option.startswith("normalizer=") and row.family == "segments"
+
+
+SHOWN_BY = {}
+"""For each value of a shared option the first function that takes it: its gradients are judged there only."""
+
+for _row in table.VARIANTS:
+    for _title, *_ in cases.configurations(_row):
+        SHOWN_BY.setdefault(option_of(_row, _title), _row.name)
+
+
+def is_differentiated(row, title):
+    """Whether the gradients of this way to call the function are judged."""
+    return not title.startswith(SHARED) or SHOWN_BY[option_of(row, title)] == row.name
+
+
+def is_called(row, title):
+    """Whether the function is called in this way at all."""
+    return not title.startswith(HINTS) or is_differentiated(row, title)
+
+
+@every_row
+def test_results_gradients_and_padding_in_float32(row):
+    subject = Subject(row, getattr(attnpool_flax, row.name), JaxArrays(), "float32")
+    drawn = [*cases.cases_of(row, None, (), partial=False), *cases.cases_in(row, "float32")]
+    wrong = []
+    with np.errstate(all="ignore"):
+        for case, kind in drawn:
+            if is_called(row, case.title):
+                wrong += [
+                    f"{case.title}: {finding.message}" for finding in findings(subject, case, kind) if finding.message
+                ]
+    assert not wrong, f"`attnpool check --only {row.name}` shows the smallest case"
+
+
+def findings(subject, case, kind):
+    """The findings of all checks that apply to a case."""
+    asked = is_differentiated(subject.row, case.title)
+    situation = situation_of(subject, case, kind, True, asked, False, None)
+    for weights in situation.asked:
+        yield agreement(subject, case, weights)
+    for name, check in CHECKS.items():
+        if check.applies(situation):
+            found = (
+                one_gradient(subject, case, situation) if name == "gradient" else check.run(subject, case, situation)
+            )
+            yield from [finding for finding in np.ravel(found) if finding is not None]
+
+
+def one_gradient(subject, case, situation):
+    """The gradient of the call that returns the weights, too: unless they are computed apart, it is that of both calls."""
+    if situation.gradients_with_weights and FUNCTIONS[subject.row.name].weights_apart:
+        return CHECKS["gradient"].run(subject, case, situation)
+    return gradient(subject, case, return_weights=situation.gradients_with_weights)
+
+
+@pytest.mark.thorough
+@every_row
+def test_laws_all_gradients_and_sequences_of_length_0_in_float32(row):
+    function = getattr(attnpool_flax, row.name)
+    conformance.check(
+        function, row.name, dtypes=("float32",), shapes=("length 0",), partial=False, long=False, contract=True
+    )
+
+
+@pytest.mark.thorough
+@every_state
+def test_chunks_merge_to_the_dense_results_and_gradients_in_float32(row):
+    """Random chunks, one of them empty, in random order and bracketing; ``attnpool check`` judges all that dense rows have."""
+    conformance.check(
+        attnpool_flax, row.name, dtypes=("float32",), shapes=(), laws=False, partial=False, long=False, contract=True
+    )

@@ -1,0 +1,448 @@
+"""The tool that compiles for devices that are not there: what it reads from compiled programs, what it judges, what it writes."""
+
+import json
+import sys
+from dataclasses import asdict
+
+import jax
+import pytest
+from jax.experimental import pallas
+
+from attnpool_ref import table
+from bench import page as bench_page
+from bench.aot import __main__ as command
+from bench.aot import calls, devices, goals, hlo, kernels, page, plain, programs, reading, running
+
+LOOP = """HloModule jit_f, is_scheduled=true
+
+%body (state: (s32[], f32[64,1024], f32[1024])) -> (s32[], f32[64,1024], f32[1024]) {
+  %state = (s32[], f32[64,1024]{1,0}, f32[1024]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%state), index=0
+  %x = f32[64,1024]{1,0} get-tuple-element(%state), index=1
+  %total = f32[1024]{0} get-tuple-element(%state), index=2
+  %add_fusion = f32[1024]{0} fusion(%x, %total, /*index=2*/%i), kind=kLoop, calls=%fused_add
+  %next = s32[] fusion(%i), kind=kLoop, calls=%fused_next
+  ROOT %tuple = (s32[], f32[64,1024]{1,0}, f32[1024]{0}) tuple(%next, %x, %add_fusion)
+}
+
+%fused_add (p0: f32[64,1024], p1: f32[1024], p2: s32[]) -> f32[1024] {
+  %p0 = f32[64,1024]{1,0} parameter(0)
+  %p1 = f32[1024]{0} parameter(1)
+  %p2 = s32[] parameter(2)
+  %zero = s32[] constant(0)
+  %row = f32[1,1024]{1,0} dynamic-slice(%p0, %p2, %zero), dynamic_slice_sizes={1,1024}
+  %flat = f32[1024]{0} bitcast(%row)
+  ROOT %sum = f32[1024]{0} add(%p1, %flat)
+}
+
+%fused_next (p: s32[]) -> s32[] {
+  %p = s32[] parameter(0)
+  %one = s32[] constant(1)
+  ROOT %s = s32[] add(%p, %one)
+}
+
+%condition (state: (s32[], f32[64,1024], f32[1024])) -> pred[] {
+  %state = (s32[], f32[64,1024]{1,0}, f32[1024]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%state), index=0
+  %limit = s32[] constant(64)
+  ROOT %less = pred[] compare(%i, %limit), direction=LT
+}
+
+ENTRY %main (x: f32[64,1024]) -> f32[1024] {
+  %x = f32[64,1024]{1,0} parameter(0)
+  %zero = s32[] constant(0)
+  %total = f32[1024]{0} broadcast(%zero), dimensions={}
+  %state = (s32[], f32[64,1024]{1,0}, f32[1024]{0}) tuple(%zero, %x, %total)
+  %while = (s32[], f32[64,1024]{1,0}, f32[1024]{0}) while(%state), condition=%condition, body=%body
+  ROOT %out = f32[1024]{0} get-tuple-element(%while), index=2
+}
+"""
+"""64 steps: each reads a row of x and the total, writes the total, and counts."""
+
+SCATTER = """HloModule jit_f, is_scheduled=true
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %c = f32[] add(%a, %b)
+}
+
+%fused_scatter (p0: f32[8,128], p1: s32[512,1], p2: bf16[512,128]) -> f32[8,128] {
+  %p0 = f32[8,128]{1,0} parameter(0)
+  %p1 = s32[512,1]{1,0} parameter(1)
+  %p2 = bf16[512,128]{1,0} parameter(2)
+  %wide = f32[512,128]{1,0} convert(%p2)
+  ROOT %out = f32[8,128]{1,0} scatter(%p0, %p1, %wide), update_window_dims={1}, to_apply=%add
+}
+
+ENTRY %main (x: bf16[512,128], ids: s32[512,1], y: f32[512,128], one: f32[1,128], at: s32[]) -> (f32[8,128], f32[512,128]) {
+  %x = bf16[512,128]{1,0} parameter(0)
+  %ids = s32[512,1]{1,0} parameter(1)
+  %y = f32[512,128]{1,0} parameter(2)
+  %one = f32[1,128]{1,0} parameter(3)
+  %at = s32[] parameter(4)
+  %zero = f32[] constant(0)
+  %start = f32[8,128]{1,0} broadcast(%zero), dimensions={}
+  %sums = f32[8,128]{1,0} fusion(%start, %ids, %x), kind=kInput, calls=%fused_scatter
+  %copy = f32[512,128]{1,0} convert(%x)
+  %updated = f32[512,128]{1,0} dynamic-update-slice(%y, %one, %at, %at)
+  %order = (f32[512]{0}, s32[512]{0}) sort(%zero, %ids), dimensions={0}, to_apply=%add
+  ROOT %result = (f32[8,128]{1,0}, f32[512,128]{1,0}) tuple(%sums, %updated)
+}
+"""
+"""A sum by segments, a wide copy, a row updated in place, a sort."""
+
+TPU = """HloModule jit_f, is_scheduled=true
+
+%gathered (p: bf16[256,100]) -> bf16[1024,100] {
+  %p = bf16[256,100]{1,0:T(8,128)(2,1)} parameter(0)
+  ROOT %all-gather = bf16[1024,100]{1,0:T(8,128)(2,1)} all-gather(%p), dimensions={0}
+}
+
+%left (p: bf16[256,100]) -> f32[128] {
+  %p = bf16[256,100]{1,0:T(8,128)(2,1)} parameter(0)
+  ROOT %small = f32[128]{0:T(128)} reduce(%p, %p), dimensions={0}, backend_config={"window_config":{},"estimated_cycles":"10"}
+}
+
+%right (p: bf16[256,100]) -> f32[128] {
+  %p = bf16[256,100]{1,0:T(8,128)(2,1)} parameter(0)
+  %twice = bf16[256,100]{1,0:T(8,128)(2,1)} add(%p, %p), backend_config={"estimated_cycles":"100"}
+  ROOT %large = f32[128]{0:T(128)} reduce(%twice, %p), dimensions={0}, backend_config={"estimated_cycles":"20"}
+}
+
+ENTRY %main (x: bf16[256,100], which: s32[]) -> f32[128] {
+  %x = bf16[256,100]{1,0:T(8,128)(2,1)} parameter(0)
+  %which = s32[]{:T(128)} parameter(1)
+  %copy-start = (bf16[256,100]{1,0:T(8,128)(2,1)S(1)}, bf16[256,100]{1,0:T(8,128)(2,1)}, u32[]{:S(2)}) copy-start(%x)
+  %copy-done = bf16[256,100]{1,0:T(8,128)(2,1)S(1)} copy-done(%copy-start)
+  %near = f32[128]{0:T(128)S(1)} fusion(%copy-done), kind=kLoop, calls=%left, backend_config={"estimated_cycles":"1000"}
+  %start = ((bf16[256,100]{1,0:T(8,128)(2,1)}), bf16[1024,100]{1,0:T(8,128)(2,1)}, u32[]{:S(2)}) async-start(%x), calls=%gathered
+  %done = bf16[1024,100]{1,0:T(8,128)(2,1)} async-done(%start)
+  %sum = f32[128]{0:T(128)S(1)} all-reduce(%near), to_apply=%left
+  ROOT %out = f32[128]{0:T(128)} conditional(%which, %x, %x), branch_computations={%left, %right}
+}
+"""
+"""Tiles of 100 features take 128, what lies in VMEM is free, an asynchronous all-gather, the dearer of two branches."""
+
+NUMBER, ROW = 4, 4 * 1024
+TILED = 256 * 128 * 2
+EXPECTED = {
+    # in each step: row and total read, total written; the counter read by both fusions and written, limit and counter compared
+    "loop": (LOOP, {"bytes": ROW + NUMBER + 64 * (3 * ROW + 3 * NUMBER + (1 + 2 * NUMBER)), "steps": 64, "loops": 1}),
+    "scatter": (
+        SCATTER,
+        {
+            "bytes": (NUMBER + ROW)  # zeros
+            + (512 * 128 * 2 + 512 * 4 + 2 * ROW)  # x and numbers read, sums read and written
+            + 512 * 128 * (2 + 4)  # the wide copy
+            + (512 + 512 + NUMBER)  # a row read and written, and where
+            + (NUMBER + 3 * 512 * 4),  # the sort
+            "scatters": 1,
+            "sorts": 1,
+            "wide": 1,
+        },
+    ),
+    "TPU": (
+        TPU,
+        {
+            "bytes": TILED  # into VMEM
+            + 5 * TILED  # gathered
+            + (TILED * 2 + TILED * 2 + 512),  # the second branch
+            "cycles": 1000 + 120,
+            "all-gather": 1,
+            "all-reduce": 1,
+            "gathered": 4 * TILED,
+        },
+    ),
+}
+
+
+def read(name):
+    """What is read of a text, in the form of EXPECTED."""
+    text, expected = EXPECTED[name]
+    found = reading.costs(text, [(512, 128)])
+    numbers = {"wide": found.wide_copies} | {
+        key: getattr(found, key) for key in ("bytes", "steps", "cycles", "gathered")
+    }
+    return {key: numbers.get(key, found.counts[key]) for key in expected}, expected
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_costs_are_those_that_were_counted_by_hand(name):
+    found, expected = read(name)
+    assert found == expected
+
+
+MUTANTS = {
+    "a loop counts once": (reading, "_trips", lambda module, loop: 1),
+    "a slice counts as the whole": (reading, "SLICES", ()),
+    "padding of tiles is free": (hlo.Array, "size", property(lambda array: array.elements * array.width)),
+    "VMEM costs": (hlo.Array, "on_chip", False),
+    "a sum by segments writes as much as it adds": (reading, "_update", lambda one, operands: 2 * operands[-1].size),
+    "an update in place writes everything": (reading, "_update", lambda one, operands: one.size),
+    "no array is a wide copy": (reading, "_is_wide", lambda array, tokens: False),
+    "sorts are not seen": (reading, "_sorts", lambda one: False),
+    "collectives are not seen": (reading, "COLLECTIVES", ()),
+    "operands are free": (reading, "_read", lambda operands, needs: 0),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_reader_with_a_mistake_finds_other_numbers(monkeypatch, mutant):
+    where, name, value = MUTANTS[mutant]
+    monkeypatch.setattr(where, name, value)
+    different = []
+    for own in EXPECTED:
+        found, expected = read(own)
+        different.append(found != expected)
+    assert any(different)
+
+
+def test_a_loop_that_stops_by_itself_has_as_many_steps_as_a_number_has_bits():
+    found = reading.costs(LOOP.replace("direction=LT", "direction=NE"), bits=16)
+    assert (found.unknown, found.steps) == (1, 16)
+    known = LOOP.replace("body=%body", 'body=%body, backend_config={"known_trip_count":{"n":"7"}}')
+    assert reading.costs(known).steps == 7
+
+
+def test_text_that_is_no_program_is_refused():
+    with pytest.raises(ValueError, match="no ENTRY"):
+        reading.costs("HloModule nothing")
+
+
+def pooled(passes):
+    """A kernel of a TPU that sums x over its tokens, and visits all blocks of x so often."""
+
+    def kernel(x_ref, out_ref):
+        out_ref[...] += x_ref[...].sum(1, keepdims=True)
+
+    x = pallas.BlockSpec((1, 128, 256), lambda i, own, j: (i, j, 0))
+    out = pallas.BlockSpec((1, 8, 256), lambda i, own, j: (i, 0, 0))
+    shape = jax.ShapeDtypeStruct((8, 8, 256), "float32")
+    return pallas.pallas_call(kernel, grid=(8, passes, 4), in_specs=[x], out_specs=out, out_shape=shape)
+
+
+def loaded(passes):
+    """A kernel of a GPU that sums x over its tokens, block by block, and loads each block so often."""
+
+    def kernel(x_ref, out_ref):
+        row = pallas.program_id(0)
+
+        def block(step, total):
+            return total + x_ref[row, pallas.ds(step % 4 * 128, 128), :].sum(0)
+
+        out_ref[row, :] = jax.lax.fori_loop(0, 4 * passes, block, jax.numpy.zeros(256))
+
+    return pallas.pallas_call(kernel, grid=(8,), out_shape=jax.ShapeDtypeStruct((8, 256), "float32"))
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_the_bytes_of_a_kernel_are_its_blocks_and_a_second_read_shows(monkeypatch, passes):
+    monkeypatch.setattr(kernels, "CACHED", 0)
+    x = jax.ShapeDtypeStruct((8, 512, 256), "float32")
+    size, row = x.size * 4, 8 * 256 * 4
+    assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True) == (passes * size + 8 * row, False)
+    assert kernels.moved(jax.make_jaxpr(loaded(passes))(x), False) == (passes * size + row, False)
+
+    def twice(x):
+        return jax.lax.scan(lambda total, _: (total + pooled(passes)(x).sum(), None), 0.0, None, length=2)
+
+    assert kernels.moved(jax.make_jaxpr(twice)(x), True)[0] == 2 * (passes * size + 8 * row)
+
+
+@pytest.mark.parametrize("row", (*table.VARIANTS, *table.STATES), ids=lambda row: row.name)
+def test_every_row_has_programs_of_sizes_that_fit_together(row):
+    found = [call for call in calls.calls() if call.row is row]
+    assert {call.layout for call in found} >= ({calls.SORTED, calls.UNSORTED} if row.packed else {found[0].layout})
+    assert any(call.layout == calls.MESH for call in found) == ("mesh" in row.layouts)
+    ours = found[0]
+    results = jax.eval_shape(ours.forward, ours.arrays("bfloat16"))
+    with jax.numpy_rank_promotion("allow"):  # as one would write it
+        for other in found:
+            if other.way in plain.WAYS and other.extra == ours.extra:
+                own = jax.eval_shape(other.forward, ours.arrays("bfloat16"))
+                assert [part.shape for part in own] == [part.shape for part in results]
+
+
+def test_the_floor_is_every_operand_result_and_gradient_once():
+    call = calls.Call(table.get("attention_pooling"))
+    x, mask, query, result = 1024 * 512 * 768, 1024 * 512, 768, 1024 * 768
+    assert call.floor(calls.FORWARD, "bfloat16") == 2 * (x + query + result) + mask
+    assert call.floor(calls.STEP, "float32") == 4 * (2 * x + 2 * query + result) + mask
+
+
+def test_the_default_run_has_steps_in_bfloat16_and_forwards_in_float32_and_all_has_the_rest():
+    found = programs.programs()
+    assert {(p.device, p.direction, p.dtype) for p in found} == {
+        (device, *kind) for device in devices.DEFAULT for kind in (("step", "bfloat16"), ("forward", "float32"))
+    }
+    assert {p.way for p in found} >= {calls.OURS, plain.PLAIN, plain.JAX_NN}
+    everything = programs.programs(everything=True)
+    assert {p.device for p in everything} == set(devices.DEVICES)
+    assert set(found) < set(everything)
+    assert len({p.key for p in everything}) == len(everything)
+    assert programs.Program.of(found[0].key) == found[0]
+
+
+def test_one_call_and_one_implementation_can_be_asked_for():
+    found = programs.programs(only="attention_pooling, dense", way="tiles", dtype="bfloat16", beside=False)
+    assert {(p.name, p.layout, p.way, p.dtype) for p in found} == {("attention_pooling", "dense", "tiles", "bfloat16")}
+    assert len(found) == 4
+
+
+CHILD = """
+import json, os, sys, time
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["name"] == "slow":
+        time.sleep(60)
+    if asked["name"] == "dies":
+        sys.exit("no memory")
+    print("noise of a compiler")
+    print("\\x1e" + json.dumps({"name": asked["name"], "process": os.getpid()}), flush=True)
+"""
+
+
+def test_a_program_that_takes_too_long_or_dies_costs_its_process_and_no_other_program(monkeypatch):
+    monkeypatch.setattr(running, "START", 5)
+    asked = [programs.Program(name, "", "", "", "", "") for name in ("first", "slow", "dies", "last")]
+    found = {}
+
+    def done(program, result, seconds):
+        found[program.name] = result
+
+    running.run(asked, {}, done, workers=1, limit=0.2, command=[sys.executable, "-c", CHILD])
+    assert found["dies"] == {"error": "the process ended with 1: no memory"}
+    assert found["slow"] == {"error": "not in 0.2 s"}
+    assert (found["first"]["name"], found["last"]["name"]) == ("first", "last")
+    assert found["first"]["process"] != found["last"]["process"]
+
+
+GOOD = {
+    "digest": "0",
+    "bytes": 200.0,
+    "x": 100,
+    "floor": 100,
+    "temporaries": 3,
+    "memory": 300,
+    "cycles": 4_000_000,
+    "wide": 0,
+    "steps": 0,
+    "unknown": 0,
+    "gathered": 0,
+    "counts": {},
+}
+
+
+def result(**changed):
+    return GOOD | changed
+
+
+def shortfalls(name, changed, beside=None, **where):
+    """What a result misses, by default of a forward pass in bfloat16 on a TPU v5e."""
+    own = {"layout": calls.DENSE, "way": calls.OURS, "device": devices.V5E, "direction": "forward", "dtype": "bfloat16"}
+    program = programs.Program(name, **own | where)
+    other = (
+        {} if beside is None else {programs.Program(name, **own | where | {"way": plain.PLAIN}).key: result(**beside)}
+    )
+    return goals.shortfalls(program, changed if "error" in changed else result(**changed), other)
+
+
+@pytest.mark.parametrize(
+    "name, changed, where, said",
+    [
+        ("attention_pooling", {"bytes": 206}, {}, "moves 2.06 bytes(x), goal 2.05"),
+        ("attention_pooling", {"bytes": 520}, {"direction": "step"}, "moves 5.20 bytes(x), goal 5.1"),
+        ("attention_pooling", {"cycles": 5_000_000}, {}, "5.0 million cycles, goal 4.5"),
+        ("attention_pooling", {"wide": 1}, {}, "writes a float32 copy of narrow tokens"),
+        ("attention_pooling", {"bytes": 110}, {"way": "pallas"}, "moves 1.10 bytes(x), goal 1.05"),
+        ("mean_pooling", {"bytes": 401}, {}, "moves 4.01 floors, goal 4"),
+        ("mean_pooling", {"gathered": 100}, {"layout": calls.MESH}, "gathers its tokens over the mesh"),
+        ("mean_pooling", {"error": "not in 60 s"}, {}, "does not compile: not in 60 s"),
+        ("set2set_pooling", {"bytes": 1401}, {}, "moves 14.01 floors, goal 13"),
+        ("mean_pooling", {"memory": 17e9}, {}, "needs 17 GB"),
+    ],
+)
+def test_what_misses_its_goal_is_said(name, changed, where, said):
+    assert shortfalls(name, changed, **where) == [said]
+    assert shortfalls(name, {}, **where) == ([] if where.get("way") != "pallas" else ["moves 2.00 bytes(x), goal 1.05"])
+
+
+def test_attention_of_many_queries_is_compared_with_plain_jax_where_that_fits_the_budget():
+    name = "mask_attention"
+    assert shortfalls(name, {"bytes": 200}, beside={"bytes": 190}) == []
+    assert shortfalls(name, {"bytes": 200}, beside={"bytes": 150}) == ["moves 1.33 times plain JAX, goal 1.1"]
+    assert shortfalls(name, {"bytes": 200}, beside={"bytes": 150, "temporaries": 2e9}) == []
+    assert shortfalls(name, {"temporaries": 3e9}, beside={"temporaries": 4e9}) == ["temporaries of 3.0 GB"]
+
+
+def found_results():
+    own = {"layout": calls.DENSE, "way": calls.OURS, "device": devices.V5E, "dtype": "bfloat16"}
+    keys = [programs.Program("mean_pooling", direction=direction, **own).key for direction in ("forward", "step")]
+    other = programs.Program("lengths_to_mask", direction="step", **own).key
+    loops = result(bytes=401, counts={"loops": 2, "all-reduce": 1}, steps=9)
+    return {
+        "versions": {"jax": "0"},
+        "programs": {keys[1]: {"error": "not in 60 s"}, keys[0]: loops, other: {"no": "no gradient"}},
+    }
+
+
+def test_the_table_has_a_line_for_each_program_and_the_same_results_write_the_same_page(tmp_path):
+    found, document = found_results(), tmp_path / "performance.md"
+    lines = page.section(found).splitlines()
+    assert "2 programs, 2 miss a goal; jax 0." in lines
+    assert lines[-3] == (
+        "| mean_pooling, dense | attnpool | TPU v5e | forward, bfloat16 | 4.01 | 4.01 | 0.03 |  | 2 (9) |  |  "
+        "| 1 all-reduce | 4.0 | moves 4.01 floors, goal 4 |"
+    )
+    assert lines[-2].startswith("|  |  | TPU v5e | step, bfloat16 | ")
+    assert lines[-2].endswith("| does not compile: not in 60 s |")
+    quantile = programs.Program.of(next(iter(found["programs"])).replace("mean", "quantile"))
+    assert page.cells(quantile, result(), {})[-1] == "(bisection: a read for each bit of a number)"
+    document.write_text("before\n")
+    page.write(found, document)
+    once = document.read_text()
+    assert once == page.joined("before\n", page.section(found))
+    document.write_text(once + "after\n")
+    page.write(found, document)
+    assert document.read_text() == once + "after\n"
+
+
+def test_the_page_of_the_benchmarks_keeps_the_table(tmp_path):
+    (tmp_path / "aot.json").write_text(json.dumps(found_results()))
+    bench_page.write(tmp_path / "results.json", tmp_path / "performance.md")
+    once = (tmp_path / "performance.md").read_text()
+    page.write(found_results(), tmp_path / "performance.md")
+    assert (tmp_path / "performance.md").read_text() == once
+    assert page.BEGIN in once
+
+
+def test_without_the_extra_nothing_is_compiled_and_the_reason_is_said(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(devices, "PINNED", {"libtpu_of_nobody": "1"})
+    assert command.main(["--output", str(tmp_path / "aot.json")]) == 2
+    assert "libtpu_of_nobody is not installed: `make aot` installs the extra `aot`" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+    assert "needs 1" in devices.missing(lambda name: "2")
+
+
+def test_a_run_writes_after_each_program_says_what_is_missed_and_keeps_what_it_knew(monkeypatch, capsys, tmp_path):
+    file = tmp_path / "aot.json"
+    command.write(file, found_results()["programs"])
+    monkeypatch.setattr(devices, "missing", lambda: None)
+    seen = []
+
+    def run(asked, known, done, *rest):
+        seen.extend(asked)
+        for program in asked:
+            done(program, result(bytes=500 if program.device == devices.H200 else 100), 0.1)
+
+    monkeypatch.setattr(running, "run", run)
+    chosen = ["--only", "max_pooling, dense", "--direction", "step", "--dtype", "bfloat16", "--alone"]
+    assert command.main([*chosen, "--output", str(file)]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert [asdict(p)["device"] for p in seen] == [devices.V5E, devices.H200]
+    assert said[-2:] == ["Misses its goal:", f"{seen[1].key}: moves 5.00 floors, goal 4"]
+    kept = json.loads(file.read_text())["programs"]
+    assert set(found_results()["programs"]) < set(kept)
+    assert command.main([*chosen, "--device", devices.V5E, "--output", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "No goal is missed."

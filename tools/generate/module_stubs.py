@@ -1,0 +1,157 @@
+"""Types of the Flax modules: the stubs ``attnpool_flax/modules/__init__.pyi`` and ``attnpool_flax/linen/__init__.pyi``.
+
+A constructor's types are those of the NNX class's fields. Those of a call follow from the row of its function, as in
+:mod:`make_stubs`: with ``return_weights=True`` the result is a pair.
+"""
+
+import ast
+import inspect
+import textwrap
+
+import attnpool_flax
+from attnpool_flax.modules.specs import SPECS
+from attnpool_ref import table
+
+IMPORTS = {
+    "attnpool_flax.modules": """from collections.abc import Callable
+from typing import Any, Literal, overload
+
+from flax import nnx
+from flax.typing import Dtype, Initializer, PrecisionLike
+from jax import Array
+
+from attnpool_flax import ArrayLike
+from attnpool_flax.modules.parameters import Normalizer""",
+    "attnpool_flax.linen": """from collections.abc import Callable
+from typing import Any, Literal, overload
+
+from flax import linen as nn
+from flax.typing import Dtype, Initializer, PrecisionLike
+from jax import Array
+
+from attnpool_flax import ArrayLike
+from attnpool_flax.linen.formats import load as load
+from attnpool_flax.linen.formats import save as save
+from attnpool_flax.modules.parameters import Normalizer""",
+}
+OF_CALL = {
+    "num_segments": "int | None",
+    "deterministic": "bool | None",
+    "rngs": "nnx.Rngs | nnx.RngStream | Array | None",
+}
+"""Arguments of calls that are no arrays."""
+
+
+def module_stub(package):
+    """Returns the text of a stub, unformatted."""
+    namespace = vars(attnpool_flax)["linen"] if package == "attnpool_flax.linen" else attnpool_flax.modules
+    parts = [IMPORTS[package], f"__all__ = {namespace.__all__!r}"]
+    for name in SPECS:
+        parts.append(_module(name, getattr(namespace, name), package == "attnpool_flax.linen"))
+    return "\n\n".join(parts) + "\n"
+
+
+def _module(name, kind, linen):
+    """Returns a class: its docstring where no source shows it, attributes, constructor and call."""
+    lines = [f"class {name}({'nn' if linen else 'nnx'}.Module):"]
+    if linen:
+        lines.append(textwrap.indent(f'"""{inspect.getdoc(kind)}"""', "    "))
+    constructor = _constructor(name, kind, linen)
+    lines += [f"    {attribute}: {annotation}" for attribute, annotation in _attributes(name, constructor, linen)]
+    lines.append(f"    def __init__({_arguments(constructor)}) -> None: ...")
+    return "\n".join([*lines, *_calls(name, kind)])
+
+
+def _constructor(name, kind, linen):
+    """Returns (argument, annotation, default or None, keyword-only) of each argument, in order."""
+    types = _field_types(getattr(attnpool_flax, name)) | {"name": "str | None", "parent": "Any"}
+    types |= {"deterministic": "bool | None"} if linen else {}
+    found = []
+    for parameter in inspect.signature(kind.__init__).parameters.values():
+        if parameter.name != "self":
+            default = None if parameter.default is parameter.empty else _default(parameter.default)
+            keyword_only = parameter.kind is parameter.KEYWORD_ONLY
+            found.append((parameter.name, types[parameter.name], default, keyword_only))
+    return found
+
+
+def _field_types(kind):
+    """Returns the annotations of an NNX class as they are written, without ``InitVar``."""
+    (tree,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            annotation = node.annotation
+            if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "InitVar":
+                annotation = annotation.slice
+            found[node.target.id] = ast.unparse(annotation)
+    return found
+
+
+def _default(value):
+    return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else "..."
+
+
+def _attributes(name, constructor, linen):
+    """Yields the stored arguments and, of an NNX module, its parameters, which may be None where an option asks for them."""
+    entries = {}
+    for parameter in SPECS[name].parameters:
+        entries.setdefault(parameter.name, []).append(parameter)
+    stored = [argument for argument, *_ in constructor if argument not in ("name", "parent", "rngs")]
+    if not linen:
+        stored = [each for each in stored if each not in entries and not each.endswith("_init")]
+    types = {argument: annotation for argument, annotation, *_ in constructor}
+    yield from ((argument, types[argument]) for argument in stored)
+    if linen:
+        return
+    for parameter, ways in entries.items():
+        variable = "nnx.BatchStat" if ways[0].frozen else "nnx.Param"
+        yield parameter, f"{variable} | None" if len(ways) == 1 and ways[0].when else variable
+    if "dropout_rate" in types:
+        yield "dropout", "nnx.Dropout | None"
+
+
+def _calls(name, kind):
+    """Yields the call, or its overloads by ``return_weights``."""
+    row = table.get(SPECS[name].function)
+    pooled, weights = _result(row.results), _result(row.weight_results)
+    parameters = [each for each in inspect.signature(kind.__call__).parameters.values() if each.name != "self"]
+    arguments = [
+        (
+            parameter.name,
+            _call_type(parameter),
+            None if parameter.default is parameter.empty else repr(parameter.default),
+            parameter.kind is parameter.KEYWORD_ONLY,
+        )
+        for parameter in parameters
+    ]
+    if not any(parameter.name == "return_weights" for parameter in parameters):
+        yield f"    def __call__({_arguments(arguments)}) -> {pooled}: ..."
+        return
+    both = f"tuple[{pooled}, {weights}]"
+    for flag, result in (("Literal[False]", pooled), ("Literal[True]", both), ("bool", f"{pooled} | {both}")):
+        default = "False" if flag == "Literal[False]" else None
+        chosen = [
+            ("return_weights", flag, default, True) if each[0] == "return_weights" else each for each in arguments
+        ]
+        yield f"    @overload\n    def __call__({_arguments(chosen)}) -> {result}: ..."
+
+
+def _call_type(parameter):
+    return OF_CALL.get(parameter.name, "ArrayLike" if parameter.default is parameter.empty else "ArrayLike | None")
+
+
+def _result(results):
+    return "Array" if len(results) == 1 else f"tuple[{', '.join(['Array'] * len(results))}]"
+
+
+def _arguments(arguments):
+    """Returns arguments as the text of a signature."""
+    parts, keyword_only = ["self"], False
+    for name, annotation, default, only in arguments:
+        if only and not keyword_only:
+            parts.append("*")
+            keyword_only = True
+        parts.append(f"{name}: {annotation}" + ("" if default is None else f" = {default}"))
+    return ", ".join(parts)
