@@ -73,7 +73,12 @@ def attended(
     """
     options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
     split = tokens.axis_name is not None
-    if isinstance(tokens, Packed) or split or tokens.requested == KERNEL or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
+    if (
+        isinstance(tokens, Packed)
+        or split
+        or tokens.requested == KERNEL
+        or _folding_pays(queries.shape[-2], key_kernel, value_kernel)
+    ):
         return attended_folded(tokens, queries, *options)
     log_dispatch("einsum")
     precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]

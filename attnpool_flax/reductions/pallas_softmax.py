@@ -30,7 +30,6 @@ from jax.interpreters import batching, mlir
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import pallas_tpu
 from attnpool_flax.reductions.dispatch import KernelRefusal
-from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import OnlineSoftmax, plain
 from attnpool_flax.reductions.tiling import flatten_batch
@@ -78,7 +77,9 @@ def check(x, queries, precision):
     elif queries.shape[1] > QUERIES:
         reason = f"takes at most {QUERIES} queries in all, not {queries.shape[1]}"
     elif not pallas_tpu.fits(x):
-        reason = f"takes at most {pallas_tpu.LARGEST // pallas_tpu.LANES // x.dtype.itemsize} features, not {x.shape[-1]}"
+        reason = (
+            f"takes at most {pallas_tpu.LARGEST // pallas_tpu.LANES // x.dtype.itemsize} features, not {x.shape[-1]}"
+        )
     elif not _is_named(precision):
         reason = f"takes a precision by one name, not {precision!r}"
     if reason:
@@ -116,7 +117,9 @@ def _softmax(x, mask, has_query, queries, multiplier, bias, precision):
 
 
 def _softmax_fwd(x, mask, has_query, queries, multiplier, bias, precision):
-    arrays = jax.tree.map(lambda array: array.value, (x, mask, has_query, queries, multiplier, bias), is_leaf=_is_primal)
+    arrays = jax.tree.map(
+        lambda array: array.value, (x, mask, has_query, queries, multiplier, bias), is_leaf=_is_primal
+    )
     scores, state = _softmax(*arrays, precision)
     return (scores, state), (*arrays, state.max_score)
 

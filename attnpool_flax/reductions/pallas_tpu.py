@@ -28,8 +28,8 @@ BLOCK = 3 * 2**19
 LARGEST = 2**22
 """Bytes of 128 tokens above which a block and its float32 copies do not fit the on-chip memory."""
 
-MEMORY = 64 * 2**20
-"""Bytes of on-chip memory that a kernel may use: half of that of a TPU v5e or v6e."""
+MEMORY = 32 * 2**20
+"""Bytes of on-chip memory that a kernel may use: a quarter of that of a TPU v5e or v6e; the rest holds results of other programs."""
 
 PADDING, REAL, WITHOUT_QUERY = 0, 1, 2
 """Codes of tokens; the score of a real token without a query is 0."""
