@@ -37,6 +37,9 @@ from attnpool_flax.reductions.tiling import flatten_batch
 QUERIES = 16
 """The largest number of queries of an example."""
 
+GPU_FEATURES = 4096
+"""The largest number of features on a GPU: more do not fit the registers."""
+
 DTYPES = ("float32", "bfloat16", "float16")
 
 INTERPRET = "ATTNPOOL_PALLAS_INTERPRET"
@@ -110,9 +113,9 @@ def _softmax(x, mask, has_query, queries, multiplier, bias, precision):
     x = flatten_batch(x)
     codes, rows = _codes(mask, has_query, x), functools.partial(_rows_of, x=x)
     queries = jnp.asarray(queries, jnp.float32)
-    forward = _on_platforms("forward", x.dtype, precision)
+    forward = _on_platforms("forward", x, queries, precision)
     state = OnlineSoftmax(*forward(x, codes, queries, rows(multiplier), rows(bias)))
-    scores = _on_platforms("scores", x.dtype, precision)(x, codes, queries, rows(bias))
+    scores = _on_platforms("scores", x, queries, precision)(x, codes, queries, rows(bias))
     return jnp.swapaxes(scores, 1, 2), state
 
 
@@ -137,7 +140,7 @@ def _softmax_bwd(precision, residuals, cotangents):
         jnp.zeros(array.shape, array.dtype) if isinstance(array, SymbolicZero) else array for array in dsums
     )
     codes, rows = _codes(mask, has_query, x), functools.partial(_rows_of, x=x)
-    backward = _on_platforms("backward", x.dtype, precision)
+    backward = _on_platforms("backward", x, queries, precision)
     arrays = x, codes, queries, rows(multiplier), rows(bias), max_score, dscores, ddenominator, dnumerator
     dx, dqueries, dbias, dmultiplier = backward(*arrays)
     dbias, dmultiplier = (None if array is None else jnp.swapaxes(array, 1, 2) for array in (dbias, dmultiplier))
@@ -169,18 +172,31 @@ def _rows_of(numbers, x):
 # Platforms
 
 
-def _on_platforms(name, dtype, precision):
+def _on_platforms(name, x, queries, precision):
     """Returns the kernel of this name for the platform that the program is lowered for."""
+    dtype, width, count = x.dtype, x.shape[2], queries.shape[1]
 
     def on_tpu(*arrays, interpret=False):
         return getattr(pallas_tpu, name)(*arrays, precision=precision, interpret=interpret)
 
+    def on_gpu(*arrays):
+        from attnpool_flax.reductions import pallas_triton  # deprecated in JAX: without it TPUs keep theirs
+
+        return getattr(pallas_triton, name)(*arrays, precision=precision)
+
     on_cpu = functools.partial(on_tpu, interpret=True)
     if os.environ.get(INTERPRET) != "1":
         on_cpu = _refusing(on_tpu, f"needs an accelerator: on a CPU it runs only interpreted, with {INTERPRET}=1")
-    elsewhere = _refusing(on_tpu, "has kernels for TPUs only")
+    elsewhere = _refusing(on_tpu, "has kernels for TPUs and NVIDIA GPUs only")
     tpu = _refusing(on_tpu, "takes no float16 on a TPU; pass bfloat16, or") if dtype == jnp.float16 else on_tpu
-    return _first_order(lambda *arrays: lax.platform_dependent(*arrays, tpu=tpu, cpu=on_cpu, default=elsewhere))
+    if count > 1:
+        cuda = _refusing(on_tpu, "takes one query on a GPU")
+    elif width > GPU_FEATURES:
+        cuda = _refusing(on_tpu, f"takes at most {GPU_FEATURES} features on a GPU")
+    else:
+        cuda = on_gpu
+    kernels = {"tpu": tpu, "cuda": cuda, "cpu": on_cpu, "default": elsewhere}
+    return _first_order(lambda *arrays: lax.platform_dependent(*arrays, **kernels))
 
 
 def _refusing(function, reason):
@@ -205,7 +221,7 @@ def _refused_lowering(*args, reason, **kwargs):
 
 
 def _refused_batching(arrays, axes, *, like, reason):
-    size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not batching.not_mapped)
+    size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None)
     mapped = tuple(jax.ShapeDtypeStruct((size, *leaf.shape), leaf.dtype) for leaf in like)
     return _REFUSED.bind(*arrays, like=mapped, reason=reason), [0] * len(like)
 
