@@ -3,8 +3,9 @@
 XLA reads the tokens twice, for the scores and for the sums; a kernel reads them once, and in a training step once more, with
 one write of ``dx``. Nobody has timed it: it is the default nowhere.
 
-* TPUs take float32 and bfloat16 (:mod:`attnpool_flax.reductions.pallas_tpu`). Other platforms refuse at lowering. On a CPU
-  the kernel runs interpreted, slowly, if the environment variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call is traced.
+* TPUs take float32 and bfloat16 (:mod:`attnpool_flax.reductions.pallas_tpu`), NVIDIA GPUs float16 as well, under one query
+  (:mod:`attnpool_flax.reductions.pallas_triton`). Other platforms refuse at lowering. On a CPU the kernel for TPUs runs
+  interpreted, slowly, if the environment variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call is traced.
 * At most 16 queries in all, which share a read of the tokens.
 * First derivatives in reverse mode only: kernels have no second ones.
 * Returned weights cost one more read of the tokens; results without them leave it out.

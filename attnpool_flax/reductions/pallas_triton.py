@@ -90,7 +90,18 @@ def scores(x, codes, queries, bias, *, precision=None, interpret=False):
 
 
 def backward(
-    x, codes, queries, multiplier, bias, max_score, dscores, ddenominator, dnumerator, *, precision=None, interpret=False
+    x,
+    codes,
+    queries,
+    multiplier,
+    bias,
+    max_score,
+    dscores,
+    ddenominator,
+    dnumerator,
+    *,
+    precision=None,
+    interpret=False,
 ):
     """Computes what :func:`attnpool_flax.reductions.pallas_tpu.backward` computes, under one query."""
     del precision

@@ -136,7 +136,8 @@ def _loads(program, refs, times, found):
         if name in LOADS or name in STORES:
             ref = next((refs[var] for var in equation.invars if not hasattr(var, "val") and var in refs), None)
             if ref is not None:
-                value = equation.outvars[0].aval if name in LOADS else equation.invars[1].aval
+                # a store returns what was there before; its operands are the indices and the value
+                value = (equation.outvars or equation.invars[1:])[0].aval
                 found[ref] = found.get(ref, 0) + times * math.prod(value.shape) * value.dtype.itemsize
             continue
         for inner in _programs(params):

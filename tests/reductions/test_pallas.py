@@ -8,14 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental import pallas
 from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import PartitionSpec
 
 import attnpool_flax
 import attnpool_ref
 from attnpool_flax import chosen_implementation
-from attnpool_flax.reductions import pallas_softmax, pallas_tpu, softmax
+from attnpool_flax.reductions import pallas_softmax, pallas_tpu, pallas_triton, softmax
 
 HIGHEST = jax.lax.Precision.HIGHEST
 LIMITS = {"float32": 1e-5, "bfloat16": 4e-5, "float16": 1e-5}
@@ -110,6 +109,28 @@ def test_several_queries_with_all_arguments_agree_with_whole_products(length):
     assert_right(drawn("bfloat16", length=length, heads=5, own=True))
 
 
+def _on_gpu(name, *_):
+    return functools.partial(getattr(pallas_triton, name), interpret=True)
+
+
+@pytest.mark.parametrize(
+    "dtype, length, width, own",
+    [
+        ("bfloat16", 131, 5, False),
+        *(
+            pytest.param(dtype, length, width, own, marks=pytest.mark.thorough)
+            for dtype in LIMITS
+            for length, width in ((1, 1), (7, 48), (300, 5))
+            for own in (False, True)
+        ),
+    ],
+)
+def test_the_kernel_for_gpus_agrees_with_whole_products(monkeypatch, dtype, length, width, own):
+    monkeypatch.setattr(pallas_softmax, "_on_platforms", _on_gpu)
+    monkeypatch.setattr(pallas_triton, "ELEMENTS", 32)  # several blocks and parts
+    assert_right(drawn(dtype, length=length, width=width, own=own))
+
+
 @pytest.mark.thorough
 @every_dtype
 @pytest.mark.parametrize("heads", [1, 8, 13, 16])
@@ -153,7 +174,9 @@ def test_memory_that_nobody_wrote_is_not_used(monkeypatch, heads):
         np.testing.assert_allclose(got, own, 1e-5, 1e-5)
 
 
-@pytest.mark.parametrize("fill", [np.nan, pytest.param(0.0, marks=pytest.mark.thorough), pytest.param(-np.inf, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "fill", [np.nan, pytest.param(0.0, marks=pytest.mark.thorough), pytest.param(-np.inf, marks=pytest.mark.thorough)]
+)
 def test_padding_changes_no_bit(fill):
     x, mask, *others = drawn("bfloat16")
     same = jnp.where(mask[..., None], x, fill)
@@ -182,7 +205,12 @@ def test_without_a_mask_tokens_beyond_the_last_are_left_out():
 def heads_of(count=2):
     """Keywords of multi-head pooling of tokens of width 5."""
     random = np.random.default_rng(9)
-    shapes = {"query": (1, 5), "query_kernel": (5, count, 3), "key_kernel": (5, count, 3), "value_kernel": (5, count, 3)}
+    shapes = {
+        "query": (1, 5),
+        "query_kernel": (5, count, 3),
+        "key_kernel": (5, count, 3),
+        "value_kernel": (5, count, 3),
+    }
     shapes |= {"value_bias": (count, 3), "out_kernel": (count, 3, 4)}
     return {key: random.normal(size=shape).astype(np.float32) for key, shape in shapes.items()}
 
@@ -190,7 +218,9 @@ def heads_of(count=2):
 CALLS = {
     "attention_pooling": lambda x, mask, **options: attnpool_flax.attention_pooling(x, mask, np.ones(5), **options),
     "of the mean": lambda x, mask, **options: attnpool_flax.attention_pooling(x, mask, **options),
-    "multi_head": lambda x, mask, **options: attnpool_flax.multi_head_attention_pooling(x, mask, **heads_of(), **options),
+    "multi_head": lambda x, mask, **options: attnpool_flax.multi_head_attention_pooling(
+        x, mask, **heads_of(), **options
+    ),
     "state": lambda x, mask, **options: attnpool_flax.attention_state(x, mask, query=np.ones(5), **options).sum,
 }
 
@@ -226,7 +256,11 @@ def test_vmap_agrees_with_a_loop():
     queries = jnp.stack([jnp.ones(5), jnp.arange(5.0)])
     got = jax.vmap(jax.grad(loss, (0, 1)))(xs, queries)
     each = [jax.grad(loss, (0, 1))(*pair) for pair in zip(xs, queries, strict=True)]
-    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-7), got, tuple(map(jnp.stack, zip(*each))))
+    jax.tree.map(
+        functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-7),
+        got,
+        tuple(map(jnp.stack, zip(*each, strict=True))),
+    )
 
 
 @pytest.mark.thorough
@@ -240,8 +274,29 @@ def test_examples_may_be_split_over_devices_by_shard_map():
         return attnpool_flax.attention_pooling(x, mask, query, implementation="pallas")
 
     run = jax.shard_map(pool, mesh=mesh, in_specs=(split, split, PartitionSpec()), out_specs=split, check_vma=False)
-    gradients = [jax.jit(jax.grad(lambda x, query, f=f: f(x, mask, query).sum(), (0, 1)))(x, query) for f in (run, pool)]
+    gradients = [
+        jax.jit(jax.grad(lambda x, query, f=f: f(x, mask, query).sum(), (0, 1)))(x, query) for f in (run, pool)
+    ]
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), *gradients)
+
+
+@pytest.mark.parametrize("axis_name", [None, "parts"], ids=["examples", "tokens"])
+def test_programs_for_a_tpu_take_check_vma(monkeypatch, axis_name):
+    monkeypatch.delenv(pallas_softmax.INTERPRET)
+    place = PartitionSpec("parts") if axis_name is None else PartitionSpec(None, "parts")
+    out = place if axis_name is None else PartitionSpec()
+    mesh = jax.sharding.AbstractMesh((2,), ("parts",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def pool(x, mask, query):
+        options = {"axis_name": axis_name, "implementation": "pallas"}
+        return attnpool_flax.attention_pooling(x, mask, query, **options)
+
+    run = jax.shard_map(pool, mesh=mesh, in_specs=(place, place, PartitionSpec()), out_specs=out)
+    step = jax.jit(jax.grad(lambda x, mask, query: jnp.sum(run(x, mask, query) ** 2), (0, 2)))
+    shapes = [jax.ShapeDtypeStruct(*own) for own in (((2, 6, 5), "float32"), ((2, 6), bool), ((5,), "float32"))]
+    with jax.sharding.use_abstract_mesh(mesh):
+        text = step.trace(*shapes).lower(lowering_platforms=("tpu",)).as_text()
+    assert text.count("@tpu_custom_call") == 2
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -297,7 +352,11 @@ def test_what_no_kernel_takes_is_refused_by_name(call, message):
 def test_float64_and_wide_tokens_are_refused_by_name():
     with pytest.raises(ValueError, match="at most 8192 features, not 8193; pass None"):
         chosen_implementation(
-            "attention_pooling", jax.ShapeDtypeStruct((1, 1, 8193), "float32"), None, np.ones(8193), implementation="pallas"
+            "attention_pooling",
+            jax.ShapeDtypeStruct((1, 1, 8193), "float32"),
+            None,
+            np.ones(8193),
+            implementation="pallas",
         )
     with jax.enable_x64(True), pytest.raises(ValueError, match="not float64; pass None"):
         attnpool_flax.attention_pooling(np.ones((2, 3, 4)), None, np.ones(4), implementation="pallas")
@@ -333,7 +392,7 @@ def test_second_derivatives_and_forward_mode_are_refused_by_name():
         jax.grad(lambda x: jnp.sum(jax.grad(loss)(x)))(X)
     with pytest.raises(TypeError, match='no second derivatives; pass implementation="einsum"'):
         jax.jvp(jax.grad(loss), (X,), (X,))
-    with pytest.raises(TypeError, match='no forward mode .* pass implementation="einsum"'):
+    with pytest.raises(TypeError, match=r'no forward mode .* pass implementation="einsum"'):
         jax.jvp(loss, (X,), (X,))
 
 
