@@ -30,7 +30,7 @@ from jax.interpreters import batching, mlir
 
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import pallas_tpu
-from attnpool_flax.reductions.dispatch import KernelRefusal
+from attnpool_flax.reductions.dispatch import KernelRefusal, unify_varying
 from attnpool_flax.reductions.rules import reverse_rule
 from attnpool_flax.reductions.softmax import OnlineSoftmax, plain
 from attnpool_flax.reductions.tiling import flatten_batch
@@ -203,44 +203,25 @@ def _on_platforms(name, x, queries, precision):
 def _refusing(function, reason):
     """Returns a function with results of the same shapes, whose lowering raises a ValueError."""
 
-    def refusing(*arrays):
-        like = jax.eval_shape(function, *arrays)
-        leaves, tree = jax.tree.flatten(like)
-        given = [array for array in arrays if array is not None]
-        return jax.tree.unflatten(tree, _REFUSED.bind(*given, like=tuple(leaves), reason=reason))
+    def refusing(x, *others):
+        shapes = jax.eval_shape(function, x, *others)
+        x, *_ = unify_varying(x, *others)
+        refused = jnp.ravel(_REFUSED.bind(x, reason=reason))[0]
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(refused.astype(leaf.dtype), leaf.shape), shapes)
 
     return refusing
 
 
-_REFUSED = Primitive("attnpool_pallas_refused")
-_REFUSED.multiple_results = True
-
-
-def _refused_lowering(*args, reason, **kwargs):
+def _refused(*args, reason, **kwargs):
     joint = " " if reason.endswith("or") else "; "
     raise KernelRefusal(f"attnpool_flax: `implementation` is 'pallas', which {reason}{joint}{INSTEAD}")
 
 
-def _refused_batching(arrays, axes, *, like, reason):
-    size = next(array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None)
-    mapped = tuple(jax.ShapeDtypeStruct((size, *leaf.shape), leaf.dtype) for leaf in like)
-    return _REFUSED.bind(*arrays, like=mapped, reason=reason), [0] * len(like)
-
-
-def _refused_shapes(*avals, like, reason):
-    del reason
-    axes = frozenset().union(*(aval.manual_axis_type.varying for aval in avals))
-    return [leaf.update(manual_axis_type=jax.sharding.ManualAxisType(varying=axes)) for leaf in map(_aval, like)]
-
-
-def _aval(leaf):
-    return jax.core.ShapedArray(leaf.shape, leaf.dtype)
-
-
-_REFUSED.def_impl(_refused_lowering)
-_REFUSED.def_abstract_eval(_refused_shapes)
-batching.primitive_batchers[_REFUSED] = _refused_batching
-mlir.register_lowering(_REFUSED, _refused_lowering)
+_REFUSED = Primitive("attnpool_pallas_refused")
+_REFUSED.def_impl(_refused)
+_REFUSED.def_abstract_eval(lambda array, reason: array)
+batching.defvectorized(_REFUSED)
+mlir.register_lowering(_REFUSED, _refused)
 
 
 def _first_order(function):
