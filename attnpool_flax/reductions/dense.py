@@ -14,7 +14,7 @@ from attnpool_flax.reductions import cross, end_tokens, max, perceptron, softmax
 from attnpool_flax.reductions.accumulators import WeightedSum
 from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
-from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch, resolve, unify_varying
+from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch, resolve, softmax_kernel, unify_varying
 from attnpool_flax.reductions.tokens import Tokens
 
 
@@ -58,8 +58,7 @@ class Dense(Tokens):
         (state,) = all_reduce_states([state], self.axis_name)
         pooled, weights, weight_sums = self.softmax_averages(scores, state, batch)
         if weight_sums is None and self.requested == KERNEL and multiplier is None:
-            mass = lax.stop_gradient(state.denominator)  # the weights would be one more read of the tokens
-            weight_sums = self._unflatten(mass / jnp.where(mass == 0, 1, mass), batch)
+            weight_sums = self._unflatten(softmax.weight_sums(state), batch)  # weights would be one more read of x
         if weight_sums is None:
             applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
             weight_sums = self.sum_over_tokens(applied)
@@ -80,7 +79,9 @@ class Dense(Tokens):
         )
         arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
         x, mask, _, queries, multiplier, _ = arrays
-        kernel: Any = self._softmax_kernel(x, queries)
+        kernel: Any = softmax.tiled if self._tiles(x, queries) else self._whole(softmax.plain, 6)
+        if self.requested == KERNEL:
+            kernel = softmax_kernel()
         scores, state = kernel(*arrays, self.precision)
         if self.axis_name is not None:
             state = softmax.with_weight_sums(state, scores, mask, multiplier)
@@ -367,15 +368,6 @@ class Dense(Tokens):
 
     def _tiles(self, *arrays):
         return resolve(self.requested, *arrays) == "tiles"
-
-    def _softmax_kernel(self, *arrays):
-        """Returns the function that computes scores and accumulator of the softmax."""
-        if self.requested == KERNEL:
-            from attnpool_flax.reductions import pallas_softmax  # Pallas is slow to import
-
-            log_dispatch(KERNEL)
-            return pallas_softmax.kernel
-        return softmax.tiled if self._tiles(*arrays) else self._whole(softmax.plain, 6)
 
     def _whole(self, kernel, *static):
         """Returns a kernel by whole products, rematerialized if requested; ``static``: positions of its options."""

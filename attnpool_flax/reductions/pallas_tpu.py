@@ -141,18 +141,8 @@ def backward(
 ):
     """Computes the gradients of :func:`forward` and :func:`scores`; the scores are computed again.
 
-    Args:
-      x: as of :func:`forward`.
-      codes: the same.
-      queries: the same.
-      multiplier: the same.
-      bias: the same.
-      max_score: [B, h], as computed by :func:`forward`.
-      dscores: [B, h, L], cotangent of the scores, or None for 0.
-      ddenominator: [B, h], cotangent.
-      dnumerator: [B, h, d], cotangent.
-      precision: as of :func:`forward`.
-      interpret: the same.
+    The arguments are those of :func:`forward`, the ``max_score`` [B, h] that it computed, and the cotangents of the scores,
+    [B, h, L] or None for 0, of the denominator [B, h] and of the numerator [B, h, d].
 
     Returns:
       (dx [B, L, d] in the dtype of x, dqueries [B or 1, h, d], dbias [B, h, L] or None, dmultiplier [B, h, L] or None).
@@ -197,7 +187,7 @@ def _call(kernel, given, outputs, scratch, blocks, interpret, products):
         kernel(dict(zip((*given, *outputs, *scratch), references, strict=True)))
 
     operations = 2 * products * math.prod(x.shape) * blocks.count
-    moved = x.nbytes * (2 if "dx" in outputs else 1) if hasattr(x, "nbytes") else 0
+    moved = x.size * x.dtype.itemsize * (2 if "dx" in outputs else 1)
     return pl.pallas_call(
         body,
         grid=(blocks.batch, blocks.steps),

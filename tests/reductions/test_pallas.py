@@ -133,9 +133,9 @@ def test_the_kernel_for_gpus_agrees_with_whole_products(monkeypatch, dtype, leng
 
 @pytest.mark.thorough
 @every_dtype
-@pytest.mark.parametrize("heads", [1, 8, 13, 16])
+@pytest.mark.parametrize("heads", [1, 13, 16])
 @pytest.mark.parametrize("own", [False, True], ids=["shared", "own queries"])
-@pytest.mark.parametrize("length", [1, 127, 128, 257])
+@pytest.mark.parametrize("length", [127, 257])
 def test_every_form_agrees_with_whole_products(monkeypatch, dtype, heads, own, length):
     monkeypatch.setattr(pallas_tpu, "BLOCK", 1)  # blocks of 128 tokens
     assert_right(drawn(dtype, length=length, heads=heads, own=own))
