@@ -20,6 +20,7 @@ B are the examples, L tokens, h queries, d features.
 import functools
 import math
 import os
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -132,7 +133,7 @@ def _is_primal(array):
     return hasattr(array, "perturbed")
 
 
-def _softmax_bwd(precision, residuals, cotangents):
+def _softmax_bwd(precision, residuals, cotangents: Any):
     x, mask, has_query, queries, multiplier, bias, max_score = residuals
     shape, x = x.shape, flatten_batch(x)
     dscores, (_, *dsums) = cotangents  # the maximum is a constant
