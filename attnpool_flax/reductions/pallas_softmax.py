@@ -122,7 +122,7 @@ def _softmax(x, mask, has_query, queries, multiplier, bias, precision):
 
 
 def _softmax_fwd(x, mask, has_query, queries, multiplier, bias, precision):
-    arrays = jax.tree.map(
+    arrays: Any = jax.tree.map(
         lambda array: array.value, (x, mask, has_query, queries, multiplier, bias), is_leaf=_is_primal
     )
     scores, state = _softmax(*arrays, precision)
@@ -139,7 +139,7 @@ def _softmax_bwd(precision, residuals, cotangents: Any):
     dscores, (_, *dsums) = cotangents  # the maximum is a constant
     dscores = None if isinstance(dscores, SymbolicZero) else jnp.swapaxes(dscores, 1, 2)
     ddenominator, dnumerator = (
-        jnp.zeros(array.shape, array.dtype) if isinstance(array, SymbolicZero) else array for array in dsums
+        jnp.zeros(array.shape, jnp.float32) if isinstance(array, SymbolicZero) else array for array in dsums
     )
     codes, rows = _codes(mask, has_query, x), functools.partial(_rows_of, x=x)
     backward = _on_platforms("backward", x, queries, precision)
