@@ -24,6 +24,7 @@ from attnpool_flax.modules import CodeWiseAttention as CodeWiseAttention
 from attnpool_flax.modules import ConcatScore as ConcatScore
 from attnpool_flax.modules import CrossAttentionPool as CrossAttentionPool
 from attnpool_flax.modules import FieldAttentionPool as FieldAttentionPool
+from attnpool_flax.modules import GatedSumPool as GatedSumPool
 from attnpool_flax.modules import LabelAttention as LabelAttention
 from attnpool_flax.modules import LatentAttentionPool as LatentAttentionPool
 from attnpool_flax.modules import LocationAttention as LocationAttention
@@ -49,6 +50,7 @@ from attnpool_flax.reductions.state import AttentionState as AttentionState
 from attnpool_flax.reductions.state import FirstState as FirstState
 from attnpool_flax.reductions.state import LastState as LastState
 from attnpool_flax.reductions.state import MaxState as MaxState
+from attnpool_flax.reductions.state import MeanMaxState as MeanMaxState
 from attnpool_flax.reductions.state import MeanState as MeanState
 from attnpool_flax.reductions.state import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_flax.reductions.state import WeightedState as WeightedState
@@ -58,6 +60,7 @@ from attnpool_flax.streaming.means import NoisyOrState as NoisyOrState
 from attnpool_flax.streaming.means import PowerMeanState as PowerMeanState
 from attnpool_flax.streaming.means import SoftmaxState as SoftmaxState
 from attnpool_flax.streaming.means import SumState as SumState
+from attnpool_flax.streaming.readouts import GatedSumState as GatedSumState
 from attnpool_flax.streaming.readouts import LatentAttentionState as LatentAttentionState
 from attnpool_flax.streaming.readouts import VladState as VladState
 from attnpool_flax.streaming.statistics import AttentiveStatisticsState as AttentiveStatisticsState
@@ -71,11 +74,13 @@ _State = TypeVar(
     FirstState,
     LastState,
     WeightedState,
+    MeanMaxState,
     AttentionState,
     MultiHeadAttentionState,
     AdditiveAttentionState,
     LatentAttentionState,
     VladState,
+    GatedSumState,
     SumState,
     MinState,
     NoisyOrState,
@@ -129,6 +134,7 @@ __all__ = [
     "first_pooling",
     "last_pooling",
     "weighted_pooling",
+    "mean_max_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
     "sum_pooling",
@@ -147,6 +153,7 @@ __all__ = [
     "latent_attention_pooling",
     "set2set_pooling",
     "vlad_pooling",
+    "gated_sum_pooling",
     "layer_norm",
     "residual_feed_forward",
     "segment_mean_pooling",
@@ -154,6 +161,7 @@ __all__ = [
     "segment_first_pooling",
     "segment_last_pooling",
     "segment_weighted_pooling",
+    "segment_mean_max_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
     "segment_sum_pooling",
@@ -169,6 +177,7 @@ __all__ = [
     "segment_latent_attention_pooling",
     "segment_set2set_pooling",
     "segment_vlad_pooling",
+    "segment_gated_sum_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -193,11 +202,13 @@ __all__ = [
     "first_state",
     "last_state",
     "weighted_state",
+    "mean_max_state",
     "attention_state",
     "multi_head_attention_state",
     "additive_attention_state",
     "latent_attention_state",
     "vlad_state",
+    "gated_sum_state",
     "sum_state",
     "min_state",
     "noisy_or_state",
@@ -235,6 +246,7 @@ __all__ = [
     "LatentAttentionPool",
     "Set2SetPool",
     "VLADPool",
+    "GatedSumPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -697,6 +709,14 @@ def weighted_pooling(
     axis_name: str | tuple[str, ...] | None = None,
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
+) -> Array: ...
+def mean_max_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
 ) -> Array: ...
 @overload
 def attention_pooling(
@@ -1174,6 +1194,18 @@ def vlad_pooling(
     axis_name: str | tuple[str, ...] | None = None,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def gated_sum_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    gate_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    gate_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    axis_name: str | tuple[str, ...] | None = None,
+    precision: PrecisionLike = None,
+) -> Array: ...
 def layer_norm(
     x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
 ) -> Array: ...
@@ -1230,6 +1262,15 @@ def segment_weighted_pooling(
     segment_ids: ArrayLike,
     num_segments: int,
     weights: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> Array: ...
+def segment_mean_max_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
@@ -1724,6 +1765,19 @@ def segment_vlad_pooling(
     return_weights: bool,
     precision: PrecisionLike = None,
 ) -> Array | tuple[Array, Array]: ...
+def segment_gated_sum_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    gate_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    gate_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+    precision: PrecisionLike = None,
+) -> Array: ...
 @overload
 def segment_cross_attention_pooling(
     x: ArrayLike,
@@ -2192,6 +2246,13 @@ def weighted_state(
     implementation: Literal["einsum", "tiles"] | None = None,
     precision: PrecisionLike = None,
 ) -> WeightedState: ...
+def mean_max_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    implementation: Literal["einsum", "tiles"] | None = None,
+) -> MeanMaxState: ...
 def attention_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
@@ -2274,6 +2335,17 @@ def vlad_state(
     normalize: bool = True,
     precision: PrecisionLike = None,
 ) -> VladState: ...
+def gated_sum_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    gate_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    gate_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    precision: PrecisionLike = None,
+) -> GatedSumState: ...
 def sum_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
@@ -2351,11 +2423,13 @@ def finalize_state(
     | FirstState
     | LastState
     | WeightedState
+    | MeanMaxState
     | AttentionState
     | MultiHeadAttentionState
     | AdditiveAttentionState
     | LatentAttentionState
     | VladState
+    | GatedSumState
     | SumState
     | MinState
     | NoisyOrState
@@ -2379,7 +2453,9 @@ def pack(
     sequences: Iterable[ArrayLike], *, length: int | None = None, num_segments: int | None = None
 ) -> tuple[Array, Array, int]: ...
 def unpack(x: ArrayLike, segment_ids: ArrayLike, num_segments: int) -> list[Array]: ...
-def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...
+def chosen_implementation(
+    name: str, *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any
+) -> str: ...
 @overload
 def load(
     source: Any,

@@ -276,3 +276,48 @@ def vlad_of(top, residuals, normalize):
     each = unit(residuals)
     whole = jnp.reshape(each, (*each.shape[:-2], each.shape[-2] * each.shape[-1]))
     return jnp.reshape(unit(whole), each.shape)
+
+
+@compiled(tokens=("x",), as_they_come=("x",))
+def gated_sum_pooling(
+    x,
+    mask=None,
+    *,
+    lengths=None,
+    gate_kernel,
+    value_kernel,
+    gate_bias=None,
+    value_bias=None,
+    axis_name=None,
+    precision=None,
+):
+    """Twin of :func:`attnpool_ref.gated_sum_pooling`: gate and value in one product, blocks of tokens, no [..., L, o].
+
+    >>> x, mask = jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False])
+    >>> gated_sum_pooling(x, mask, gate_kernel=jnp.zeros((1, 1)), value_kernel=jnp.full((1, 1), 20.0))
+    Array([1.], dtype=float32)
+
+    Packed:
+
+    >>> kernels = {"gate_kernel": jnp.zeros((1, 1)), "value_kernel": jnp.full((1, 1), 20.0)}
+    >>> segment_gated_sum_pooling(jnp.array([[1.0], [0.0], [3.0]]), jnp.array([0, 1, 0]), 2, **kernels)
+    Array([[1.],
+           [0.]], dtype=float32)
+    """
+    return gated_sum(x, gate_kernel, value_kernel, gate_bias, value_bias, precision)
+
+
+def gated_sum(tokens, gate_kernel, value_kernel, gate_bias, value_bias, precision):
+    """Sums the gated map over tokens in any layout: [..., o]."""
+    _, *parameters = unify_varying(tokens.x, gate_kernel, value_kernel, gate_bias, value_bias)
+    gate_kernel, value_kernel, gate_bias, value_bias = parameters
+    kernel, count = jnp.concatenate([gate_kernel, value_kernel], 1), gate_kernel.shape[1]
+    zero = jnp.zeros_like(kernel[0, :count])
+    bias = jnp.concatenate([zero if bias is None else bias for bias in (gate_bias, value_bias)])
+
+    def gated(x):
+        hidden = jnp.dot(x, kernel, precision=precision)
+        hidden = hidden + jnp.broadcast_to(bias, hidden.shape)
+        return jax.nn.sigmoid(hidden[..., :count]) * jnp.tanh(hidden[..., count:])
+
+    return tokens.sum_of_map(gated, 2 * count)

@@ -13,6 +13,7 @@ from attnpool_ref.streaming.means import NoisyOrState as NoisyOrState
 from attnpool_ref.streaming.means import PowerMeanState as PowerMeanState
 from attnpool_ref.streaming.means import SoftmaxState as SoftmaxState
 from attnpool_ref.streaming.means import SumState as SumState
+from attnpool_ref.streaming.readouts import GatedSumState as GatedSumState
 from attnpool_ref.streaming.readouts import LatentAttentionState as LatentAttentionState
 from attnpool_ref.streaming.readouts import VladState as VladState
 from attnpool_ref.streaming.states import AdditiveAttentionState as AdditiveAttentionState
@@ -20,6 +21,7 @@ from attnpool_ref.streaming.states import AttentionState as AttentionState
 from attnpool_ref.streaming.states import FirstState as FirstState
 from attnpool_ref.streaming.states import LastState as LastState
 from attnpool_ref.streaming.states import MaxState as MaxState
+from attnpool_ref.streaming.states import MeanMaxState as MeanMaxState
 from attnpool_ref.streaming.states import MeanState as MeanState
 from attnpool_ref.streaming.states import MultiHeadAttentionState as MultiHeadAttentionState
 from attnpool_ref.streaming.states import WeightedState as WeightedState
@@ -34,11 +36,13 @@ _State = TypeVar(
     FirstState,
     LastState,
     WeightedState,
+    MeanMaxState,
     AttentionState,
     MultiHeadAttentionState,
     AdditiveAttentionState,
     LatentAttentionState,
     VladState,
+    GatedSumState,
     SumState,
     MinState,
     NoisyOrState,
@@ -86,6 +90,7 @@ __all__ = [
     "first_pooling",
     "last_pooling",
     "weighted_pooling",
+    "mean_max_pooling",
     "attention_pooling",
     "multi_head_attention_pooling",
     "sum_pooling",
@@ -104,6 +109,7 @@ __all__ = [
     "latent_attention_pooling",
     "set2set_pooling",
     "vlad_pooling",
+    "gated_sum_pooling",
     "layer_norm",
     "residual_feed_forward",
     "segment_mean_pooling",
@@ -111,6 +117,7 @@ __all__ = [
     "segment_first_pooling",
     "segment_last_pooling",
     "segment_weighted_pooling",
+    "segment_mean_max_pooling",
     "segment_attention_pooling",
     "segment_multi_head_attention_pooling",
     "segment_sum_pooling",
@@ -126,6 +133,7 @@ __all__ = [
     "segment_latent_attention_pooling",
     "segment_set2set_pooling",
     "segment_vlad_pooling",
+    "segment_gated_sum_pooling",
     "segment_cross_attention_pooling",
     "cross_attention_pooling",
     "cross_attention_pooling_all_pairs",
@@ -150,11 +158,13 @@ __all__ = [
     "first_state",
     "last_state",
     "weighted_state",
+    "mean_max_state",
     "attention_state",
     "multi_head_attention_state",
     "additive_attention_state",
     "latent_attention_state",
     "vlad_state",
+    "gated_sum_state",
     "sum_state",
     "min_state",
     "noisy_or_state",
@@ -518,6 +528,9 @@ def first_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: Array
 def last_pooling(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> NDArray[Any]: ...
 def weighted_pooling(
     x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> NDArray[Any]: ...
+def mean_max_pooling(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
 ) -> NDArray[Any]: ...
 @overload
 def attention_pooling(
@@ -920,6 +933,16 @@ def vlad_pooling(
     normalize: bool = True,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def gated_sum_pooling(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    gate_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    gate_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+) -> NDArray[Any]: ...
 def layer_norm(
     x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: ArrayLike = 1e-06
 ) -> NDArray[Any]: ...
@@ -973,6 +996,14 @@ def segment_weighted_pooling(
     segment_ids: ArrayLike,
     num_segments: int,
     weights: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
+def segment_mean_max_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
     mask: ArrayLike | None = None,
     *,
     indices_are_sorted: bool = False,
@@ -1433,6 +1464,18 @@ def segment_vlad_pooling(
     indices_are_sorted: bool = False,
     return_weights: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
+def segment_gated_sum_pooling(
+    x: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int,
+    mask: ArrayLike | None = None,
+    *,
+    gate_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    gate_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+    indices_are_sorted: bool = False,
+) -> NDArray[Any]: ...
 @overload
 def segment_cross_attention_pooling(
     x: ArrayLike,
@@ -1823,6 +1866,9 @@ def last_state(
 def weighted_state(
     x: ArrayLike, weights: ArrayLike | None = None, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
 ) -> WeightedState: ...
+def mean_max_state(
+    x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None
+) -> MeanMaxState: ...
 def attention_state(
     x: ArrayLike,
     mask: ArrayLike | None = None,
@@ -1897,6 +1943,16 @@ def vlad_state(
     assign_bias: ArrayLike | None = None,
     normalize: bool = True,
 ) -> VladState: ...
+def gated_sum_state(
+    x: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    lengths: ArrayLike | None = None,
+    gate_kernel: ArrayLike,
+    value_kernel: ArrayLike,
+    gate_bias: ArrayLike | None = None,
+    value_bias: ArrayLike | None = None,
+) -> GatedSumState: ...
 def sum_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> SumState: ...
 def min_state(x: ArrayLike, mask: ArrayLike | None = None, *, lengths: ArrayLike | None = None) -> MinState: ...
 def noisy_or_state(
@@ -1961,11 +2017,13 @@ def finalize_state(
     | FirstState
     | LastState
     | WeightedState
+    | MeanMaxState
     | AttentionState
     | MultiHeadAttentionState
     | AdditiveAttentionState
     | LatentAttentionState
     | VladState
+    | GatedSumState
     | SumState
     | MinState
     | NoisyOrState

@@ -190,6 +190,50 @@ def set2set_pooling(
     return (read, weights) if return_weights else read
 
 
+@definition
+def gated_sum_pooling(x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None):
+    r"""Sums a gated map of each real token (the readout of gated graph networks).
+
+    .. math:: o = \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
+
+    :math:`k_l` is 1 at a real token, else 0. The paper maps the concatenation of a node's final state and its first
+    annotation: pass that as ``x``. Its outer tanh is left out.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
+      gate_kernel: [d, o], :math:`W_g`; the paper's network i.
+      value_kernel: [d, o], :math:`W_v`; the paper's network j.
+      gate_bias: [o], :math:`b_g`, or None.
+      value_bias: [o], :math:`b_v`, or None.
+
+    Returns:
+      [..., o]; 0 for a fully masked row.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Li et al. 2016, equation 7, without its outer tanh.
+
+    >>> x, mask = [[1.0], [3.0], [99.0]], [True, True, False]
+    >>> gated_sum_pooling(x, mask, gate_kernel=[[0.0]], value_kernel=[[1.0]]).round(6)
+    array([0.878324])
+
+    Packed:
+
+    >>> kernels = {"gate_kernel": [[0.0]], "value_kernel": [[1.0]]}
+    >>> segment_gated_sum_pooling([[1.0], [0.0], [3.0]], [0, 1, 0], 2, **kernels).round(6)
+    array([[0.878324],
+           [0.      ]])
+    """
+    x = np.where(mask[..., None], x, 0)
+    gate = _sigmoid(x @ gate_kernel + (0 if gate_bias is None else gate_bias))
+    value = np.tanh(x @ value_kernel + (0 if value_bias is None else value_bias))
+    return np.sum(np.where(mask[..., None], gate * value, 0), -2)
+
+
 def _sigmoid(x):
     small = np.exp(-np.abs(x))  # of -x it would overflow
     return np.where(x < 0, small, 1) / (1 + small)

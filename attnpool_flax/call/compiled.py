@@ -19,7 +19,14 @@ from attnpool_flax.call.prepare import as_array, computing_dtype, convert_host_a
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode
-from attnpool_flax.reductions.dispatch import KERNEL, KernelRefusal, for_tokens, logged_dispatches
+from attnpool_flax.reductions.dispatch import (
+    KERNEL,
+    PLATFORMS,
+    KernelRefusal,
+    for_tokens,
+    logged_dispatches,
+    on_platform,
+)
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
 from attnpool_ref import contract, table
@@ -110,19 +117,20 @@ FUNCTIONS = {}
 
 
 @contract.with_short_traceback
-def chosen_implementation(name, *args, **kwargs):
+def chosen_implementation(name, *args, platform=None, **kwargs):
     """Returns the implementation that a call would use, without tracing or computing anything.
 
     Args:
       name: the function's name, such as "attention_pooling".
       *args: the call's arguments; arrays, or what only has ``shape`` and ``dtype`` (:class:`jax.ShapeDtypeStruct`).
+      platform: "cpu", "cuda" or "tpu"; None is the default backend.
       **kwargs: the call's keywords.
 
     Returns:
       "einsum" or "tiles"; "pallas" only where the call asks for it.
 
     Raises:
-      ValueError: there is no such function, it does not walk over tokens, or the call is refused.
+      ValueError: there is no such function or platform, the function does not walk over tokens, or the call is refused.
       TypeError: the call is refused.
 
     >>> import jax.numpy as jnp
@@ -141,10 +149,13 @@ def chosen_implementation(name, *args, **kwargs):
     check_implementation(function.row.name, values["implementation"])
     if "axis_name" in values:
         check_split(function.row, values)
+    if platform not in (None, *PLATFORMS):
+        raise ValueError(f"chosen_implementation: `platform` is {platform!r}, needs None, 'cpu', 'cuda' or 'tpu'")
     if values["implementation"] == KERNEL:
         function.check_kernel(values, call)
         return KERNEL
-    return function.kernel(values, call)
+    with on_platform(platform):
+        return function.kernel(values, call)
 
 
 @dataclass

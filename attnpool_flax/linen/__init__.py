@@ -39,6 +39,7 @@ AdditiveAttentionPool = derived(modules.AdditiveAttentionPool, ("in_features",))
 LatentAttentionPool = derived(modules.LatentAttentionPool, ("in_features",))
 Set2SetPool = derived(modules.Set2SetPool, ("in_features",))
 VLADPool = derived(modules.VLADPool, ("in_features",))
+GatedSumPool = derived(modules.GatedSumPool, ("in_features",))
 
 
 def _projected_sides(module):

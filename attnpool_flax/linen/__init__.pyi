@@ -39,6 +39,7 @@ __all__ = [
     "LatentAttentionPool",
     "Set2SetPool",
     "VLADPool",
+    "GatedSumPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -1911,6 +1912,62 @@ class VLADPool(nn.Module):
         num_segments: int | None = None,
         return_weights: bool,
     ) -> Array | tuple[Array, Array]: ...
+
+class GatedSumPool(nn.Module):
+    """Gated sum of mapped tokens (the readout of gated graph networks, GGNN).
+
+    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o], ``gate_bias``
+    [o] and ``value_bias`` [o].
+
+    Attributes:
+      out_features: o, the width of the result.
+      use_bias: whether there are biases.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``; not used by
+        ``init``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+
+    >>> import jax
+    >>> pool = GatedSumPool(out_features=5)
+    >>> x = jnp.ones((2, 3, 4))
+    >>> variables = pool.init(jax.random.key(0), x)
+    >>> pool.apply(variables, x).shape
+    (2, 5)"""
+
+    out_features: int
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    axis_name: str | tuple[str, ...] | None
+    kernel_init: Initializer
+    bias_init: Initializer
+    def __init__(
+        self,
+        *,
+        parent: Any = ...,
+        name: str | None = None,
+        out_features: int,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+    ) -> None: ...
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+    ) -> Array: ...
 
 class CrossAttentionPool(nn.Module):
     """Pooling of two sequences, each under its scores against the other.

@@ -37,6 +37,7 @@ __all__ = [
     "LatentAttentionPool",
     "Set2SetPool",
     "VLADPool",
+    "GatedSumPool",
     "CrossAttentionPool",
     "CodeWiseAttention",
     "MaskAttention",
@@ -1417,6 +1418,42 @@ class VLADPool(nnx.Module):
         num_segments: int | None = None,
         return_weights: bool,
     ) -> Array | tuple[Array, Array]: ...
+
+class GatedSumPool(nnx.Module):
+    in_features: int
+    out_features: int
+    use_bias: bool
+    dtype: Dtype | None
+    param_dtype: Dtype
+    precision: PrecisionLike
+    axis_name: str | tuple[str, ...] | None
+    gate_kernel: nnx.Param
+    value_kernel: nnx.Param
+    gate_bias: nnx.Param | None
+    value_bias: nnx.Param | None
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        use_bias: bool = True,
+        dtype: Dtype | None = None,
+        param_dtype: Dtype = ...,
+        precision: PrecisionLike = None,
+        axis_name: str | tuple[str, ...] | None = None,
+        kernel_init: Initializer = ...,
+        bias_init: Initializer = ...,
+        rngs: nnx.Rngs,
+    ) -> None: ...
+    def __call__(
+        self,
+        x: ArrayLike,
+        mask: ArrayLike | None = None,
+        *,
+        lengths: ArrayLike | None = None,
+        segment_ids: ArrayLike | None = None,
+        num_segments: int | None = None,
+    ) -> Array: ...
 
 class CrossAttentionPool(nnx.Module):
     x_features: int | None

@@ -1,4 +1,4 @@
-"""NNX modules of readouts: latent attention, Set2Set and VLAD."""
+"""NNX modules of readouts: latent attention, Set2Set, VLAD and the gated sum."""
 
 from dataclasses import KW_ONLY, InitVar
 
@@ -9,8 +9,13 @@ from flax.typing import Dtype, Initializer, PrecisionLike
 from attnpool_flax.modules.creation import PoolingModule, constructor_from_fields
 from attnpool_flax.modules.layout import in_layout
 from attnpool_flax.modules.parameters import BIAS_INIT, KERNEL_INIT, QUERY_INIT, cast
-from attnpool_flax.readouts import latent_attention_pooling, set2set_pooling, vlad_pooling
-from attnpool_flax.segments import segment_latent_attention_pooling, segment_set2set_pooling, segment_vlad_pooling
+from attnpool_flax.readouts import gated_sum_pooling, latent_attention_pooling, set2set_pooling, vlad_pooling
+from attnpool_flax.segments import (
+    segment_gated_sum_pooling,
+    segment_latent_attention_pooling,
+    segment_set2set_pooling,
+    segment_vlad_pooling,
+)
 
 
 @constructor_from_fields
@@ -235,3 +240,64 @@ class VLADPool(PoolingModule):
             **layout,
             **self._values(x=x),
         )
+
+
+@constructor_from_fields
+class GatedSumPool(PoolingModule):
+    """Gated sum of mapped tokens (the readout of gated graph networks, GGNN).
+
+    Calls :func:`attnpool_flax.gated_sum_pooling`. Parameters: ``gate_kernel`` [d, o], ``value_kernel`` [d, o], ``gate_bias``
+    [o] and ``value_bias`` [o].
+
+    Args:
+      in_features: d, the width of the tokens.
+      out_features: o, the width of the result.
+      use_bias: whether there are biases.
+      dtype: the dtype to which tokens and parameters are cast first; None promotes them.
+      param_dtype: the dtype of the parameters.
+      precision: of the products; None is full float32.
+      axis_name: a mesh axis, or several, over which sequences are split, inside of ``jax.shard_map``.
+      kernel_init: initialiser of the kernels.
+      bias_init: initialiser of the biases.
+      rngs: "params" for the parameters.
+
+    >>> pool = GatedSumPool(4, 5, rngs=nnx.Rngs(0))
+    >>> x = jnp.ones((2, 3, 4))
+    >>> pool(x).shape
+    (2, 5)
+    """
+
+    in_features: int
+    out_features: int
+    _: KW_ONLY
+    use_bias: bool = True
+    dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.float32
+    precision: PrecisionLike = None
+    axis_name: str | tuple[str, ...] | None = None
+    kernel_init: InitVar[Initializer] = KERNEL_INIT
+    bias_init: InitVar[Initializer] = BIAS_INIT
+    rngs: InitVar[nnx.Rngs]
+
+    def __call__(self, x, mask=None, *, lengths=None, segment_ids=None, num_segments=None):
+        """Pools tokens.
+
+        Args:
+          x: [..., L, d] tokens.
+          mask: bool, broadcastable to [..., L], True = real.
+          lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
+          segment_ids: int [N], the segment of each token of packed tokens x [N, d]; with ``num_segments``, their number.
+          num_segments: the number of segments, an integer; the result then has them for batch axes.
+
+        Returns:
+          [..., o].
+        """
+        pool, layout = in_layout(
+            self,
+            gated_sum_pooling,
+            segment_gated_sum_pooling,
+            num_segments,
+            {"lengths": lengths},
+            segment_ids=segment_ids,
+        )
+        return pool(cast(x, self.dtype), mask=mask, precision=self.precision, **layout, **self._values(x=x))

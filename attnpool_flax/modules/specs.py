@@ -337,6 +337,16 @@ SPECS = {
             Parameter("centers", ("K", "d"), "centers", over=("d",)),
         ),
     ),
+    "GatedSumPool": Spec(
+        "gated_sum_pooling",
+        {"d": "in_features", "o": "out_features"},
+        (
+            _kernel("gate_kernel", "d", "o"),
+            _kernel("value_kernel", "d", "o"),
+            _bias("gate_bias", "o"),
+            _bias("value_bias", "o"),
+        ),
+    ),
     "CrossAttentionPool": Spec(
         "cross_attention_pooling",
         {"d": "x_features", "e": "y_features", "c": "qk_features"},

@@ -123,3 +123,19 @@ def channel_average(channels, weights):
     (total,) = channels.sum_over_tokens(weights)
     total = channels.expand_to_tokens(total)
     return channels.sum_over_tokens(jnp.where(total == 0, 0, weights / jnp.where(total == 0, 1, total)) * channels.x)[0]
+
+
+@compiled(tokens=("x",), as_they_come=("x",))
+def mean_max_pooling(x, mask=None, *, lengths=None, axis_name=None, implementation=None):
+    """Twin of :func:`attnpool_ref.mean_max_pooling`.
+
+    >>> mean_max_pooling(jnp.array([[1.0], [3.0], [99.0]]), jnp.array([True, True, False]))
+    Array([2., 3.], dtype=float32)
+
+    Packed:
+
+    >>> segment_mean_max_pooling(jnp.array([[1.0], [5.0], [3.0]]), jnp.array([0, 1, 0]), 2)
+    Array([[2., 3.],
+           [5., 5.]], dtype=float32)
+    """
+    return jnp.concatenate([x.mean(), x.max()], -1)

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.remat import remat
-from attnpool_flax.numerics.sizes import as_number, at_least_1, known, power_above
-from attnpool_flax.reductions import cross, end_tokens, max, perceptron, softmax, sums
+from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
+from attnpool_flax.reductions import cross, end_tokens, mapped_sums, max, perceptron, softmax, sums
 from attnpool_flax.reductions.accumulators import WeightedSum
 from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
@@ -197,6 +197,11 @@ class Dense(Tokens):
         """Sums the real tokens of all devices: [..., d]."""
         return all_reduce_states([self.sum_state(False)], self.axis_name)[0].sum
 
+    def sum_of_map(self, function, width):
+        """Sums ``function(tokens)`` [..., o] of the real tokens of all devices; arguments as in :mod:`mapped_sums`."""
+        local = mapped_sums.dense(function, self.x.astype(self.dtype), self._real_in_any(), self.mask, width)
+        return all_reduce_states([WeightedSum(local, None)], self.axis_name)[0].sum
+
     def channels(self):
         """Returns the tokens for reductions of each feature by itself."""
         return DenseChannels(self.x, self.mask, self.axis_name)
@@ -377,7 +382,7 @@ class Dense(Tokens):
         """Broadcasts the batch axes of tokens, mask and others: pairs (array or None, number of its own axes)."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
         shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
-        return tuple(_common(sizes) for sizes in zip(*shapes, strict=True))
+        return tuple(common_size(sizes) for sizes in zip(*shapes, strict=True))
 
     @staticmethod
     def _flatten(array, own, batch=None):
@@ -392,8 +397,3 @@ class Dense(Tokens):
     @staticmethod
     def _unflatten(array, batch):
         return jnp.reshape(array, (*batch, *array.shape[1:]))
-
-
-def _common(sizes: Any):
-    """Returns the broadcast size of an axis; a symbol is not 1."""
-    return next((size for size in sizes if not (known(size) and size == 1)), 1)

@@ -11,7 +11,12 @@ from jax.core import Tracer
 from jax.interpreters import ad
 
 IMPLEMENTATIONS = ("einsum", "tiles")
-"""Whole products, the default on accelerators and with several devices; and tiles in the cache of a CPU."""
+"""Whole products that JAX differentiates; and kernels with a gradient rule, which read tiles on CPUs and raw tokens elsewhere."""
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+"""Platforms that :func:`on_platform` takes."""
+
+_PLATFORM: contextvars.ContextVar[str | None] = contextvars.ContextVar("attnpool_platform", default=None)
 
 KERNEL = "pallas"
 """The implementation by hand-written kernels, on request only; reductions that have none take their default beside it."""
@@ -36,12 +41,12 @@ def resolve(implementation, *arrays):
 def default_implementation(*arrays):
     """Returns the default implementation on the devices of these arrays, of which some may be None.
 
-    Tiles slice x by index, which gathers an x that is sharded over several devices, unless each device runs the loop on
-    its own shard (manual axes).
+    On CPUs tiles slice x by index, which gathers an x that is sharded over several devices, unless each device runs the loop
+    on its own shard (manual axes). The kernels of accelerators slice nothing.
     """
     manual = any(varying_axes(array) for array in arrays if array is not None)
     unsharded = jax.device_count() == 1 or manual
-    return "tiles" if on_cpu() and unsharded else "einsum"
+    return "tiles" if unsharded or not on_cpu() else "einsum"
 
 
 def resolve_for_units(implementation):
@@ -79,8 +84,23 @@ def for_units(values, call):
 
 
 def on_cpu():
-    """Returns whether the default backend is the CPU."""
-    return jax.default_backend() == "cpu"
+    """Returns whether the platform is the CPU: that of :func:`on_platform`, else the default backend."""
+    return platform() == "cpu"
+
+
+def platform():
+    """Returns the platform of :func:`on_platform`, else the default backend: "cpu", "tpu", or a GPU's."""
+    return _PLATFORM.get() or jax.default_backend()
+
+
+@contextlib.contextmanager
+def on_platform(name):
+    """Answers for another platform than the default backend, "cpu", "cuda" or "tpu", inside of the ``with`` block."""
+    token = _PLATFORM.set(name)
+    try:
+        yield
+    finally:
+        _PLATFORM.reset(token)
 
 
 def softmax_kernel():

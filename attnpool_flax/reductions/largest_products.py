@@ -43,20 +43,31 @@ def in_blocks(x, y, x_mask, y_mask, precision):
     batch = jnp.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     keys = math.prod(batch) * y.shape[-2]
     length, rows = x.shape[-2], query_blocks.rows_of(keys)
-    if known(length) and rows >= length:
-        return of_all(x, y, x_mask, y_mask, precision)
-    x, y = (jnp.broadcast_to(array, (*batch, *array.shape[-2:])) for array in (x, y))
-    x_mask, y_mask = (
-        mask if mask is None else jnp.broadcast_to(mask, (*batch, mask.shape[-1])) for mask in (x_mask, y_mask)
-    )
     if known(length):
-        return _of_blocks(x, y, x_mask, y_mask, rows, precision)
+        if rows >= length:
+            return of_all(x, y, x_mask, y_mask, precision)
+        compute = functools.partial(_in_blocks_of, batch, precision)
+        return query_blocks.by_budget(compute, query_blocks.rows_of, keys, x, y, x_mask, y_mask)
+    x, y, x_mask, y_mask = _with_batch(batch, x, y, x_mask, y_mask)
     filled = -(-length // rows) * rows
     x_mask = jnp.ones(x.shape[:-1], bool) if x_mask is None else x_mask
     x, x_mask = resized(x, -2, filled), resized(x_mask, -1, filled)
     best: Any = _of_blocks(x, y, x_mask, y_mask, rows, precision)
     x_best, y_best = best
     return resized(x_best, -1, length), y_best
+
+
+def _in_blocks_of(batch, precision, rows, x, y, x_mask, y_mask):
+    if rows >= x.shape[-2]:
+        return of_all(x, y, x_mask, y_mask, precision)
+    return _of_blocks(*_with_batch(batch, x, y, x_mask, y_mask), rows, precision)
+
+
+def _with_batch(batch, x, y, x_mask, y_mask):
+    """Broadcasts tokens and masks to all batch axes."""
+    x, y = (jnp.broadcast_to(array, (*batch, *array.shape[-2:])) for array in (x, y))
+    masks = (m if m is None else jnp.broadcast_to(m, (*batch, m.shape[-1])) for m in (x_mask, y_mask))
+    return x, y, *masks
 
 
 def _products(x, y, precision):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.rounding import power_of_two
-from attnpool_flax.reductions import packed_kernels, packed_softmax, perceptron
+from attnpool_flax.reductions import mapped_sums, packed_kernels, packed_softmax, perceptron
 from attnpool_flax.reductions.channels import PackedChannels
 from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
 from attnpool_flax.reductions.segment_sums import at, segments_of
@@ -41,6 +41,10 @@ class Packed(Tokens):
     def total(self):
         """Sums the real tokens of each segment: [S, d]."""
         return self.sum()
+
+    def sum_of_map(self, function, width):
+        """Sums ``function(tokens)`` [S, o] of the real tokens of each segment; arguments as in :mod:`mapped_sums`."""
+        return mapped_sums.packed(function, self.x.astype(self.dtype), self.segments, width)[: self.number]
 
     def channels(self):
         """Returns the tokens for reductions of each feature by itself."""

@@ -125,7 +125,8 @@ def _softmax_fwd(x, mask, has_query, queries, multiplier, bias, precision):
     arrays: Any = jax.tree.map(
         lambda array: array.value, (x, mask, has_query, queries, multiplier, bias), is_leaf=_is_primal
     )
-    scores, state = _softmax(*arrays, precision)
+    x, mask, has_query, queries, multiplier, bias = arrays
+    scores, state = _softmax(x, mask, has_query, queries, multiplier, bias, precision)
     return (scores, state), (*arrays, state.max_score)
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +12,19 @@ from jax.custom_derivatives import SymbolicZero
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known, resized, smaller
 from attnpool_flax.reductions.blocks import Blocks, inside_loop
-from attnpool_flax.reductions.dispatch import cast_varying, log_dispatch, varying_axes
+from attnpool_flax.reductions.dispatch import cast_varying, log_dispatch, platform, varying_axes
 
 LARGEST = 2**20
-"""Largest number of elements of a block; smaller arrays are computed whole, without a loop."""
+"""Largest number of elements of a block on CPUs, whose caches hold it; smaller arrays are computed whole, without a loop."""
+
+BUDGET = {"tpu": 2**30, "default": 5 * 2**30}
+"""Bytes of a block on TPUs and on GPUs: 1/16 of the memory of a v5e (16 GB) and of a GPU of 80 GB.
+
+The environment variable ``ATTNPOOL_BLOCK_BYTES`` replaces both when the package is imported.
+"""
+
+if "ATTNPOOL_BLOCK_BYTES" in os.environ:
+    BUDGET = dict.fromkeys(BUDGET, int(os.environ["ATTNPOOL_BLOCK_BYTES"]))
 
 FEW = 64
 """Queries of a block where a size is a symbol."""
@@ -33,13 +43,38 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
       keys: how many numbers the function holds for one query, of all examples.
       implementation: "einsum" takes all queries at once, "tiles" and None take blocks if there are many.
     """
-    count, rows = parts[0].shape[-2], rows_of(keys)
+    count = parts[0].shape[-2]
     blocked = implementation != "einsum" and exceeds_a_block(count, keys)
     log_dispatch(implementation or ("tiles" if blocked else "einsum"))
     if not blocked:
         return function(*parts, *masks)
     if not known(count):
-        return _over_unknown(function, parts, masks, count, rows)
+        return _over_unknown(function, parts, masks, count, rows_of(keys))
+    return by_budget(functools.partial(_over_blocks, function), rows_of, keys, parts, tuple(masks))
+
+
+def by_budget(compute, size_of_blocks, cost, *arrays):
+    """Computes ``compute(size, *arrays)`` with the size of blocks that suits the platform of the lowered program.
+
+    Args:
+      compute: from the size of a block and the arrays to arrays; the size only changes how much memory it needs.
+      size_of_blocks: from the cost and the largest number of elements of a block to a size.
+      cost: how many numbers one element of a block needs.
+      *arrays: pytrees of arrays.
+    """
+    kernels = {name: functools.partial(compute, size_of_blocks(cost, elements_on(name))) for name in ("cpu", *BUDGET)}
+    return lax.platform_dependent(*arrays, **kernels)
+
+
+def elements_on(name):
+    """Returns the largest number of elements of a block on a platform."""
+    return LARGEST if name == "cpu" else BUDGET.get(name, BUDGET["default"]) // 4
+
+
+def _over_blocks(function, rows, parts, masks):
+    count = parts[0].shape[-2]
+    if rows >= count:
+        return function(*parts, *masks)
     whole = count // rows * rows
     rematerialized = remat(function)
 
@@ -78,9 +113,9 @@ def _over_unknown(function, parts, masks, count, most):
     return jax.tree.map(lambda result: resized(_from_blocks(result, number * rows), -2, count), results)
 
 
-def exceeds_a_block(count, keys):
-    """Returns whether so many queries, for each of which so many numbers are held, are more than one block."""
-    return not (known(count) and rows_of(keys) >= count)
+def exceeds_a_block(count, keys, largest=None):
+    """Returns whether so many queries, each of which holds so many numbers, exceed a block, of a CPU if not given."""
+    return not (known(count) and rows_of(keys, largest) >= count)
 
 
 def for_queries(values, call, queries, keys, heads=1):
@@ -102,12 +137,12 @@ def for_queries(values, call, queries, keys, heads=1):
     arrays = [values[queries], values[keys], *(mask for mask in masks if mask is not None)]
     shared = all(array.ndim <= 2 for array in arrays)
     held = (1 if shared else math.prod(call.batch)) * heads * values[keys].shape[-2]
-    return "tiles" if exceeds_a_block(values[queries].shape[-2], held) else "einsum"
+    return "tiles" if exceeds_a_block(values[queries].shape[-2], held, elements_on(platform())) else "einsum"
 
 
-def rows_of(keys):
-    """Returns the number of queries of a block."""
-    return max(1, LARGEST // max(1, keys)) if known(keys) else FEW
+def rows_of(keys, largest=None):
+    """Returns the number of queries of a block of so many elements, on CPUs if not given."""
+    return max(1, (LARGEST if largest is None else largest) // max(1, keys)) if known(keys) else FEW
 
 
 def _rows_of_mask(mask, start, rows):
@@ -154,12 +189,19 @@ def over_first(function, parts, cost):
         return function(*(a if is_shared else b for is_shared, a, b in zip(shared, whole, own, strict=True)))
 
     own = [None if is_shared else part for is_shared, part in zip(shared, parts, strict=True)]
-    at_once = max(1, LARGEST // max(1, cost)) if known(cost) else 1
-    if not known(count) or at_once == 1:
+    if not known(count, cost):
         return lax.map(remat(element), own)
-    if count <= at_once:
-        return jax.vmap(element, axis_size=count)(own)
-    return lax.map(remat(element), own, batch_size=at_once)
+
+    def by_blocks(at_once, own):
+        if count <= at_once:
+            return jax.vmap(element, axis_size=count)(own)
+        if at_once == 1:
+            return lax.map(remat(element), own)
+        return lax.map(remat(element), own, batch_size=at_once)
+
+    if count <= rows_of(cost):
+        return by_blocks(count, own)
+    return by_budget(by_blocks, rows_of, cost, own)
 
 
 def even_rows(most, count):

@@ -99,6 +99,46 @@ class MaxState(State):
         return jnp.where(self.real[..., None], self.extreme, 0)
 
 
+@kind
+@pytree("sum", "rest", "count", "extreme", "ties")
+@dataclass(frozen=True, eq=False)
+class MeanMaxState(State):
+    """State of :func:`~attnpool_flax.streaming.mean_max_state`: a :class:`MeanState` and a :class:`MaxState`.
+
+    Attributes:
+      sum: [..., d], the sum of the real tokens over a power of two above their number.
+      rest: [..., d], its compensation.
+      count: [...], int32, their number.
+      extreme: [..., d], the largest values; -inf for a fully masked row.
+      ties: [..., d], int32, the number of real tokens that reach ``extreme``.
+      decided: the name of the result's dtype; empty if all data are integers.
+    """
+
+    sum: Any
+    rest: Any
+    count: Any
+    extreme: Any
+    ties: Any
+    decided: str = ""
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return (*self.sum.shape[:-1], 2 * self.sum.shape[-1])
+
+    def _parts(self):
+        return MeanState(self.sum, self.rest, self.count), MaxState(self.extreme, self.ties, self.count > 0)
+
+    def merged(self, other):
+        """Merges the states of both chunks."""
+        mean, largest = (ours.merged(theirs) for ours, theirs in zip(self._parts(), other._parts(), strict=True))
+        return MeanMaxState(mean.sum, mean.rest, mean.count, largest.extreme, largest.count)
+
+    def finalized(self):
+        """Returns [..., 2d]; 0 for a fully masked row."""
+        return jnp.concatenate([part.finalized() for part in self._parts()], -1)
+
+
 @jax.custom_jvp
 def _larger(a, b, a_count, b_count):
     """Returns the larger one; for ties the gradient is shared in proportion to the tokens that reach each."""

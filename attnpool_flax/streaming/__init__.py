@@ -15,11 +15,12 @@ from attnpool_flax.streaming.pooling import (
     first_state,
     last_state,
     max_state,
+    mean_max_state,
     mean_state,
     multi_head_attention_state,
     weighted_state,
 )
-from attnpool_flax.streaming.readouts import latent_attention_state, vlad_state
+from attnpool_flax.streaming.readouts import gated_sum_state, latent_attention_state, vlad_state
 from attnpool_flax.streaming.statistics import attentive_statistics_state, statistics_state, std_state
 
 __all__ = [
@@ -28,10 +29,12 @@ __all__ = [
     "attentive_statistics_state",
     "finalize_state",
     "first_state",
+    "gated_sum_state",
     "last_state",
     "latent_attention_state",
     "logsumexp_state",
     "max_state",
+    "mean_max_state",
     "mean_state",
     "merge_states",
     "min_state",

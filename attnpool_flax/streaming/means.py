@@ -49,7 +49,7 @@ class SumState(State):
 
     def merged(self, other):
         """Merges the states of both chunks."""
-        return SumState(*compensated_add((self.sum, self.rest), (other.sum, other.rest)))
+        return type(self)(*compensated_add((self.sum, self.rest), (other.sum, other.rest)))
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""

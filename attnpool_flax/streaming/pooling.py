@@ -19,6 +19,7 @@ from attnpool_flax.reductions.state import (
     FirstState,
     LastState,
     MaxState,
+    MeanMaxState,
     MeanState,
     MultiHeadAttentionState,
     WeightedState,
@@ -47,6 +48,19 @@ def max_state(x, mask=None, *, lengths=None, implementation=None):
     Array([-1.], dtype=float32)
     """
     return MaxState(*Dense(x, mask, implementation, recompute=True).max_state())
+
+
+@compiled(as_they_come=("x",))
+def mean_max_state(x, mask=None, *, lengths=None, implementation=None):
+    """Twin of :func:`attnpool_ref.mean_max_state`; the sum is compensated, and ties in all chunks share the gradient.
+
+    >>> finalize_state(merge_states(mean_max_state(jnp.array([[1.0], [3.0]])), mean_max_state(jnp.array([[8.0]]))))
+    Array([4., 8.], dtype=float32)
+    """
+    tokens = Dense(x, mask, implementation, recompute=True)
+    total, count = tokens.sum_and_count()
+    extreme, ties, _ = tokens.max_state()
+    return MeanMaxState(total, jnp.zeros_like(total), count, extreme, ties)
 
 
 @compiled(as_they_come=("x",))

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 
 from attnpool_flax.call.compiled import compiled
 from attnpool_flax.masks import keep_real
-from attnpool_flax.readouts import asked_of_latents, residuals_of, vlad_of
+from attnpool_flax.readouts import asked_of_latents, gated_sum, residuals_of, vlad_of
 from attnpool_flax.reductions import Dense
 from attnpool_flax.reductions.accumulators import merge_pair
 from attnpool_flax.reductions.softmax import OnlineSoftmax
 from attnpool_flax.reductions.state import MeanState
 from attnpool_flax.reductions.state_base import State, kind, pytree
+from attnpool_flax.streaming.means import SumState
 
 
 @kind
@@ -136,3 +137,25 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
     tokens = Dense(x, mask, "einsum", precision, recompute=True)
     top, residuals, _ = residuals_of(tokens, assign_kernel, centers, assign_bias)
     return VladState(top, residuals, jnp.zeros_like(residuals), normalize)
+
+
+@kind
+@pytree("sum", "rest")
+@dataclass(frozen=True, eq=False)
+class GatedSumState(SumState):
+    """State of :func:`~attnpool_flax.streaming.gated_sum_state`: a :class:`SumState` of the mapped tokens."""
+
+
+@compiled(as_they_come=("x",))
+def gated_sum_state(
+    x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None, precision=None
+):
+    """Twin of :func:`attnpool_ref.gated_sum_state`; the sum is compensated, and does not drift.
+
+    >>> kernels = {"gate_kernel": jnp.zeros((1, 1)), "value_kernel": jnp.full((1, 1), 20.0)}
+    >>> one, other = (gated_sum_state(jnp.array([[token]]), **kernels) for token in (1.0, 3.0))
+    >>> finalize_state(merge_states(one, other))
+    Array([1.], dtype=float32)
+    """
+    total = gated_sum(Dense(x, mask, "einsum", precision), gate_kernel, value_kernel, gate_bias, value_bias, precision)
+    return GatedSumState(total, jnp.zeros_like(total))

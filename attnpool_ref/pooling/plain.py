@@ -219,3 +219,38 @@ def weighted_average(weights, x, mask):
         return weights * np.where(mask[..., None], x, 0)
 
     return over_tokens(np.sum, share, x, weights, mask)
+
+
+@definition(as_they_come=["x"])
+def mean_max_pooling(x, mask=None, *, lengths=None):
+    r"""Concatenates the mean and the maximum of the real tokens (concat pooling).
+
+    .. math:: o = \Big[ \frac 1 N \sum_{l : k_l} x_l \; ; \; \max_{l : k_l} x_l \Big], \qquad N = \sum_l k_l
+
+    :math:`k_l` is 1 at a real token, else 0. fastai's ``AdaptiveConcatPool2d`` has the maximum first; the classifier of
+    ULMFiT puts the last token before both.
+
+    Args:
+      x: [..., L, d] tokens.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
+
+    Returns:
+      [..., 2d]: the mean, then the maximum; 0 for a fully masked row.
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Howard and Ruder 2018, section 3.3, concat pooling, without its last hidden state.
+
+    >>> mean_max_pooling([[1.0], [3.0], [99.0]], [True, True, False])
+    array([2., 3.])
+
+    Packed:
+
+    >>> segment_mean_max_pooling([[1.0], [5.0], [3.0]], [0, 1, 0], 2)
+    array([[2., 3.],
+           [5., 5.]])
+    """
+    return np.concatenate([mean_pooling(x, mask), max_pooling(x, mask)], -1)

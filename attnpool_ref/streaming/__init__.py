@@ -19,11 +19,12 @@ from attnpool_ref.streaming.pooling import (
     first_state,
     last_state,
     max_state,
+    mean_max_state,
     mean_state,
     multi_head_attention_state,
     weighted_state,
 )
-from attnpool_ref.streaming.readouts import latent_attention_state, vlad_state
+from attnpool_ref.streaming.readouts import gated_sum_state, latent_attention_state, vlad_state
 from attnpool_ref.streaming.statistics import attentive_statistics_state, statistics_state, std_state
 
 __all__ = [
@@ -32,10 +33,12 @@ __all__ = [
     "attentive_statistics_state",
     "finalize_state",
     "first_state",
+    "gated_sum_state",
     "last_state",
     "latent_attention_state",
     "logsumexp_state",
     "max_state",
+    "mean_max_state",
     "mean_state",
     "merge_states",
     "min_state",

@@ -24,7 +24,7 @@ class SumState(NamedTuple):
 
     def merged(self, other):
         """Merges the states of both chunks."""
-        return SumState(self.sum + other.sum)
+        return type(self)(self.sum + other.sum)
 
     def finalized(self):
         """Returns [..., d]; 0 for a fully masked row."""

@@ -13,6 +13,7 @@ from attnpool_ref.streaming.states import (
     FirstState,
     LastState,
     MaxState,
+    MeanMaxState,
     MeanState,
     MultiHeadAttentionState,
     WeightedState,
@@ -76,6 +77,34 @@ def max_state(x, mask=None, *, lengths=None):
     array([-1.])
     """
     return MaxState(np.max(np.where(mask[..., None], x, -np.inf), -2, initial=-np.inf), np.any(mask, -1))
+
+
+@definition
+def mean_max_state(x, mask=None, *, lengths=None):
+    r"""Keeps what the mean and the maximum of the whole need of one chunk.
+
+    .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N, \; \max_{l : k_l} x_{lc} \Big), \qquad N = \sum_l k_l
+
+    :math:`k_l` is 1 at a real token, else 0.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
+
+    Returns:
+      A ``MeanMaxState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., 2d].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Howard and Ruder 2018, section 3.3, concat pooling without its last hidden state, as a monoid.
+
+    >>> finalize_state(merge_states(mean_max_state([[1.0], [3.0]]), mean_max_state([[8.0]])))
+    array([4., 8.])
+    """
+    return MeanMaxState(*mean_state(x, mask)[:2], max_state(x, mask).extreme)
 
 
 @definition

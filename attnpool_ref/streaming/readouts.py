@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attnpool_ref.contract.definition import definition
-from attnpool_ref.readouts import latent_attention_pooling, residuals_of, vlad_of
+from attnpool_ref.readouts import gated_sum_pooling, latent_attention_pooling, residuals_of, vlad_of
+from attnpool_ref.streaming.means import SumState
 from attnpool_ref.streaming.states import MeanState, kind
 
 
@@ -178,3 +179,44 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
     """
     top, residuals, _ = residuals_of(x, mask, assign_kernel, centers, assign_bias)
     return VladState(top, residuals, normalize)
+
+
+@kind
+class GatedSumState(SumState):
+    """Of :func:`~attnpool_ref.streaming.gated_sum_state`: a :class:`SumState` of the mapped tokens."""
+
+
+@definition
+def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None):
+    r"""Keeps what the gated sum of the whole needs of one chunk.
+
+    .. math:: \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
+
+    :math:`k_l` is 1 at a real token, else 0.
+
+    Args:
+      x: [..., L, d] tokens of the chunk.
+      mask: bool, broadcastable to [..., L], True = real.
+      lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
+      gate_kernel: [d, o], :math:`W_g`.
+      value_kernel: [d, o], :math:`W_v`.
+      gate_bias: [o], :math:`b_g`, or None.
+      value_bias: [o], :math:`b_v`, or None.
+
+    Returns:
+      A ``GatedSumState``: :func:`merge_states` merges it with those of other chunks, :func:`finalize_state` gives [..., o].
+
+    Raises:
+      ValueError: shapes disagree or a float mask.
+
+    Source:
+      Li et al. 2016, equation 7, without its outer tanh, as a monoid.
+
+    >>> kernels = {"gate_kernel": [[0.0]], "value_kernel": [[1.0]]}
+    >>> finalize_state(merge_states(*(gated_sum_state([[token]], **kernels) for token in (1.0, 3.0)))).round(6)
+    array([0.878324])
+    """
+    pooled = gated_sum_pooling(
+        x, mask, gate_kernel=gate_kernel, value_kernel=value_kernel, gate_bias=gate_bias, value_bias=value_bias
+    )
+    return GatedSumState(pooled)

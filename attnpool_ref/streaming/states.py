@@ -76,6 +76,33 @@ class MaxState(NamedTuple):
 
 
 @kind
+class MeanMaxState(NamedTuple):
+    """Of :func:`~attnpool_ref.streaming.mean_max_state`: the states of the mean and of the maximum, field by field."""
+
+    mean: Any
+    count: Any
+    extreme: Any
+    dtype: Any = None
+
+    @property
+    def shape(self):
+        """The shape of the result."""
+        return (*self.mean.shape[:-1], 2 * self.mean.shape[-1])
+
+    def _parts(self):
+        return MeanState(self.mean, self.count), MaxState(self.extreme, self.count > 0)
+
+    def merged(self, other):
+        """The state of both chunks."""
+        mean, largest = (ours.merged(theirs) for ours, theirs in zip(self._parts(), other._parts(), strict=True))
+        return MeanMaxState(mean.mean, mean.count, largest.extreme)
+
+    def finalized(self):
+        """[..., 2d]; 0 for a fully masked row."""
+        return np.concatenate([part.finalized() for part in self._parts()], -1)
+
+
+@kind
 class FirstState(NamedTuple):
     """State of :func:`~attnpool_ref.streaming.first_state`: the first real position [...], and its token [..., d]."""
 

@@ -55,6 +55,7 @@ SIZES = {
         "f": 4096,
     },
     "set2set_pooling": {"B": 1024, "L": 512, "d": 256},
+    "gated_sum_pooling": POOLING | {"o": 256},
     "vlad_pooling": {"B": 1024, "L": 512, "d": 128, "K": 64, "G": 8},
     "layer_norm": VECTORS,
     "residual_feed_forward": {"B": 65536, "d": 768, "f": 3072},

@@ -1,9 +1,11 @@
 """``chosen_implementation`` looks up what a call takes: the answer is what is dispatched while the call is traced."""
 
+import functools
 import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from constants import compiling_anew
@@ -74,3 +76,18 @@ def test_a_second_call_is_few_python_calls():
         "_key",
         "check_split",
     ]
+
+
+def test_another_platform_has_its_own_default():
+    x, query = jnp.ones((2, 3, 4)), jnp.ones(4)
+    asked = functools.partial(attnpool_flax.chosen_implementation, "attention_pooling", x, query=query)
+    assert asked(platform="cpu") == ("tiles" if jax.device_count() == 1 else "einsum")
+    assert asked(platform="cuda") == asked(platform="tpu") == "tiles"
+    assert asked(platform="tpu", implementation="einsum") == "einsum"
+    pairs = [
+        jax.ShapeDtypeStruct((64, 2048, 8), jnp.float32)
+    ] * 3  # 2^28 scores: more than a block of a CPU, one of a GPU
+    asked = functools.partial(attnpool_flax.chosen_implementation, "dot_product_attention", *pairs)
+    assert [asked(platform=platform) for platform in ("cpu", "cuda", "tpu")] == ["tiles", "einsum", "einsum"]
+    with pytest.raises(ValueError, match="`platform` is 'gpu', needs None, 'cpu', 'cuda' or 'tpu'"):
+        asked(platform="gpu")

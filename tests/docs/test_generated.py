@@ -64,4 +64,4 @@ def test_every_variant_has_its_place_on_the_page(row):
     assert (f"\n* Flax module: `{row.module}`" in section) == bool(row.module)
     assert ":math:" not in section
     assert f"{row.name}(" in section.split("```pycon")[1]
-    assert getattr(attnpool_ref, row.name).__doc__.splitlines()[0].split("`")[0].strip() in section
+    assert getattr(attnpool_ref, row.name).__doc__.splitlines()[0].split("`")[0].split(":func:")[0].strip() in section

@@ -16,7 +16,6 @@ STATED_OTHERWISE = {
     ("scores", "[..., m]"): "of any rank; the row is of any axis, the text of the last one",
     ("lengths", "[..., n] [...]"): "a length for each query, or one for all",
     ("weights", "[L] [..., L] [..., L, d]"): NO_BATCH_AXES,
-    ("weights", "[L] [N] [N, d]"): "the weights of L slots may be those of all segments",
     ("query", "[n, q] [..., n, q] [n, H, c]"): NO_BATCH_AXES,
     ("query", "[..., k, d] [k, d]"): NO_BATCH_AXES,
     ("query", "[d] [..., d]"): OF_TOKENS,

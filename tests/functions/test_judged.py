@@ -70,7 +70,7 @@ def findings(subject, case, kind):
     """The findings of all checks that apply to a case."""
     asked = is_differentiated(subject.row, case.title)
     situation = situation_of(subject, case, kind, True, asked, False, None)
-    for weights in situation.asked:
+    for weights in situation.with_weights:
         yield agreement(subject, case, weights)
     for name, check in CHECKS.items():
         if check.applies(situation):

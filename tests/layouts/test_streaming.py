@@ -63,6 +63,10 @@ MORE = {
         "assign_kernel": RNG.standard_normal((4, 5)).astype(np.float32),
         "centers": RNG.standard_normal((3, 4)).astype(np.float32),
     },
+    "gated_sum_state": {
+        "gate_kernel": RNG.standard_normal((4, 5)).astype(np.float32),
+        "value_kernel": RNG.standard_normal((4, 5)).astype(np.float32),
+    },
 }
 NAMES = [row.name for row in table.STATES]
 
@@ -104,7 +108,9 @@ def test_a_chunk_without_a_real_token_is_the_unit_to_the_last_bit(package, name)
         state_of(package, name, np.full_like(X, np.nan), MASK & False),
         state_of(package, name, X[:, :0], MASK[:, :0]),
     ]
-    for x in (X,) if "attent" in name or name == "vlad_state" else (X, low):  # whose scores would be NaN
+    for x in (
+        (X,) if "attent" in name or name in ("vlad_state", "gated_sum_state") else (X, low)
+    ):  # whose scores would be NaN
         state = state_of(package, name, x)
         for unit in empty:
             assert_same_bits(package.merge_states(state, unit), state)

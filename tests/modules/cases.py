@@ -588,6 +588,16 @@ CASES = [
         linen_sizes={"num_clusters": 6, "num_ghosts": 2},
         **OVER_X,
     ),
+    Case(
+        "",
+        "GatedSumPool",
+        sizes={"in_features": 4, "out_features": 6},
+        data=X,
+        shapes={"gate_kernel": (4, 6), "value_kernel": (4, 6), "gate_bias": (6,), "value_bias": (6,)},
+        fans={"gate_kernel": 4, "value_kernel": 4},
+        linen_sizes={"out_features": 6},
+        **OVER_X,
+    ),
     Case("", "CrossAttentionPool", sizes={}, data=X | {"y": (3, 7, 4)}, shapes={}, **OVER_BOTH),
     Case(
         "kernels",

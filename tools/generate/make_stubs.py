@@ -90,7 +90,9 @@ def stub(package):
     parts += [_merge(namespace.merge_states), _finalize(namespace.finalize_state, language)]
     parts.append(LISTS.format(array=language.result, mask=language.mask_result, one="ArrayLike"))
     if package == "attnpool_flax":
-        parts.append("def chosen_implementation(name: str, *args: Any, **kwargs: Any) -> str: ...")
+        parts.append(
+            'def chosen_implementation(name: str, *args: Any, platform: Literal["cpu", "cuda", "tpu"] | None = None, **kwargs: Any) -> str: ...'
+        )
         parts.append(_load())
     return _formatted("\n\n".join(parts) + "\n")
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from attnpool_ref.conformance.cases.case import SEQUENCES
 from attnpool_ref.conformance.cases.layout import places_of
+from attnpool_ref.conformance.cases.ways import legal
 
 SHARPENED = dict.fromkeys(("additive_attention", "additive_attention_pooling"), "out_kernel")
 """The parameter that decides the size of scores which are sums of bounded terms."""
@@ -46,8 +47,10 @@ def extremes(main):
     if not main.row.norms and not main.row.unit and "scores" not in values and main.given("data"):
         large = main.with_values("data 64 times as large", **{k: 64 * values[k] for k in main.given("data")})
         yield large
-        if "identity" in main.row.options.get("activation", ()):  # the others may be bounded
-            yield replace(large, title=f"{large.title}, as they are", options=main.options | {"activation": "identity"})
+        unbounded = main.options | {"activation": "identity"}
+        names = [key for key, value in values.items() if value is not None]
+        if "identity" in main.row.options.get("activation", ()) and legal(main.row, names, unbounded) == names:
+            yield replace(large, title=f"{large.title}, as they are", options=unbounded)
 
 
 def idle(main):

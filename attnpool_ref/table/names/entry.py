@@ -16,7 +16,6 @@ FOREIGN = frozenset(
         "concatenate",
         "log1p",
         "relu",
-        "sigmoid",
         "sqrt",
         "swapaxes",
         "tanh",

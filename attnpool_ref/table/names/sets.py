@@ -80,10 +80,11 @@ SETS = (
         "`gate` is [..., L]; of a linear gate it is `attention_pooling(x, mask, w, scale=1.0)`.",
     ),
     Entry(
-        ("GGNN readout", "MPNN readout", "gated sum"),
-        "sum_pooling(sigmoid(g(x)) * tanh(f(x)), mask)",
+        ("GGNN readout", "MPNN readout", "gated sum", "gated graph readout"),
+        "gated_sum_pooling(x, mask, gate_kernel=W_g, value_kernel=W_v, gate_bias=b_g, value_bias=b_v)",
         "Li et al. 2016; Gilmer et al. 2017",
-        "The gates are yours; padding leaves the sum.",
+        "Without the paper's outer tanh; with networks of your own, `sum_pooling(sigmoid(g(x)) * f(x), mask)`.",
+        "GatedSumPool",
     ),
     Entry(
         ("LSTMAggregation", "SortAggregation", "GRUAggregation", "MulAggregation"),

@@ -100,6 +100,12 @@ SENTENCES = (
         "The relu and the logarithm are yours; its older form takes the sum.",
     ),
     Entry(
+        ("mean-max pooling", "AdaptiveConcatPool", "mean and max side by side"),
+        "mean_max_pooling(x, mask)",
+        "Howard, Ruder 2018; fastai's `AdaptiveConcatPool1d` and `AdaptiveConcatPool2d`",
+        "fastai puts the maximum first, and pools padding as well.",
+    ),
+    Entry(
         ("ULMFiT concat pooling", "concat pooling"),
         "concatenate([last_pooling(x, mask), max_pooling(x, mask), mean_pooling(x, mask)], -1)",
         "Howard, Ruder 2018; fastai's text classifier",

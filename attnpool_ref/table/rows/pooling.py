@@ -47,6 +47,14 @@ ROWS = (
         module="WeightedPool",
     ),
     Variant(
+        "mean_max_pooling",
+        family="pooling",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., 2d]",
+        source="howard2018",
+        equation="o = [mean over real l of x_l; max over real l of x_l]",
+        layouts=LAYOUTS,
+    ),
+    Variant(
         "attention_pooling",
         family="pooling",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query?[..., q] query_kernel?[d, c] "

@@ -52,4 +52,14 @@ ROWS = (
         options={"normalize": "flag"},
         module="VLADPool",
     ),
+    Variant(
+        "gated_sum_pooling",
+        family="readouts",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] gate_kernel[d, o] value_kernel[d, o] gate_bias?[o] "
+        "value_bias?[o] -> [..., o]",
+        source="li2016",
+        equation="o = sum over real l of sigmoid(x_l W_g + b_g) * tanh(x_l W_v + b_v)",
+        layouts=LAYOUTS,
+        module="GatedSumPool",
+    ),
 )

@@ -76,6 +76,14 @@ ROWS = (
         state="weighted_pooling",
     ),
     Variant(
+        "mean_max_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] -> [..., 2d]",
+        source="howard2018",
+        equation="those of the mean and of the maximum",
+        state="mean_max_pooling",
+    ),
+    Variant(
         "attention_state",
         family="streaming",
         shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] query[..., q] query_kernel?[d, c] key_kernel?[d, c] "
@@ -129,6 +137,15 @@ ROWS = (
         equation="sum = sum over real l of exp(log a_lj - top_j) (x_l - c_j), top_j = max log a_lj",
         options={"normalize": "flag"},
         state="vlad_pooling",
+    ),
+    Variant(
+        "gated_sum_state",
+        family="streaming",
+        shapes="x[..., L, d] mask?[..., L] lengths?:lengths[...] gate_kernel[d, o] value_kernel[d, o] gate_bias?[o] "
+        "value_bias?[o] -> [..., o]",
+        source="li2016",
+        equation="sum over real l of sigmoid(x_l W_g + b_g) * tanh(x_l W_v + b_v)",
+        state="gated_sum_pooling",
     ),
     *(_chunked(row, _OF_MEANS[row.name]) for row in means.ROWS if "states" in row.layouts),
 )

@@ -274,3 +274,20 @@ def attention_pooling_scales_the_bias(a):
 @MUTANTS.of("attention_pooling", "pooling: softmax whatever the normaliser")
 def attention_pooling_always_softmax(a):
     return a.oracle(normalizer="softmax")
+
+
+@MUTANTS.plain("mean_max_pooling", "mean max: the maximum first")
+def mean_max_the_maximum_first(x, mask=None):
+    return np.concatenate([ref.max_pooling(x, mask), ref.mean_pooling(x, mask)], -1)
+
+
+@MUTANTS.plain("mean_max_pooling", "mean max: the maximum takes padding as 0")
+def mean_max_with_padding_as_0(x, mask=None):
+    clean = np.where(_mask_like(x, mask), x, 0)
+    largest = np.max(clean, -2, initial=-np.inf if x.shape[-2] else 0).astype(x.dtype)
+    return np.concatenate([ref.mean_pooling(x, mask), largest], -1)
+
+
+@MUTANTS.plain("mean_max_pooling", "mean max: the mean over the padded length")
+def mean_max_over_the_padded_length(x, mask=None):
+    return np.concatenate([mean_over_the_padded_length(x, mask), ref.max_pooling(x, mask)], -1)

@@ -149,3 +149,25 @@ def vlad_ghosts_cut_off_by_a_negative_slice(a):
     clusters = np.arange(a.assign_kernel.shape[1])
     left = np.isin(clusters[: len(a.centers)], clusters[: len(a.centers) - len(clusters)])
     return a.returns(np.where(left[:, None], pooled, 0), np.where(left, weights, 0))
+
+
+@MUTANTS.of("gated_sum_pooling", "gated sum: padding is a token of zeros")
+def gated_sum_zeros_for_padding(a):
+    return a.oracle(x=np.where(a.mask[..., None], a.x, 0), mask=None)
+
+
+@MUTANTS.of("gated_sum_pooling", "gated sum: the gate and the value exchanged")
+def gated_sum_exchanged(a):
+    return a.oracle(
+        gate_kernel=a.value_kernel, value_kernel=a.gate_kernel, gate_bias=a.value_bias, value_bias=a.gate_bias
+    )
+
+
+@MUTANTS.of("gated_sum_pooling", "gated sum: the mean")
+def gated_sum_averages(a):
+    return a.oracle() / np.maximum(np.sum(a.mask, -1), 1)[..., None]
+
+
+@MUTANTS.of("gated_sum_pooling", "gated sum: the paper's outer tanh")
+def gated_sum_outer_tanh(a):
+    return np.tanh(a.oracle())

@@ -10,7 +10,7 @@ ONE_SIDE = [f"segment_{name}_pooling" for name in ("mean", "max", "first", "last
 ONE_SIDE += ["segment_multi_head_attention_pooling", "segment_additive_attention_pooling"]
 ONE_SIDE += [f"segment_{name}_pooling" for name in ("std", "statistics", "attentive_statistics")]
 ONE_SIDE += [f"segment_{name}_pooling" for name in ("sum", "min", "noisy_or", "power_mean", "logsumexp", "softmax")]
-ONE_SIDE += [f"segment_{name}_pooling" for name in ("latent_attention", "set2set", "vlad")]
+ONE_SIDE += [f"segment_{name}_pooling" for name in ("latent_attention", "set2set", "vlad", "gated_sum", "mean_max")]
 
 
 def _one_off(name):

@@ -77,6 +77,17 @@ def mean_counts_padding(right, x, mask=None):
     return right(x, mask)._replace(count=np.full(x.shape[:-2], x.shape[-2]))
 
 
+@_merging("mean_max_state", "mean max state: a mean of means")
+def mean_max_of_means(a, b):
+    whole = ref.merge_states(a, b)
+    return whole._replace(mean=(a.mean + b.mean) / 2)
+
+
+@_giving("mean_max_state", "mean max state: padding counts")
+def mean_max_counts_padding(right, x, mask=None):
+    return right(x, mask)._replace(count=np.full(x.shape[:-2], x.shape[-2]))
+
+
 @_giving("max_state", "max state: an empty chunk is 0")
 def max_of_an_empty_chunk(right, x, mask=None):
     state = right(x, mask)
@@ -214,6 +225,17 @@ def mean_of_sums(a, b):
 @_giving("sum_state", "sum state: padding counts")
 def sum_of_padding(right, x, mask=None):
     return right(x, None)
+
+
+@_merging("gated_sum_state", "gated sum state: the mean of the sums")
+def mean_of_gated_sums(a, b):
+    return a._replace(sum=(a.sum + b.sum) / 2)
+
+
+@_giving("gated_sum_state", "gated sum state: padding is a token of zeros")
+def gated_sum_of_padding(right, x, mask=None, **parameters):
+    clean = x if mask is None else np.where(np.broadcast_to(mask, x.shape[:-1])[..., None], x, 0)
+    return right(clean, None, **parameters)
 
 
 @_giving("min_state", "min state: an empty chunk is 0")

@@ -190,3 +190,13 @@ def test_lengths_as_masks_with_the_padding_on_the_left(package):
     mask = package.lengths_to_mask(np.array([0, 1, 3], np.uint8), 3, side="left")
     assert np.asarray(mask).tolist() == [[False] * 3, [False, False, True], [True] * 3]
     assert np.asarray(package.lengths_to_mask(2, 300, side="left")).sum() == 2
+
+
+@every_package
+def test_the_mean_stands_before_the_maximum(package):
+    """(1 + 3 + 4)/3 and 4, (-2 - 5 - 2)/3 and -2; fastai's concat pooling has the maximum first."""
+    x = np.array([[1.0, -2.0], [3.0, -5.0], [4.0, -2.0], [99.0, 99.0]])
+    mask = np.array([True, True, True, False])
+    assert_exact(package, package.mean_max_pooling(x, mask), [Fraction(8, 3), -3, 4, -2])
+    packed = package.segment_mean_max_pooling(x, np.array([1, 0, 1, 1]), 2, mask)
+    assert_exact(package, packed, [[3, -5, 3, -5], [Fraction(5, 2), -2, 4, -2]])

@@ -4,9 +4,11 @@ S(k, shape) is sin(k + 0, 1, 2, ...). The numbers of Set2Set are those of PyTorc
 the authors' ``modeling_nvembed.py``, run with these parameters; VLAD and MaxSim were worked out by their formulas.
 """
 
+from fractions import Fraction
+
 import numpy as np
 from packages import every_package
-from rounding import assert_printed
+from rounding import assert_exact, assert_printed
 
 X = np.array([(1, 2), (3, -1), (0.5, 4), (9, 9)])
 MASK = np.array([True, True, True, False])
@@ -125,3 +127,27 @@ def test_maxsim_with_an_empty_side_is_0(package):
     scores = package.maxsim_score_all_pairs(x[None], np.stack([Y, -Y]), None, np.stack([Y_MASK & False, Y_MASK]))
     assert np.asarray(scores)[0, 0] == 0 and np.asarray(scores)[0, 1] < 0
     assert np.asarray(package.maxsim_score(x[:0], Y)) == 0
+
+
+LOGARITHMS = np.log(np.array([[2.0], [3.0], [99.0]]))
+"""The sigmoid of ln n is n/(n + 1), its hyperbolic tangent (n² - 1)/(n² + 1)."""
+
+
+@every_package
+def test_a_gated_sum_of_logarithms(package):
+    """2/3 · 3/5 + 3/4 · 4/5 = 1; with ln 2 as the gate's bias 4/5 · 3/5 + 6/7 · 4/5; with it as the value's 2/3 · 15/17 + 3/4 · 35/37."""
+    mask, kernels = np.array([True, True, False]), {"gate_kernel": np.ones((1, 1)), "value_kernel": np.ones((1, 1))}
+    two = np.log(np.array([2.0]))
+    assert_exact(package, package.gated_sum_pooling(LOGARITHMS, mask, **kernels), [1])
+    assert_exact(
+        package,
+        package.gated_sum_pooling(LOGARITHMS, mask, **kernels, gate_bias=two),
+        [Fraction(12, 25) + Fraction(24, 35)],
+    )
+    assert_exact(
+        package,
+        package.gated_sum_pooling(LOGARITHMS, mask, **kernels, value_bias=two),
+        [Fraction(10, 17) + Fraction(105, 148)],
+    )
+    packed = package.segment_gated_sum_pooling(LOGARITHMS, np.array([1, 0, 1]), 2, mask, **kernels)
+    assert_exact(package, packed, [[Fraction(3, 5)], [Fraction(2, 5)]])

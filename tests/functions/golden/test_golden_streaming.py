@@ -61,3 +61,20 @@ def test_heads_of_one_query(package):
     ]
     three, two = math.log(3), math.log(2)
     assert_pooled(package, states, [[[3 * three / 4, two / 4], [three / 3, 2 * two / 3]]])
+
+
+@every_package
+def test_a_mean_and_a_maximum_of_unequal_chunks(package):
+    """(1 + 2 + 4) | 8 | nothing: 15/4 and 8."""
+    chunks = [[1], [2], [4]], [[8]], np.zeros((0, 1))
+    states = [package.mean_max_state(np.array(chunk, np.float32)) for chunk in chunks]
+    assert_pooled(package, states, [Fraction(15, 4), 8])
+
+
+@every_package
+def test_a_gated_sum_of_logarithms_in_chunks(package):
+    """2/3 · 3/5 | 3/4 · 4/5 | padding: 1."""
+    kernels = {"gate_kernel": np.ones((1, 1), np.float32), "value_kernel": np.ones((1, 1), np.float32)}
+    chunks = ([[math.log(2)]], [True]), ([[math.log(3)]], [True]), ([[99]], [False])
+    states = [package.gated_sum_state(np.array(chunk, np.float32), np.array(mask), **kernels) for chunk, mask in chunks]
+    assert_pooled(package, states, [1])
