@@ -19,7 +19,14 @@ from attnpool_flax.call.prepare import as_array, computing_dtype, convert_host_a
 from attnpool_flax.call.sharding import check_split, over_explicit_axes
 from attnpool_flax.call.tokens import with_tokens
 from attnpool_flax.reductions import IMPLEMENTATIONS, in_forward_mode
-from attnpool_flax.reductions.dispatch import PLATFORMS, for_tokens, on_platform
+from attnpool_flax.reductions.dispatch import (
+    KERNEL,
+    PLATFORMS,
+    KernelRefusal,
+    for_tokens,
+    logged_dispatches,
+    on_platform,
+)
 from attnpool_flax.reductions.rules import REFUSAL, is_forward_refusal
 from attnpool_flax.reductions.state_base import broadcast_state, with_host_options
 from attnpool_ref import contract, table
@@ -92,7 +99,7 @@ def _public(own, body=None):
             return with_host_options(result, values) if own.row.state else result
         if own.weights_apart:
             return (result, specialization.programs[1](*arrays)[1]) if specialization.wants_weights else result
-        return result if specialization.wants_weights else result[0]
+        return result if specialization.wants_weights or specialization.without_weights else result[0]
 
     FUNCTIONS[own.row.name] = own
     made: Any = checked_implementation
@@ -120,7 +127,7 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
       **kwargs: the call's keywords.
 
     Returns:
-      "einsum" or "tiles".
+      "einsum" or "tiles"; "pallas" only where the call asks for it.
 
     Raises:
       ValueError: there is no such function or platform, the function does not walk over tokens, or the call is refused.
@@ -144,6 +151,9 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
         check_split(function.row, values)
     if platform not in (None, *PLATFORMS):
         raise ValueError(f"chosen_implementation: `platform` is {platform!r}, needs None, 'cpu', 'cuda' or 'tpu'")
+    if values["implementation"] == KERNEL:
+        function.check_kernel(values, call)
+        return KERNEL
     with on_platform(platform):
         return function.kernel(values, call)
 
@@ -159,6 +169,7 @@ class Specialization:
       wants_weights: whether the caller asked for the weights.
       numbers: the defaults among the numbers, with their places among the names.
       dtype: the computing dtype.
+      without_weights: whether the program leaves out the weights: a kernel computes them apart, which changes no bit.
       placed: the defaults on the devices that were met.
     """
 
@@ -168,6 +179,7 @@ class Specialization:
     wants_weights: bool
     numbers: list[tuple[int, np.ndarray]]
     dtype: np.dtype
+    without_weights: bool = False
     placed: dict[Any, list[tuple[int, Any]]] = field(default_factory=dict)
 
 
@@ -280,9 +292,11 @@ class CompiledFunction:
         wants = static.get("return_weights", False)
         names = tuple(name for name, _ in self.arrays if values[name] is not None)
         each = (False, True)[: 1 + wants] if self.weights_apart else (True,) if self.row.weights else (None,)
+        without_weights = each == (True,) and not wants and static.get("implementation") == KERNEL
+        each = (False,) if without_weights else each
         programs = tuple(self._program(values, names, call, dtype, static, weights) for weights in each)
         numbers = [(names.index(name), np.asarray(number, computing)) for name, number in numbers.items()]
-        return Specialization(call, names, programs, wants, numbers, computing)
+        return Specialization(call, names, programs, wants, numbers, computing, without_weights)
 
     def _program(self, values, names, call, dtype, static, weights):
         """Returns the compiled function; one for all values of a number, its default included."""
@@ -305,11 +319,34 @@ class CompiledFunction:
     def run(self, given, call, dtype, static):
         """Runs the body, with the conversions before and after it that all bodies share."""
         values = prepare(given, call, dtype, static, self.as_they_come) | static
-        result = self.body(**(with_tokens(values, self.tokens, self.row.packed) if self.tokens else values))
+        values = with_tokens(values, self.tokens, self.row.packed) if self.tokens else values
+        run = self._with_kernel if static.get("implementation") == KERNEL else self.body
+        result = run(**values)
         batch = call.batch if self.row.batched else ()
         if self.row.state:
             return broadcast_state(result, batch, None if call.dtype is None else dtype)
         return finish(result, batch, dtype)
+
+    def _with_kernel(self, **values):
+        """Runs the body, and refuses in its name what no kernel takes."""
+        try:
+            with logged_dispatches() as log:
+                result = self.body(**values)
+        except KernelRefusal as refusal:
+            raise ValueError(f"{self.row.name}: {refusal}") from None
+        if KERNEL not in log:
+            names = " or ".join(map(repr, IMPLEMENTATIONS))
+            raise ValueError(
+                f"{self.row.name}: `implementation` is {KERNEL!r}, which averages dense tokens under the softmax of "
+                f"their products with queries; this call does not; pass None, {names}"
+            )
+        return result
+
+    def check_kernel(self, values, call):
+        """Traces a call, which raises what no kernel takes."""
+        static = {name: values[name] for name in self.static}
+        given = {name: values[name] for name in self.row.arguments if values[name] is not None}
+        jax.eval_shape(functools.partial(self.run, call=call, dtype=result_dtype(call.dtype), static=static), given)
 
     def _convert_host_values(self, arrays, specialization):
         """Converts host arrays and Python numbers for JAX, in place."""
@@ -355,6 +392,6 @@ def _on(sharding, number):
 
 def check_implementation(name, requested):
     """Refuses what is no implementation, in the name of a function or a module."""
-    if requested is not None and (not isinstance(requested, str) or requested not in IMPLEMENTATIONS):
-        names = ", ".join(map(repr, IMPLEMENTATIONS))
+    if requested is not None and (not isinstance(requested, str) or requested not in (*IMPLEMENTATIONS, KERNEL)):
+        names = ", ".join(map(repr, (*IMPLEMENTATIONS, KERNEL)))
         raise ValueError(f"{name}: `implementation` is {requested!r}, needs None or one of {names}")

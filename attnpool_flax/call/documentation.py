@@ -11,7 +11,8 @@ NOTES = {
     "that have an axis of tokens are each device's shard.",
     "implementation": '"einsum", "tiles" (blockwise, less memory), or None to choose automatically. Forward mode '
     '(``jax.jvp``) under a ``jit`` of its own needs "einsum". The block size depends on the batch axes, which ``vmap`` '
-    "hides: give batch axes instead.",
+    'hides: give batch axes instead. "pallas" is a kernel for TPUs and GPUs, on request only and where the tokens are dense and '
+    "their weights a softmax under queries (docs/decisions/0014-pallas-kernels.md).",
     "precision": "of the products, as :func:`jax.lax.dot` takes it; None is full float32, or what "
     "``jax_default_matmul_precision`` says.",
 }

@@ -53,3 +53,8 @@ def resized(array, axis, size):
     edges = [(0, 0, 0)] * array.ndim
     edges[axis] = 0, size - array.shape[axis], 0  # a slice needs to know that it is shorter
     return lax.pad(array, jnp.zeros((), array.dtype), edges)
+
+
+def common_size(sizes):
+    """Returns the broadcast size of an axis; a symbol is not 1."""
+    return next((size for size in sizes if not (known(size) and size == 1)), 1)

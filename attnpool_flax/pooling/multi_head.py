@@ -10,7 +10,7 @@ from attnpool_flax.call.compiled import compiled
 from attnpool_flax.normalizers import normalize
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions import Packed, log_dispatch
-from attnpool_flax.reductions.dispatch import for_tokens
+from attnpool_flax.reductions.dispatch import KERNEL, for_tokens
 from attnpool_flax.reductions.narrow_products import factor_precision
 from attnpool_flax.reductions.sums import weighted
 from attnpool_flax.scores import dot
@@ -73,7 +73,12 @@ def attended(
     """
     options = key_kernel, value_kernel, key_bias, value_bias, multiplier, bias, normalizer
     split = tokens.axis_name is not None
-    if isinstance(tokens, Packed) or split or _folding_pays(queries.shape[-2], key_kernel, value_kernel):
+    if (
+        isinstance(tokens, Packed)
+        or split
+        or tokens.requested == KERNEL
+        or _folding_pays(queries.shape[-2], key_kernel, value_kernel)
+    ):
         return attended_folded(tokens, queries, *options)
     log_dispatch("einsum")
     precision, real = tokens.precision, None if tokens.mask is None else tokens.mask[..., None, None, :]

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.remat import remat
-from attnpool_flax.numerics.sizes import as_number, at_least_1, known, power_above
+from attnpool_flax.numerics.sizes import as_number, at_least_1, common_size, known, power_above
 from attnpool_flax.reductions import cross, end_tokens, mapped_sums, max, perceptron, softmax, sums
 from attnpool_flax.reductions.accumulators import WeightedSum
 from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
-from attnpool_flax.reductions.dispatch import log_dispatch, resolve, unify_varying
+from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch, resolve, softmax_kernel, unify_varying
 from attnpool_flax.reductions.tokens import Tokens
 
 
@@ -57,6 +57,8 @@ class Dense(Tokens):
         scores, state, batch = self.local_softmax(queries, multiplier, None, bias)
         (state,) = all_reduce_states([state], self.axis_name)
         pooled, weights, weight_sums = self.softmax_averages(scores, state, batch)
+        if weight_sums is None and self.requested == KERNEL and multiplier is None:
+            weight_sums = self._unflatten(softmax.weight_sums(state), batch)  # weights would be one more read of x
         if weight_sums is None:
             applied = weights if multiplier is None else weights * self.fill_padding(multiplier)
             weight_sums = self.sum_over_tokens(applied)
@@ -78,6 +80,8 @@ class Dense(Tokens):
         arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
         x, mask, _, queries, multiplier, _ = arrays
         kernel: Any = softmax.tiled if self._tiles(x, queries) else self._whole(softmax.plain, 6)
+        if self.requested == KERNEL:
+            kernel = softmax_kernel()
         scores, state = kernel(*arrays, self.precision)
         if self.axis_name is not None:
             state = softmax.with_weight_sums(state, scores, mask, multiplier)
@@ -378,7 +382,7 @@ class Dense(Tokens):
         """Broadcasts the batch axes of tokens, mask and others: pairs (array or None, number of its own axes)."""
         shapes = [self.x.shape[:-2]] + ([] if self.mask is None else [self.mask.shape[:-1]])
         shapes += [array.shape[: array.ndim - own] for array, own in others if array is not None]
-        return tuple(_common(sizes) for sizes in zip(*shapes, strict=True))
+        return tuple(common_size(sizes) for sizes in zip(*shapes, strict=True))
 
     @staticmethod
     def _flatten(array, own, batch=None):
@@ -393,8 +397,3 @@ class Dense(Tokens):
     @staticmethod
     def _unflatten(array, batch):
         return jnp.reshape(array, (*batch, *array.shape[1:]))
-
-
-def _common(sizes: Any):
-    """Returns the broadcast size of an axis; a symbol is not 1."""
-    return next((size for size in sizes if not (known(size) and size == 1)), 1)

@@ -18,11 +18,21 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 
 _PLATFORM: contextvars.ContextVar[str | None] = contextvars.ContextVar("attnpool_platform", default=None)
 
+KERNEL = "pallas"
+"""The implementation by hand-written kernels, on request only; reductions that have none take their default beside it."""
+
+
+class KernelRefusal(ValueError):
+    """No kernel takes these arguments."""
+
+
 _LOGS: contextvars.ContextVar[tuple[list[str], ...]] = contextvars.ContextVar("attnpool_dispatches", default=())
 
 
 def resolve(implementation, *arrays):
     """Resolves the implementation for these arrays: the given one, else the default of their devices."""
+    if implementation == KERNEL:
+        return default_implementation(*arrays)
     implementation = implementation or default_implementation(*arrays)
     log_dispatch(implementation)
     return implementation
@@ -41,7 +51,8 @@ def default_implementation(*arrays):
 
 def resolve_for_units(implementation):
     """Resolves the implementation of sums over hidden units: their loop slices no tokens, and is the default on CPUs."""
-    implementation = implementation or default_for_units()
+    if implementation in (None, KERNEL):
+        implementation = default_for_units()
     log_dispatch(implementation)
     return implementation
 
@@ -90,6 +101,14 @@ def on_platform(name):
         yield
     finally:
         _PLATFORM.reset(token)
+
+
+def softmax_kernel():
+    """Logs and returns the function that computes scores and accumulator of the softmax by a kernel."""
+    from attnpool_flax.reductions import pallas_softmax  # Pallas is slow to import
+
+    log_dispatch(KERNEL)
+    return pallas_softmax.kernel
 
 
 def log_dispatch(implementation):

@@ -19,7 +19,9 @@ REFUSAL = (
 )
 
 
-def reverse_rule(forward, backward, nondiff_argnums=()) -> Any:  # the decorated function takes starred arrays
+def reverse_rule(
+    forward, backward, nondiff_argnums=(), symbolic_zeros=False
+) -> Any:  # the decorated function takes starred arrays
     """Returns a decorator: ``jax.custom_vjp`` with a rule, and a TypeError in forward mode.
 
     Second derivatives differentiate ``forward`` and ``backward``: neither calls the decorated function, and both zero
@@ -29,11 +31,12 @@ def reverse_rule(forward, backward, nondiff_argnums=()) -> Any:  # the decorated
       forward: from the arguments to (result, residuals), as in ``jax.custom_vjp.defvjp``.
       backward: from residuals and cotangent to the cotangents of the arguments, as in ``jax.custom_vjp.defvjp``.
       nondiff_argnums: as in ``jax.custom_vjp``.
+      symbolic_zeros: as in ``jax.custom_vjp.defvjp``.
     """
 
     def decorated(function):
         with_rule = jax.custom_vjp(function, nondiff_argnums=nondiff_argnums)
-        with_rule.defvjp(forward, backward)
+        with_rule.defvjp(forward, backward, symbolic_zeros=symbolic_zeros)
 
         @functools.wraps(function)
         def reversible(*args):

@@ -83,6 +83,12 @@ def weights_of(scores, state):
     return jnp.where(scores == -jnp.inf, 0, weights)  # NaN of a real token must not reach padding
 
 
+def weight_sums(state):
+    """Returns the sums [B, h] of the weights: 1, or 0 for a fully masked row; constants in the gradient."""
+    denominator = lax.stop_gradient(state.denominator)
+    return denominator / jnp.where(denominator == 0, 1, denominator)
+
+
 def softmax_of_scores(scores, mask, weighted_sums):
     """Returns (scores [B, L, h] with -inf at padding, accumulator) of given scores.
 

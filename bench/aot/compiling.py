@@ -84,7 +84,9 @@ def measure(asked, known=None):
         Path(asked["text"]).write_text(text)
     found, memory = reading.costs(text, narrow, 8 * jnp.dtype(dtype).itemsize), compiled.memory_analysis()
     own, assumed = (
-        kernels.moved(traced_program.jaxpr, device in devices.TPUS) if found.counts["kernels"] else (0, False)
+        kernels.moved(traced_program.jaxpr, device in devices.TPUS, found.kernels)
+        if found.counts["kernels"]
+        else (0, False)
     )
     return {
         "digest": digest,

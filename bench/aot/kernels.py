@@ -1,7 +1,8 @@
 """Bytes that kernels of Pallas move, counted in the traced program: a compiled one shows a kernel as one opaque call.
 
 For a TPU, from grid and index maps: bytes of a block times its visits, consecutive visits of the same block once, blocks cut at the
-array's end. For a GPU, whose kernels load by themselves, from the loads and stores of one program of the grid, times the programs.
+array's end. What lies in VMEM costs nothing, as it does outside of kernels: where the arrays lie, the compiled program says. Kernels
+whose results nothing uses count nothing. For a GPU, whose kernels load by themselves, from the loads and stores of one program of the grid, times the programs.
 """
 
 import math
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
+from jax.interpreters import partial_eval
 
 CACHED = 4 * 2**20
 """Bytes of an array that stays in a GPU's L2 cache: however often its programs load it, it is read once."""
@@ -17,26 +19,29 @@ CACHED = 4 * 2**20
 LOADS, STORES = ("get", "masked_load", "load"), ("swap", "masked_swap", "store", "addupdate")
 
 
-def moved(program, on_tpu):
+def moved(program, on_tpu, compiled=()):
     """(bytes, whether something was assumed) of all kernels of a traced program.
 
     Args:
       program: a closed jaxpr.
       on_tpu: whether it is compiled for a TPU, else for a GPU; kernels that are written for the other count nothing.
+      compiled: for each kernel of the compiled program its arrays, operands first, as pairs (shape, whether it lies in VMEM).
     """
-    return _of(getattr(program, "jaxpr", program), on_tpu)
+    program = getattr(program, "jaxpr", program)
+    program, _ = partial_eval.dce_jaxpr(program, [True] * len(program.outvars))
+    return _of(program, on_tpu, list(compiled))
 
 
-def _of(program, on_tpu):
+def _of(program, on_tpu, compiled):
     total, assumed = 0.0, False
     for equation in program.eqns:
         name, params = equation.primitive.name, equation.params
         if name == "pallas_call":
             if _is_for(params, on_tpu):
-                found = _by_blocks(params["grid_mapping"]) if on_tpu else _by_loads(params)
+                found = _by_blocks(params["grid_mapping"], compiled) if on_tpu else _by_loads(params)
                 total, assumed = total + found[0], assumed or found[1]
             continue
-        inner = [_of(part, on_tpu) for part in _programs(params)]
+        inner = [_of(part, on_tpu, compiled) for part in _programs(params)]
         if not inner:
             continue
         times = params["length"] if name == "scan" else 1
@@ -57,7 +62,17 @@ def _is_for(params, on_tpu):
     return ("mosaic_gpu" not in module and "triton" not in module) if on_tpu else ".mosaic." not in module
 
 
-def _by_blocks(mapping):
+def _on_chip(mapping, compiled):
+    """Whether each array of a kernel lies in VMEM, by the first compiled kernel of the same shapes, which is taken off."""
+    blocks = mapping.block_mappings
+    shapes = [tuple(block.array_aval.shape) for block in blocks]
+    for place, arrays in enumerate(compiled):
+        if [shape for shape, _ in arrays][-len(shapes) :] == shapes:  # prefetched numbers come first
+            return [near for _, near in compiled.pop(place)][-len(shapes) :]
+    return [False] * len(shapes)
+
+
+def _by_blocks(mapping, compiled):
     grid = mapping.grid
     if not all(isinstance(size, int) for size in grid):
         raise ValueError(f"the bytes of a kernel need a grid of fixed sizes, got {grid}")
@@ -65,7 +80,9 @@ def _by_blocks(mapping):
         len(grid), -1
     )  # in the order in which they are visited: the last axis is the fastest
     total, assumed = 0.0, False
-    for block in mapping.block_mappings:
+    for block, near in zip(mapping.block_mappings, _on_chip(mapping, compiled), strict=True):
+        if near:
+            continue
         array = block.array_aval
         whole = math.prod(array.shape) * array.dtype.itemsize
         starts = _starts(block, places)
@@ -119,7 +136,8 @@ def _loads(program, refs, times, found):
         if name in LOADS or name in STORES:
             ref = next((refs[var] for var in equation.invars if not hasattr(var, "val") and var in refs), None)
             if ref is not None:
-                value = equation.outvars[0].aval if name in LOADS else equation.invars[1].aval
+                # a store returns what was there before; its operands are the indices and the value
+                value = (equation.outvars or equation.invars[1:])[0].aval
                 found[ref] = found.get(ref, 0) + times * math.prod(value.shape) * value.dtype.itemsize
             continue
         for inner in _programs(params):

@@ -47,6 +47,7 @@ class Costs:
       unknown: how many loops have a number of steps that the compiler does not know.
       gathered: bytes of the largest result of an all-gather.
       wide_copies: arrays in float32 with the elements of a narrow argument.
+      kernels: for each kernel of Pallas its arrays, operands first, as pairs (shape, whether it lies in VMEM).
     """
 
     bytes: float = 0.0
@@ -56,6 +57,7 @@ class Costs:
     unknown: int = 0
     gathered: float = 0.0
     wide_copies: int = 0
+    kernels: list = field(default_factory=list)
 
 
 def costs(text, tokens=(), bits=1):
@@ -108,6 +110,9 @@ def _run(module, name, found, known, around):
             read, written = _moved(module, computation, one)
             total, cycles = total + read + written, cycles + one.cycles
             _note(one, written, found, known[0])
+            if one.opcode == "custom-call" and one.target in KERNELS:
+                operands = [array for operand in one.operands for array in computation.instructions[operand].arrays]
+                found.kernels.append([(tuple(array.shape), array.on_chip) for array in (*operands, *one.arrays)])
     return total, cycles
 
 
@@ -164,6 +169,9 @@ def _moved(module, computation, one):
     if one.opcode in ("copy-start", "all-gather-start", "collective-permute-start"):
         result = one.arrays[0] if one.opcode == "copy-start" else one.arrays[1]
         return _read(operands, [operand.elements for operand in operands]), 0 if result.on_chip else result.size
+    if one.opcode == "slice-start":  # (operand, slice, context)
+        result = one.arrays[1]
+        return _read(operands, [result.elements]), 0 if result.on_chip else result.size
     return _read(operands, _operand_needs(one, operands, one.elements)), _update(one, operands)
 
 

@@ -205,6 +205,23 @@ def test_a_loop_that_stops_by_itself_has_as_many_steps_as_a_number_has_bits():
     assert reading.costs(known).steps == 7
 
 
+SLICED = """HloModule jit_f, is_scheduled=true
+
+ENTRY %main (x: f32[64,1024]) -> f32[1024] {
+  %x = f32[64,1024]{1,0:T(8,128)} parameter(0)
+  %slice-start = ((f32[64,1024]{1,0:T(8,128)}), f32[8,1024]{1,0:T(8,128)S(1)}, s32[]{:S(2)}) slice-start(%x), slice={[0:8], [0:1024]}
+  %slice-done = f32[8,1024]{1,0:T(8,128)S(1)} slice-done(%slice-start)
+  ROOT %kernel = f32[8,1024]{1,0:T(8,128)} custom-call(%slice-done), custom_call_target="tpu_custom_call"
+}
+"""
+
+
+def test_an_asynchronous_slice_reads_the_slice_and_a_kernel_says_where_its_arrays_lie():
+    found = reading.costs(SLICED)
+    assert found.bytes == 8 * ROW
+    assert found.kernels == [[((8, 1024), True), ((8, 1024), False)]]
+
+
 def test_text_that_is_no_program_is_refused():
     with pytest.raises(ValueError, match="no ENTRY"):
         reading.costs("HloModule nothing")
@@ -243,6 +260,9 @@ def test_the_bytes_of_a_kernel_are_its_blocks_and_a_second_read_shows(monkeypatc
     size, row = x.size * 4, 8 * 256 * 4
     assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True) == (passes * size + 8 * row, False)
     assert kernels.moved(jax.make_jaxpr(loaded(passes))(x), False) == (passes * size + row, False)
+
+    near = [[(x.shape, False), ((8, 8, 256), True)]]
+    assert kernels.moved(jax.make_jaxpr(pooled(passes))(x), True, near) == (passes * size, False)
 
     def twice(x):
         return jax.lax.scan(lambda total, _: (total + pooled(passes)(x).sum(), None), 0.0, None, length=2)

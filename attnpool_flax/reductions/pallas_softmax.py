@@ -1,0 +1,237 @@
+"""Softmax of dense tokens by hand-written kernels: ``implementation="pallas"``, on request only.
+
+XLA reads the tokens twice, for the scores and for the sums; a kernel reads them once, and in a training step once more, with
+one write of ``dx``. Nobody has timed it: it is the default nowhere.
+
+* TPUs take float32 and bfloat16 (:mod:`attnpool_flax.reductions.pallas_tpu`), NVIDIA GPUs float16 as well, under one query
+  (:mod:`attnpool_flax.reductions.pallas_triton`). Other platforms refuse at lowering. On a CPU the kernel for TPUs runs
+  interpreted, slowly, if the environment variable ``ATTNPOOL_PALLAS_INTERPRET`` is 1 when a call is traced.
+* At most 16 queries in all, which share a read of the tokens.
+* First derivatives in reverse mode only: kernels have no second ones.
+* Returned weights cost one more read of the tokens; results without them leave it out.
+* ``vmap`` adds an axis to the grid. Under ``shard_map`` each device runs the kernel over its own tokens; interpreted, it
+  needs ``check_vma=False``, because JAX's interpreter mixes varying and unvarying arrays. A plain ``jit`` over sharded arrays
+  gathers them first: XLA cannot split a kernel.
+* Tokens that several examples share are first repeated for each.
+
+B are the examples, L tokens, h queries, d features.
+"""
+
+import functools
+import math
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import Primitive
+from jax.interpreters import batching, mlir
+
+from attnpool_flax.numerics.sizes import known
+from attnpool_flax.reductions import pallas_tpu
+from attnpool_flax.reductions.dispatch import KernelRefusal, unify_varying
+from attnpool_flax.reductions.rules import reverse_rule
+from attnpool_flax.reductions.softmax import OnlineSoftmax, plain
+from attnpool_flax.reductions.tiling import flatten_batch
+
+QUERIES = 16
+"""The largest number of queries of an example."""
+
+GPU_FEATURES = 4096
+"""The largest number of features on a GPU: more do not fit the registers."""
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+INTERPRET = "ATTNPOOL_PALLAS_INTERPRET"
+"""Environment variable: 1 runs the kernels on a CPU, interpreted."""
+
+INSTEAD = 'pass None, "einsum" or "tiles"'
+
+SECOND = 'kernels have no second derivatives; pass implementation="einsum"'
+
+
+def kernel(x, mask, has_query, queries, multiplier, bias, precision):
+    """Computes :func:`attnpool_flax.reductions.softmax.plain` by a kernel; its scores, if they are used, by another.
+
+    Raises:
+      KernelRefusal: no kernel takes these arguments.
+    """
+    check(x, queries, precision)
+    sizes = x.shape, queries.shape
+    if 0 in (*sizes[0], *sizes[1]):
+        return plain(x, mask, has_query, queries, multiplier, bias, precision)
+    batch = next((a.shape[0] for a in (mask, queries, multiplier, bias) if a is not None and a.shape[0] != 1), 1)
+    if batch != 1 and math.prod(x.shape[:-2]) == 1:
+        x = jnp.broadcast_to(flatten_batch(x), (batch, *x.shape[-2:]))
+    return _ruled(x, mask, has_query, queries, multiplier, bias, _kernel_precision(precision))
+
+
+def check(x, queries, precision):
+    """Refuses what no kernel takes.
+
+    Raises:
+      KernelRefusal: with the reason and what to write instead.
+    """
+    reason = None
+    if not known(*x.shape, *queries.shape):
+        reason = "needs sizes that are known, not symbols"
+    elif x.dtype.name not in DTYPES:
+        reason = f"takes float32, bfloat16 and float16, not {x.dtype.name}"
+    elif queries.shape[1] > QUERIES:
+        reason = f"takes at most {QUERIES} queries in all, not {queries.shape[1]}"
+    elif not pallas_tpu.fits(x):
+        reason = (
+            f"takes at most {pallas_tpu.LARGEST // pallas_tpu.LANES // x.dtype.itemsize} features, not {x.shape[-1]}"
+        )
+    elif not _is_named(precision):
+        reason = f"takes a precision by one name, not {precision!r}"
+    if reason:
+        raise KernelRefusal(f"`implementation` is 'pallas', which {reason}; {INSTEAD}")
+
+
+def _is_named(precision):
+    return precision is None or isinstance(precision, lax.Precision) or precision in _NAMES
+
+
+_NAMES = {"default": lax.Precision.DEFAULT, "fastest": lax.Precision.DEFAULT, "bfloat16": lax.Precision.DEFAULT}
+_NAMES |= dict.fromkeys(("high", "highest", "float32", "tensorfloat32", "bfloat16_3x"), lax.Precision.HIGHEST)
+"""Precisions by name; kernels have one pass or the whole float32."""
+
+
+def _kernel_precision(precision):
+    if precision is None:
+        return None
+    named = _NAMES[precision] if isinstance(precision, str) else precision
+    return lax.Precision.DEFAULT if named == lax.Precision.DEFAULT else lax.Precision.HIGHEST
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Rule for gradients
+
+
+def _softmax(x, mask, has_query, queries, multiplier, bias, precision):
+    x = flatten_batch(x)
+    codes, rows = _codes(mask, has_query, x), functools.partial(_rows_of, x=x)
+    queries = jnp.asarray(queries, jnp.float32)
+    forward = _on_platforms("forward", x, queries, precision)
+    state = OnlineSoftmax(*forward(x, codes, queries, rows(multiplier), rows(bias)))
+    scores = _on_platforms("scores", x, queries, precision)(x, codes, queries, rows(bias))
+    return jnp.swapaxes(scores, 1, 2), state
+
+
+def _softmax_fwd(x, mask, has_query, queries, multiplier, bias, precision):
+    arrays: Any = jax.tree.map(
+        lambda array: array.value, (x, mask, has_query, queries, multiplier, bias), is_leaf=_is_primal
+    )
+    x, mask, has_query, queries, multiplier, bias = arrays
+    scores, state = _softmax(x, mask, has_query, queries, multiplier, bias, precision)
+    return (scores, state), (*arrays, state.max_score)
+
+
+def _is_primal(array):
+    return hasattr(array, "perturbed")
+
+
+def _softmax_bwd(precision, residuals, cotangents: Any):
+    x, mask, has_query, queries, multiplier, bias, max_score = residuals
+    shape, x = x.shape, flatten_batch(x)
+    dscores, (_, *dsums) = cotangents  # the maximum is a constant
+    dscores = None if isinstance(dscores, SymbolicZero) else jnp.swapaxes(dscores, 1, 2)
+    ddenominator, dnumerator = (
+        jnp.zeros(array.shape, jnp.float32) if isinstance(array, SymbolicZero) else array for array in dsums
+    )
+    codes, rows = _codes(mask, has_query, x), functools.partial(_rows_of, x=x)
+    backward = _on_platforms("backward", x, queries, precision)
+    arrays = x, codes, queries, rows(multiplier), rows(bias), max_score, dscores, ddenominator, dnumerator
+    dx, dqueries, dbias, dmultiplier = backward(*arrays)
+    dbias, dmultiplier = (None if array is None else jnp.swapaxes(array, 1, 2) for array in (dbias, dmultiplier))
+    return jnp.reshape(dx, shape), None, None, dqueries, dmultiplier, dbias
+
+
+@reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,), symbolic_zeros=True)
+def _ruled(x, mask, has_query, queries, multiplier, bias, precision):
+    return _softmax(x, mask, has_query, queries, multiplier, bias, precision)
+
+
+def _codes(mask, has_query, x):
+    """Returns the kernels' codes of tokens, int32 [B, 1, L]; None if all are real and have a query."""
+    if mask is None and has_query is None:
+        return None
+    real = jnp.ones((x.shape[0], x.shape[1]), bool) if mask is None else mask
+    codes = jnp.where(real, pallas_tpu.REAL, pallas_tpu.PADDING)
+    if has_query is not None:
+        codes = jnp.where(real & ~has_query[:, None], pallas_tpu.WITHOUT_QUERY, codes)
+    return codes.astype(jnp.int32)[:, None]
+
+
+def _rows_of(numbers, x):
+    """Returns numbers [B, L, h] as the kernels take them, float32 [B, h, L]; or None."""
+    return None if numbers is None else jnp.swapaxes(numbers, 1, 2).astype(jnp.float32)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Platforms
+
+
+def _on_platforms(name, x, queries, precision):
+    """Returns the kernel of this name for the platform that the program is lowered for."""
+    dtype, width, count = x.dtype, x.shape[2], queries.shape[1]
+
+    def on_tpu(*arrays, interpret=False):
+        return getattr(pallas_tpu, name)(*arrays, precision=precision, interpret=interpret)
+
+    def on_gpu(*arrays):
+        from attnpool_flax.reductions import pallas_triton  # deprecated in JAX: without it TPUs keep theirs
+
+        return getattr(pallas_triton, name)(*arrays, precision=precision)
+
+    on_cpu = functools.partial(on_tpu, interpret=True)
+    if os.environ.get(INTERPRET) != "1":
+        on_cpu = _refusing(on_tpu, f"needs an accelerator: on a CPU it runs only interpreted, with {INTERPRET}=1")
+    elsewhere = _refusing(on_tpu, "has kernels for TPUs and NVIDIA GPUs only")
+    tpu = _refusing(on_tpu, "takes no float16 on a TPU; pass bfloat16, or") if dtype == jnp.float16 else on_tpu
+    if count > 1:
+        cuda = _refusing(on_tpu, "takes one query on a GPU")
+    elif width > GPU_FEATURES:
+        cuda = _refusing(on_tpu, f"takes at most {GPU_FEATURES} features on a GPU")
+    else:
+        cuda = on_gpu
+    kernels = {"tpu": tpu, "cuda": cuda, "cpu": on_cpu, "default": elsewhere}
+    return _first_order(lambda *arrays: lax.platform_dependent(*arrays, **kernels))
+
+
+def _refusing(function, reason):
+    """Returns a function with results of the same shapes, whose lowering raises a ValueError."""
+
+    def refusing(x, *others):
+        shapes = jax.eval_shape(function, x, *others)
+        x, *_ = unify_varying(x, *others)
+        refused = jnp.ravel(_REFUSED.bind(x, reason=reason))[0]
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(refused.astype(leaf.dtype), leaf.shape), shapes)
+
+    return refusing
+
+
+def _refused(*args, reason, **kwargs):
+    joint = " " if reason.endswith("or") else "; "
+    raise KernelRefusal(f"attnpool_flax: `implementation` is 'pallas', which {reason}{joint}{INSTEAD}")
+
+
+_REFUSED = Primitive("attnpool_pallas_refused")
+_REFUSED.def_impl(_refused)
+_REFUSED.def_abstract_eval(lambda array, reason: array)
+batching.defvectorized(_REFUSED)
+mlir.register_lowering(_REFUSED, _refused)
+
+
+def _first_order(function):
+    """Returns a function whose derivative is refused by name: what is differentiated is a gradient already."""
+    ruled = jax.custom_jvp(function)
+
+    @ruled.defjvp
+    def refuse(primals, tangents):
+        raise TypeError(f"attnpool_flax: {SECOND}")
+
+    return ruled

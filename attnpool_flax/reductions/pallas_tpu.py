@@ -1,0 +1,394 @@
+"""Pallas kernels of the dense softmax for TPUs: each reads x once; the backward one writes dx once.
+
+The grid is (examples, blocks of tokens). The tokens of a block lie on sublanes, their features on lanes; scores and mask are
+rows of one number for each token. The sums of an example stay in on-chip memory from its first block to its last. Queries
+are padded to a multiple of eight rows, the height of a register. bfloat16 tokens meet float32 factors as two narrow rows
+(:mod:`attnpool_flax.reductions.narrow_products`). The last block may reach beyond the last token: what it holds there, and
+what stands at padding, is replaced before it is summed, and its scores are selected away.
+
+B are the examples, L tokens, h queries, d features.
+"""
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+LANES, SUBLANES = 128, 8
+"""Width and height of a float32 register."""
+
+BLOCK = 3 * 2**19
+"""Bytes of a block of tokens, where 128 tokens are not more: large enough that a copy takes longer than starting it."""
+
+LARGEST = 2**22
+"""Bytes of 128 tokens above which a block and its float32 copies do not fit the on-chip memory."""
+
+MEMORY = 32 * 2**20
+"""Bytes of on-chip memory that a kernel may use: a quarter of that of a TPU v5e or v6e; the rest holds results of other programs."""
+
+PADDING, REAL, WITHOUT_QUERY = 0, 1, 2
+"""Codes of tokens; the score of a real token without a query is 0."""
+
+
+class Blocks(NamedTuple):
+    """Sizes of a call.
+
+    Attributes:
+      batch: B.
+      length: L.
+      width: d.
+      count: h.
+      rows: h, rounded up to whole registers.
+      size: the number of tokens of a block.
+    """
+
+    batch: int
+    length: int
+    width: int
+    count: int
+    rows: int
+    size: int
+
+    @property
+    def steps(self):
+        """The number of blocks of an example."""
+        return pl.cdiv(self.length, self.size)
+
+    @property
+    def has_tail(self):
+        """Whether the last block reaches beyond the last token."""
+        return self.length % self.size != 0
+
+    def tokens(self):
+        """Returns the spec of an array [B, L, d]."""
+        return pl.BlockSpec((None, self.size, self.width), lambda example, block: (example, block, 0))
+
+    def numbers(self, rows):
+        """Returns the spec of an array [B, rows, L]."""
+        return pl.BlockSpec((None, rows, self.size), lambda example, block: (example, 0, block))
+
+    def vectors(self, shape):
+        """Returns the spec of an array [B or 1, rows, columns], all rows of an example; of all examples where it is 1."""
+        if shape[0] == self.batch:
+            return pl.BlockSpec((None, *shape[1:]), lambda example, block: (example, 0, 0))
+        return pl.BlockSpec((None, *shape[1:]), lambda example, block: (0, 0, 0))
+
+
+def blocks_of(x, count):
+    """Returns the blocks of tokens [B, L, d] under so many queries."""
+    batch, length, width = x.shape
+    most = max(LANES, BLOCK // max(width * x.dtype.itemsize, 1) // LANES * LANES)
+    steps = pl.cdiv(length, most)
+    size = _rounded_up(pl.cdiv(length, steps), LANES)
+    return Blocks(batch, length, width, count, _rounded_up(count, SUBLANES), size)
+
+
+def fits(x):
+    """Returns whether 128 tokens fit the on-chip memory."""
+    return LANES * x.shape[-1] * x.dtype.itemsize <= LARGEST
+
+
+def _rounded_up(size, unit):
+    return pl.cdiv(size, unit) * unit
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Calls
+
+
+def forward(x, codes, queries, multiplier, bias, *, precision, interpret=False):
+    """Computes the accumulator of the softmax.
+
+    Args:
+      x: [B, L, d] tokens, in float32, bfloat16 or float16.
+      codes: int32 [B, 1, L], PADDING, REAL or WITHOUT_QUERY; None if all are REAL.
+      queries: float32 [B or 1, h, d].
+      multiplier: float32 [B, h, L] of the unnormalized weights in the numerator, or None.
+      bias: float32 [B, h, L], added to the scores, or None.
+      precision: of products of float32 tokens.
+      interpret: what ``pl.pallas_call`` takes.
+
+    Returns:
+      (max_score [B, h], denominator [B, h], numerator [B, h, d]), float32.
+    """
+    blocks = blocks_of(x, queries.shape[1])
+    batch, count, width, rows = blocks.batch, blocks.count, blocks.width, blocks.rows
+    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
+    outputs = {"max_score": (batch, count, 1), "denominator": (batch, count, 1), "numerator": (batch, count, width)}
+    scratch = {"rows": (rows, width), "largest": (rows, LANES), "mass": (rows, LANES), "sums": (rows, width)}
+    kernel = functools.partial(_forward_kernel, blocks=blocks, precision=precision)
+    max_score, denominator, numerator = _call(kernel, given, outputs, scratch, blocks, interpret, 2)
+    return max_score[..., 0], denominator[..., 0], numerator
+
+
+def scores(x, codes, queries, bias, *, precision, interpret=False):
+    """Computes the scores [B, h, L], -inf at padding; the arguments are those of :func:`forward`."""
+    blocks = blocks_of(x, queries.shape[1])
+    given = {"x": x, "queries": queries, "codes": codes, "bias": bias}
+    outputs = {"scores": (blocks.batch, blocks.count, blocks.length)}
+    kernel = functools.partial(_scores_kernel, blocks=blocks, precision=precision)
+    scratch = {"rows": (blocks.rows, blocks.width)}
+    return _call(kernel, given, outputs, scratch, blocks, interpret, 1)[0]
+
+
+def backward(
+    x, codes, queries, multiplier, bias, max_score, dscores, ddenominator, dnumerator, *, precision, interpret=False
+):
+    """Computes the gradients of :func:`forward` and :func:`scores`; the scores are computed again.
+
+    The arguments are those of :func:`forward`, the ``max_score`` [B, h] that it computed, and the cotangents of the scores,
+    [B, h, L] or None for 0, of the denominator [B, h] and of the numerator [B, h, d].
+
+    Returns:
+      (dx [B, L, d] in the dtype of x, dqueries [B or 1, h, d], dbias [B, h, L] or None, dmultiplier [B, h, L] or None).
+    """
+    blocks = blocks_of(x, queries.shape[1])
+    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
+    given |= {"dscores": dscores, "dnumerator": dnumerator}
+    given |= {"max_score": max_score[..., None], "ddenominator": ddenominator[..., None]}
+    numbers = (blocks.batch, blocks.count, blocks.length)
+    outputs = {"dx": x.shape, "dqueries": queries.shape}
+    outputs |= {} if bias is None else {"dbias": numbers}
+    outputs |= {} if multiplier is None else {"dmultiplier": numbers}
+    scratch = {"rows": (2 * blocks.rows, blocks.width), "limits": (2 * blocks.rows, LANES)}
+    shared = queries.shape[0] != blocks.batch
+    kernel = functools.partial(_backward_kernel, blocks=blocks, precision=precision, shared=shared)
+    found = dict(zip(outputs, _call(kernel, given, outputs, scratch, blocks, interpret, 5), strict=True))
+    return found["dx"], found["dqueries"], found.get("dbias"), found.get("dmultiplier")
+
+
+def _call(kernel, given, outputs, scratch, blocks, interpret, products):
+    """Calls a kernel, which takes its references by name; without memory for arrays that are None.
+
+    Args:
+      kernel: of the references.
+      given: arrays by name.
+      outputs: shapes by name.
+      scratch: shapes by name.
+      blocks: the :class:`Blocks`.
+      interpret: what ``pl.pallas_call`` takes.
+      products: multiplications of a feature of a token and a query.
+    """
+    x = given["x"]
+    given = {key: _in_rows(key, array, blocks) for key, array in given.items() if array is not None}
+    axes = frozenset().union(*(jax.typeof(array).manual_axis_type.varying for array in given.values()))
+    varying = jax.sharding.ManualAxisType(varying=axes) if axes else None
+    shapes = [
+        jax.ShapeDtypeStruct(shape, x.dtype if key == "dx" else jnp.float32, manual_axis_type=varying)
+        for key, shape in outputs.items()
+    ]
+
+    def body(*references):
+        kernel(dict(zip((*given, *outputs, *scratch), references, strict=True)))
+
+    operations = 2 * products * math.prod(x.shape) * blocks.count
+    moved = x.size * x.dtype.itemsize * (2 if "dx" in outputs else 1)
+    return pl.pallas_call(
+        body,
+        grid=(blocks.batch, blocks.steps),
+        in_specs=[_spec(key, array.shape, blocks) for key, array in given.items()],
+        out_specs=[_spec(key, shape, blocks) for key, shape in outputs.items()],
+        out_shape=shapes,
+        scratch_shapes=[pltpu.VMEM(shape, jnp.float32) for shape in scratch.values()],
+        compiler_params=pltpu.CompilerParams(
+            dimension_semantics=("arbitrary" if "dx" in outputs else "parallel", "arbitrary"), vmem_limit_bytes=MEMORY
+        ),
+        cost_estimate=pl.CostEstimate(
+            flops=operations, transcendentals=blocks.batch * blocks.count * blocks.length, bytes_accessed=moved
+        ),
+        interpret=interpret,
+    )(*given.values())
+
+
+def _in_rows(key, array, blocks):
+    """Pads numbers [B, h, L] to whole registers, unless one row serves for all."""
+    if key not in ("multiplier", "bias", "dscores") or blocks.count in (1, blocks.rows):
+        return array
+    return jnp.pad(array, ((0, 0), (0, blocks.rows - blocks.count), (0, 0)))
+
+
+def _spec(key, shape, blocks):
+    if key in ("x", "dx"):
+        return blocks.tokens()
+    if key in ("codes", "multiplier", "bias", "scores", "dscores", "dbias", "dmultiplier"):
+        return blocks.numbers(shape[1])
+    return blocks.vectors(shape)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Kernels
+
+
+def _forward_kernel(refs, blocks, precision):
+    block = pl.program_id(1)
+
+    @pl.when(block == 0)
+    def _():
+        _place_rows(refs["rows"], refs["queries"], 0, blocks)
+        refs["largest"][...] = jnp.full(refs["largest"].shape, -jnp.inf, jnp.float32)
+        refs["mass"][...] = jnp.zeros(refs["mass"].shape, jnp.float32)
+        refs["sums"][...] = jnp.zeros(refs["sums"].shape, jnp.float32)
+
+    x, codes = refs["x"][...], _codes(refs, block, blocks)
+    found = _selected(_products(refs["rows"][...], x, precision), refs, codes)
+    before = refs["largest"][:, :1]
+    largest = jnp.maximum(before, jnp.max(found, 1, keepdims=True))
+    exp_scores, scale = _exponential(found, largest), _exponential(before, largest)
+    applied = exp_scores if "multiplier" not in refs else exp_scores * _at_real(refs["multiplier"][...], codes)
+    mass = refs["mass"][:, :1] * scale + jnp.sum(exp_scores, 1, keepdims=True)
+    sums = refs["sums"][...] * scale + _sums(applied, _cleaned(x, codes, block, blocks), precision)
+    refs["largest"][...] = jnp.broadcast_to(largest, refs["largest"].shape)
+    refs["mass"][...] = jnp.broadcast_to(mass, refs["mass"].shape)
+    refs["sums"][...] = sums
+
+    @pl.when(block == blocks.steps - 1)
+    def _():
+        refs["max_score"][...] = largest[: blocks.count]
+        refs["denominator"][...] = mass[: blocks.count]
+        refs["numerator"][...] = refs["sums"][: blocks.count]
+
+
+def _scores_kernel(refs, blocks, precision):
+    block = pl.program_id(1)
+
+    @pl.when(block == 0)
+    def _():
+        _place_rows(refs["rows"], refs["queries"], 0, blocks)
+
+    found = _products(refs["rows"][...], refs["x"][...], precision)
+    refs["scores"][...] = _selected(found, refs, _codes(refs, block, blocks))[: blocks.count]
+
+
+def _backward_kernel(refs, blocks, precision, shared):
+    block, rows, count = pl.program_id(1), blocks.rows, blocks.count
+
+    @pl.when(block == 0)
+    def _():
+        _place_rows(refs["rows"], refs["queries"], 0, blocks)
+        _place_rows(refs["rows"], refs["dnumerator"], rows, blocks)
+        _place_rows(refs["limits"], refs["max_score"], 0, blocks)
+        _place_rows(refs["limits"], refs["ddenominator"], rows, blocks)
+
+    @pl.when((block == 0) & ((pl.program_id(0) == 0) | (not shared)))
+    def _():
+        refs["dqueries"][...] = jnp.zeros(refs["dqueries"].shape, jnp.float32)
+
+    x, codes = refs["x"][...], _codes(refs, block, blocks)
+    factors = refs["rows"][...]
+    both = _products(factors, x, precision)
+    found, dapplied = _selected(both[:rows], refs, codes), _at_real(both[rows:], codes)
+    exp_scores = _exponential(found, refs["limits"][:rows, :1])
+    multiplier = _at_real(refs["multiplier"][...], codes) if "multiplier" in refs else None
+    dexp = dapplied if multiplier is None else dapplied * multiplier
+    dscores = exp_scores * (dexp + refs["limits"][rows:, :1])
+    if "dscores" in refs:
+        dscores = dscores + refs["dscores"][...]
+    dscores = _at_real(dscores, codes)
+    if "dbias" in refs:
+        refs["dbias"][...] = dscores[:count]
+    if "dmultiplier" in refs:
+        refs["dmultiplier"][...] = (exp_scores * dapplied)[:count]
+    if "codes" in refs:
+        dscores = jnp.where(codes == WITHOUT_QUERY, 0, dscores)
+    applied = exp_scores if multiplier is None else exp_scores * multiplier
+    if count != rows:  # rows without a query
+        has_query = lax.broadcasted_iota(jnp.int32, dscores.shape, 0) < count
+        dscores, applied = jnp.where(has_query, dscores, 0), jnp.where(has_query, applied, 0)
+    cleaned = _cleaned(x, codes, block, blocks)
+    refs["dqueries"][...] += _sums(dscores, cleaned, precision)[:count]
+    weights = jnp.concatenate([dscores, applied], 0)
+    refs["dx"][...] = _outer(weights, factors, x.dtype, precision).astype(x.dtype)
+
+
+def _place_rows(scratch, ref, first, blocks):
+    """Writes the h rows of an array to whole registers of the scratch memory, the others as 0."""
+    width = scratch.shape[1]
+    if blocks.count != blocks.rows:
+        scratch[first : first + blocks.rows] = jnp.zeros((blocks.rows, width), jnp.float32)
+    scratch[first : first + blocks.count] = jnp.broadcast_to(ref[...], (blocks.count, width))
+
+
+def _codes(refs, block, blocks):
+    """Returns the codes [1, tokens] of a block, PADDING beyond the last token; None if all are REAL."""
+    codes = refs["codes"][...] if "codes" in refs else None
+    if not blocks.has_tail:
+        return codes
+    place = block * blocks.size + lax.broadcasted_iota(jnp.int32, (1, blocks.size), 1)
+    return jnp.where(place < blocks.length, REAL if codes is None else codes, PADDING)
+
+
+def _selected(found, refs, codes):
+    """Returns the scores [rows, tokens]: 0 without a query, with the bias, -inf at padding."""
+    if "codes" in refs:
+        found = jnp.where(codes == WITHOUT_QUERY, 0, found)
+    if "bias" in refs:
+        found = found + refs["bias"][...]
+    return found if codes is None else jnp.where(codes == PADDING, -jnp.inf, found)
+
+
+def _at_real(values, codes):
+    return values if codes is None else jnp.where(codes == PADDING, 0, values)
+
+
+def _cleaned(x, codes, block, blocks):
+    """Returns the tokens [tokens, d], 0 at padding and beyond the last one."""
+    if codes is None:
+        return x
+    real = jnp.where(codes == PADDING, 0.0, 1.0)
+    column = jnp.transpose(jnp.broadcast_to(real, (SUBLANES, blocks.size)))[:, :1]
+    return jnp.where(column != 0, x.astype(jnp.float32), 0).astype(x.dtype)
+
+
+def _exponential(found, largest):
+    """Computes exp(score - largest); 0 for a score of -inf, whatever the largest."""
+    return jnp.exp(found - jnp.where(largest == -jnp.inf, 0, largest))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Products
+
+
+def _products(factors, x, precision):
+    """Computes products of factors [rows, d] and tokens [tokens, d]: [rows, tokens]."""
+    return _contracted(factors, x, (1, 1), precision)
+
+
+def _sums(weights, x, precision):
+    """Sums tokens [tokens, d] under weights [rows, tokens]: [rows, d]."""
+    return _contracted(weights, x, (1, 0), precision)
+
+
+def _contracted(factors, x, axes, precision):
+    if x.dtype != jnp.bfloat16:
+        return _dot(factors, x.astype(jnp.float32), axes, precision)
+    high, low = _high_and_low(factors)
+    both = _dot(jnp.concatenate([high, low], 0).astype(jnp.bfloat16), x, axes, None)
+    return both[: len(factors)] + both[len(factors) :]
+
+
+def _outer(weights, factors, dtype, precision):
+    """Computes sums of factors [rows, d] under weights [rows, tokens]: [tokens, d].
+
+    Of narrow tokens both are high and low rows: the product of two low ones is below the rounding of the result.
+    """
+    if dtype != jnp.bfloat16:
+        return _dot(weights, factors, (0, 0), lax.Precision.HIGHEST)
+    (weights, few), (factors, rest) = _high_and_low(weights), _high_and_low(factors)
+    left, right = jnp.concatenate([weights, few, weights], 0), jnp.concatenate([factors, factors, rest], 0)
+    return _dot(left.astype(jnp.bfloat16), right.astype(jnp.bfloat16), (0, 0), None)
+
+
+def _high_and_low(factors):
+    """Returns (the factors rounded to bfloat16, the remainder), in float32."""
+    high = factors.astype(jnp.bfloat16).astype(jnp.float32)
+    return high, jnp.where(jnp.abs(high) < jnp.inf, factors - high, 0)  # inf - inf
+
+
+def _dot(a: Any, b: Any, axes, precision):
+    contracting = ((axes[0],), (axes[1],))
+    return lax.dot_general(a, b, (contracting, ((), ())), precision, preferred_element_type=jnp.float32)

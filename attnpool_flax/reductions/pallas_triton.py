@@ -1,0 +1,271 @@
+"""Pallas kernels of the dense softmax for NVIDIA GPUs, by Triton, under one query: each reads x once; the backward one writes dx once.
+
+The grid is (examples, parts of the tokens). A program loops over blocks of tokens and keeps its sums in registers; the sums of
+the parts are merged outside. Padding is not even loaded. Triton's arrays have powers of two as sizes: the features are two
+such pieces, the second with a masked end.
+
+B are the examples, L tokens, P parts, d features.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton as plt
+
+from attnpool_flax.reductions.narrow_products import token_products
+from attnpool_flax.reductions.pallas_tpu import PADDING, WITHOUT_QUERY
+from attnpool_flax.reductions.softmax import OnlineSoftmax, exponential
+
+ELEMENTS = 4096
+"""Numbers of a block of tokens, of which each thread of 4 warps has 32."""
+
+STEPS = 128
+"""The largest number of blocks of a part: float32 drifts over more."""
+
+PROGRAMS = 528
+"""Programs that fill a large GPU: four for each of 132 processors."""
+
+
+class Parts(NamedTuple):
+    """Sizes of a call.
+
+    Attributes:
+      length: L.
+      size: the number of tokens of a block.
+      steps: the number of blocks of a part.
+      count: P.
+      pieces: (first, size, whether it ends behind the last feature) of each piece of the features.
+      warps: of a program.
+    """
+
+    length: int
+    size: int
+    steps: int
+    count: int
+    pieces: tuple
+    warps: int
+
+
+def parts_of(x):
+    """Returns the parts of tokens [B, L, d]."""
+    batch, length, width = x.shape
+    first = 1 << (width.bit_length() - 1)
+    rest = width - first
+    second = 1 << (rest - 1).bit_length() if rest else 0
+    pieces = ((0, first, False),) + (((first, second, second != rest),) if rest else ())
+    size = max(2, min(64, ELEMENTS // pl.next_power_of_2(width)))
+    blocks = pl.cdiv(length, size)
+    count = max(pl.cdiv(blocks, STEPS), min(pl.cdiv(blocks, 4), pl.cdiv(PROGRAMS, batch)))
+    return Parts(length, size, pl.cdiv(blocks, count), count, pieces, 4 if width <= 1024 else 8)
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Calls
+
+
+def forward(x, codes, queries, multiplier, bias, *, precision=None, interpret=False):
+    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.forward` computes, under one query."""
+    del precision  # all products are float32
+    parts, batch, width = parts_of(x), x.shape[0], x.shape[2]
+    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
+    numbers = (batch, parts.count)
+    outputs = {"max_score": numbers, "denominator": numbers, "numerator": (*numbers, width)}
+    kernel = functools.partial(_forward_kernel, parts=parts)
+    max_score, denominator, numerator = _call(kernel, given, outputs, parts, interpret)
+    states = OnlineSoftmax(max_score[..., None], denominator[..., None], numerator[:, :, None])
+    largest = jnp.max(max_score, 1)[:, None]
+    denominator, numerator = states.rescaled(largest[:, None])
+    return largest, jnp.sum(denominator, 1), jnp.sum(numerator, 1)
+
+
+def scores(x, codes, queries, bias, *, precision=None, interpret=False):
+    """Computes the scores [B, 1, L], -inf at padding, by XLA: one multiplication and sum."""
+    del interpret
+    found = jnp.swapaxes(token_products(x, queries, precision, multiply=True), 1, 2)
+    return _selected(found, codes, bias)
+
+
+def backward(
+    x,
+    codes,
+    queries,
+    multiplier,
+    bias,
+    max_score,
+    dscores,
+    ddenominator,
+    dnumerator,
+    *,
+    precision=None,
+    interpret=False,
+):
+    """Computes what :func:`attnpool_flax.reductions.pallas_tpu.backward` computes, under one query."""
+    del precision
+    parts, batch, length = parts_of(x), x.shape[0], x.shape[1]
+    given = {"x": x, "queries": queries, "codes": codes, "multiplier": multiplier, "bias": bias}
+    given |= {"dscores": dscores, "dnumerator": dnumerator, "max_score": max_score, "ddenominator": ddenominator}
+    outputs = {"dx": x.shape, "dqueries": (batch, parts.count, x.shape[2])}
+    outputs |= {} if bias is None else {"dbias": (batch, 1, length)}
+    outputs |= {} if multiplier is None else {"dmultiplier": (batch, 1, length)}
+    kernel = functools.partial(_backward_kernel, parts=parts)
+    found = dict(zip(outputs, _call(kernel, given, outputs, parts, interpret), strict=True))
+    dqueries = jnp.sum(found["dqueries"], 1, keepdims=True)
+    if queries.shape[0] == 1:
+        dqueries = jnp.sum(dqueries, 0, keepdims=True)
+    return found["dx"], dqueries, found.get("dbias"), found.get("dmultiplier")
+
+
+def _call(kernel, given, outputs, parts, interpret):
+    x = given["x"]
+    given = {key: array for key, array in given.items() if array is not None}
+    axes = frozenset().union(*(jax.typeof(array).manual_axis_type.varying for array in given.values()))
+    varying = jax.sharding.ManualAxisType(varying=axes) if axes else None
+    shapes = [
+        jax.ShapeDtypeStruct(shape, x.dtype if key == "dx" else jnp.float32, manual_axis_type=varying)
+        for key, shape in outputs.items()
+    ]
+
+    def body(*references):
+        kernel(dict(zip((*given, *outputs), references, strict=True)))
+
+    return pl.pallas_call(
+        body,
+        grid=(x.shape[0], parts.count),
+        out_shape=shapes,
+        compiler_params=plt.CompilerParams(num_warps=parts.warps, num_stages=1),
+        interpret=interpret,
+    )(*given.values())
+
+
+# --------------------------------------------------------------------------------------------------------------
+# Kernels
+
+
+def _forward_kernel(refs, parts):
+    example, part = pl.program_id(0), pl.program_id(1)
+    query = _vectors(refs["queries"], example, parts)
+
+    def block(step, carry):
+        largest, mass, sums = carry
+        place, real, codes = _block(refs, example, part * parts.steps + step, parts)
+        x = _tokens(refs["x"], example, place, real, parts)
+        found = _scores(x, query, refs, example, place, real, codes)
+        above = jnp.maximum(largest, jnp.max(found))
+        exp_scores, scale = exponential(found, above), exponential(largest, above)
+        applied = exp_scores
+        if "multiplier" in refs:
+            applied = exp_scores * _numbers(refs["multiplier"], example, place, real)
+        sums = [own * scale + jnp.sum(applied[:, None] * piece, 0) for own, piece in zip(sums, x, strict=True)]
+        return above, mass * scale + jnp.sum(exp_scores), sums
+
+    start = jnp.float32(-jnp.inf), jnp.float32(0), [jnp.zeros(size, jnp.float32) for _, size, _ in parts.pieces]
+    largest, mass, sums = lax.fori_loop(0, parts.steps, block, start)
+    refs["max_score"][example, part], refs["denominator"][example, part] = largest, mass
+    _write(refs["numerator"], (example, part), sums, parts)
+
+
+def _backward_kernel(refs, parts):
+    example, part = pl.program_id(0), pl.program_id(1)
+    query, dnumerator = (_vectors(refs[key], example, parts) for key in ("queries", "dnumerator"))
+    largest, ddenominator = refs["max_score"][example, 0], refs["ddenominator"][example, 0]
+
+    def block(step, dqueries):
+        place, real, codes = _block(refs, example, part * parts.steps + step, parts)
+        x = _tokens(refs["x"], example, place, real, parts)
+        exp_scores = exponential(_scores(x, query, refs, example, place, real, codes), largest)
+        dapplied = _products(x, dnumerator)
+        applied, dexp = exp_scores, dapplied
+        if "multiplier" in refs:
+            multiplier = _numbers(refs["multiplier"], example, place, real)
+            applied, dexp = exp_scores * multiplier, dapplied * multiplier
+        dscores = exp_scores * (dexp + ddenominator)
+        if "dscores" in refs:
+            dscores = dscores + _numbers(refs["dscores"], example, place, real)
+        dscores = jnp.where(real, dscores, 0)
+        inside = place < parts.length
+        if "dbias" in refs:
+            plt.store(refs["dbias"].at[example, 0, place], dscores, mask=inside)
+        if "dmultiplier" in refs:
+            plt.store(refs["dmultiplier"].at[example, 0, place], exp_scores * dapplied, mask=inside)
+        if codes is not None:
+            dscores = jnp.where(codes == WITHOUT_QUERY, 0, dscores)
+        for (first, size, ends), own, factor in zip(parts.pieces, dnumerator, query, strict=True):
+            dx = applied[:, None] * own[None] + dscores[:, None] * factor[None]
+            index, mask = _features(first, size, ends, refs["dx"].shape[2])
+            mask = inside[:, None] if mask is None else inside[:, None] & mask[None]
+            plt.store(refs["dx"].at[example, place[:, None], index[None]], dx.astype(refs["dx"].dtype), mask=mask)
+        return [own + jnp.sum(dscores[:, None] * piece, 0) for own, piece in zip(dqueries, x, strict=True)]
+
+    start = [jnp.zeros(size, jnp.float32) for _, size, _ in parts.pieces]
+    _write(refs["dqueries"], (example, part), lax.fori_loop(0, parts.steps, block, start), parts)
+
+
+def _block(refs, example, step, parts):
+    """Returns (places of a block's tokens, whether each is real, their codes or None)."""
+    place = step * parts.size + jnp.arange(parts.size, dtype=jnp.int32)
+    real, codes = place < parts.length, None
+    if "codes" in refs:
+        codes = plt.load(refs["codes"].at[example, 0, place], mask=real, other=PADDING)
+        real = codes != PADDING
+    return place, real, codes
+
+
+def _tokens(ref, example, place, real, parts):
+    """Loads the pieces [tokens, features] of a block, in float32; 0 at padding."""
+    pieces = []
+    for first, size, ends in parts.pieces:
+        index, mask = _features(first, size, ends, ref.shape[2])
+        mask = jnp.broadcast_to(real[:, None] if mask is None else real[:, None] & mask[None], (len(place), size))
+        piece = plt.load(ref.at[example, place[:, None], index[None]], mask=mask, other=0)
+        pieces.append(piece.astype(jnp.float32))
+    return pieces
+
+
+def _numbers(ref, example, place, real):
+    return plt.load(ref.at[example, 0, place], mask=real, other=0)
+
+
+def _vectors(ref, example, parts):
+    """Loads the pieces of the query, or of a cotangent, of an example."""
+    row = example if ref.shape[0] != 1 else 0
+    found = []
+    for first, size, ends in parts.pieces:
+        index, mask = _features(first, size, ends, ref.shape[2])
+        found.append(ref[row, 0, index] if mask is None else plt.load(ref.at[row, 0, index], mask=mask, other=0))
+    return found
+
+
+def _write(ref, row, vectors, parts):
+    for (first, size, ends), own in zip(parts.pieces, vectors, strict=True):
+        index, mask = _features(first, size, ends, ref.shape[2])
+        plt.store(ref.at[*row, index], own, mask=mask)
+
+
+def _features(first, size, ends, width):
+    """Returns (places of the features of a piece, whether each exists, or None if all do)."""
+    index = first + jnp.arange(size, dtype=jnp.int32)
+    return index, index < width if ends else None
+
+
+def _scores(x, query, refs, example, place, real, codes):
+    bias = _numbers(refs["bias"], example, place, real) if "bias" in refs else None
+    found = _selected(_products(x, query), codes, bias)
+    return jnp.where(real, found, -jnp.inf)
+
+
+def _products(x, vectors):
+    found = [jnp.sum(piece * own[None], 1) for piece, own in zip(x, vectors, strict=True)]
+    return functools.reduce(jnp.add, found)
+
+
+def _selected(found, codes, bias):
+    """Returns scores: 0 without a query, with the bias, -inf at padding."""
+    if codes is not None:
+        found = jnp.where(codes == WITHOUT_QUERY, 0, found)
+    if bias is not None:
+        found = found + bias
+    return found if codes is None else jnp.where(codes == PADDING, -jnp.inf, found)
