@@ -14,7 +14,8 @@ from attnpool_flax.reductions import cross, end_tokens, mapped_sums, max, percep
 from attnpool_flax.reductions.accumulators import WeightedSum
 from attnpool_flax.reductions.channels import DenseChannels
 from attnpool_flax.reductions.collectives import all_reduce_states, axis_names
-from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch, resolve, softmax_kernel, unify_varying
+from attnpool_flax.reductions.dispatch import KERNEL, log_dispatch, resolve, unify_varying
+from attnpool_flax.reductions.kernels import softmax_kernel
 from attnpool_flax.reductions.tokens import Tokens
 
 

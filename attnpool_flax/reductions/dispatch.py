@@ -103,14 +103,6 @@ def on_platform(name):
         _PLATFORM.reset(token)
 
 
-def softmax_kernel():
-    """Logs and returns the function that computes scores and accumulator of the softmax by a kernel."""
-    from attnpool_flax.reductions import pallas_softmax  # Pallas is slow to import
-
-    log_dispatch(KERNEL)
-    return pallas_softmax.kernel
-
-
 def log_dispatch(implementation):
     """Appends an implementation to the open lists of :func:`logged_dispatches`."""
     for log in _LOGS.get():

@@ -131,7 +131,8 @@ class MeanMaxState(State):
 
     def merged(self, other):
         """Merges the states of both chunks."""
-        mean, largest = (ours.merged(theirs) for ours, theirs in zip(self._parts(), other._parts(), strict=True))
+        ours, theirs = self._parts(), other._parts()
+        mean, largest = ours[0].merged(theirs[0]), ours[1].merged(theirs[1])
         return MeanMaxState(mean.sum, mean.rest, mean.count, largest.extreme, largest.count)
 
     def finalized(self):

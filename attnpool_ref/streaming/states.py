@@ -94,7 +94,8 @@ class MeanMaxState(NamedTuple):
 
     def merged(self, other):
         """The state of both chunks."""
-        mean, largest = (ours.merged(theirs) for ours, theirs in zip(self._parts(), other._parts(), strict=True))
+        ours, theirs = self._parts(), other._parts()
+        mean, largest = ours[0].merged(theirs[0]), ours[1].merged(theirs[1])
         return MeanMaxState(mean.mean, mean.count, largest.extreme)
 
     def finalized(self):
