@@ -277,7 +277,10 @@ def test_a_process_that_kept_pythons_lock_or_was_stopped_ends_its_row(tmp_path, 
     (tmp_path / "stopped_of_a_test.py").write_text(code)
     words = ["check", "stopped_of_a_test:mean_pooling", "--time-limit", "1"]
     result = CliRunner().invoke(application, words)
-    assert result.exit_code == 1 and "smallest: the process gave no answer within 1 s" in result.output
+    assert result.exit_code == 1, result.output
+    assert "the process gave no answer within 1 s" in " ".join(
+        result.output.split()
+    )  # on a slow machine before a case began
 
 
 def test_a_debugger_works_in_the_asking_process(tmp_path):
