@@ -162,6 +162,8 @@ def chosen_implementation(name, *args, platform=None, **kwargs):
 class Specialization:
     """Compiled functions and resolved signature for all calls of a function whose arguments have one signature.
 
+    Specializations that differ in the defaults of numbers share their jitted programs.
+
     Attributes:
       call: the resolved signature.
       names: the arrays that are given, in the order in which the programs take them.

@@ -7,14 +7,17 @@ For scores s_l = x_l . q of tokens x_l the accumulator is
     numerator   = sum_l exp(s_l - max_score) x_l
 
 and the pooled vector numerator / denominator. Accumulators of tiles, devices and chunks are merged by rescaling both sums to
-the common maximum, as in FlashAttention (Dao et al. 2022). The backward pass recomputes no scores: they are residuals, one
-number for each token and query. With the cotangents of the scores, the denominator and the numerator
+the common maximum, as in FlashAttention (Dao et al. 2022). Unlike FlashAttention, the backward pass does not recompute the
+scores [B, L, h]: they are saved. With the cotangents ``ddenominator``, ``dnumerator`` and ``dscores_out`` (of the returned
+scores, from which the weights are made)
 
     dscores  = exp(s - max_score) (x . dnumerator + ddenominator) + dscores_out
     dqueries = sum_l dscores_l x_l
     dx_l     = exp(s_l - max_score) dnumerator + dscores_l q
 
-The maximum is a constant in the gradient, because it cancels. B are the examples, L tokens, h queries, d features.
+A dropout multiplier stands beside exp(s_l - max_score) in the numerator and its gradients (``applied``); a bias is added to the
+scores; masked scores are -inf. The maximum is a constant in the gradient, because it cancels. B are the examples, L tokens,
+h queries, d features. Kernels: tiles on CPUs, whole products of raw tokens on accelerators, :func:`plain` for any gradient.
 """
 
 import functools
@@ -45,7 +48,7 @@ class OnlineSoftmax(NamedTuple):
     numerator: Any
 
     def common(self):
-        """Returns the array whose maximum over all parts the sums are rescaled to."""
+        """Returns this part's maximum, a constant; merging rescales the sums to the largest of all parts."""
         return lax.stop_gradient(self.max_score)
 
     def rescaled(self, max_score):
@@ -157,7 +160,7 @@ def _zero_padding(values, mask):
 
 
 def _online_softmax_whole(x, mask, has_query, queries, multiplier, bias, *, precision, multiply):
-    """Computes :func:`plain` from raw tokens: scores are selected afterwards, and only summed tokens are zeroed before."""
+    """Computes :func:`plain` from raw tokens: padding is masked after the scores, and before the weighted sum."""
     scores = _zero_without_query(token_products(x, queries, precision, multiply), has_query)
     if bias is not None:
         scores = scores + _zero_padding(bias, mask)
@@ -269,7 +272,7 @@ def _bwd_tiles(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominat
             arrays = dscores, jnp.where(keep[..., None], exp_tile * dapplied, 0)
         if not shared:
             return arrays, sums_of_tile(dscores, tokens, precision)
-        once = dscores
+        once = dscores  # overlapping tiles repeat examples, which count once
         if tiling.rows != 1:
             once = jnp.where(tiling.examples_outside_overlap(step)[:, None, None], dscores, 0)
         rows, size, width = tokens.shape
@@ -296,6 +299,7 @@ def _zeros_like(queries, x):
 
 
 def _bwd_plain(x, mask, queries, multiplier, exp_scores, dscores_out, ddenominator, dnumerator, *, precision):
+    """Computes :func:`_bwd_tiles` by whole products."""
     x = x.astype(queries.dtype)
     if mask is not None:
         x = jnp.where(mask[..., None], x, 0)
@@ -326,5 +330,5 @@ def _dx(applied, dscores, dnumerator, queries, x, precision):
 
 @reverse_rule(_softmax_fwd, _softmax_bwd, nondiff_argnums=(6,))
 def tiled(x, mask, has_query, queries, multiplier, bias, precision):
-    """Computes :func:`plain`, one tile in the cache at a time; the gradient reads x once more and writes ``dx`` once."""
+    """Computes :func:`plain` by the platform's kernel, with a gradient rule that reads x once more on CPUs and writes dx once."""
     return _online_softmax(x, mask, has_query, queries, multiplier, bias, precision)
