@@ -6,7 +6,9 @@ checks of itself between its passes, and each program is one LLVM module: neithe
 
 import atexit
 import gc
+import itertools
 import os
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -23,6 +25,14 @@ os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS])
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_num_cpu_devices", 8)  # for the tests of meshes
 jax.config.update("jax_disable_most_optimizations", True)
+
+
+MAPS = Path("/proc/self/maps")
+MOST_MAPS = 40_000
+"""Linux gives a process 65,530 memory maps, and each compiled program takes several: without them compiling ends the process."""
+
+BETWEEN = 100
+"""Tests after which the maps are counted."""
 
 
 def pytest_configure(config):
@@ -43,3 +53,12 @@ def pytest_collection_finish():
 def rng(request):
     """Random numbers that derive from the test's name."""
     return np.random.default_rng(list(request.node.name.encode()))
+
+
+_COUNT = itertools.count(1)
+
+
+def pytest_runtest_teardown():
+    """Frees compiled programs where the process nears the number of memory maps that it may have."""
+    if next(_COUNT) % BETWEEN == 0 and MAPS.exists() and len(MAPS.read_bytes().splitlines()) > MOST_MAPS:
+        jax.clear_caches()

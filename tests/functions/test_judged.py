@@ -17,7 +17,11 @@ from attnpool_ref.conformance.checks.agreement import agreement
 from attnpool_ref.conformance.checks.gradients import gradient
 from attnpool_ref.conformance.checks.subject import Subject
 
-every_row = pytest.mark.parametrize("row", table.VARIANTS, ids=lambda row: row.name)
+every_row = pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=[pytest.mark.thorough] * row.packed, id=row.name) for row in table.VARIANTS],
+)
+"""Packed functions have the dense bodies: theirs are thorough."""
 
 every_state = pytest.mark.parametrize("row", table.STATES, ids=lambda row: row.name)
 
