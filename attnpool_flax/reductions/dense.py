@@ -80,9 +80,10 @@ class Dense(Tokens):
         )
         arrays = unify_varying(self.x, mask, has_query, queries, multiplier, bias)
         x, mask, _, queries, multiplier, _ = arrays
-        kernel: Any = softmax.tiled if self._tiles(x, queries) else self._whole(softmax.plain, 6)
         if self.requested == KERNEL:
-            kernel = softmax_kernel()
+            kernel: Any = softmax_kernel()
+        else:
+            kernel = softmax.tiled if self._tiles(x, queries) else self._whole(softmax.plain, 6)
         scores, state = kernel(*arrays, self.precision)
         if self.axis_name is not None:
             state = softmax.with_weight_sums(state, scores, mask, multiplier)
@@ -200,7 +201,7 @@ class Dense(Tokens):
 
     def sum_of_map(self, function, width):
         """Sums ``function(tokens)`` [..., o] of the real tokens of all devices; arguments as in :mod:`mapped_sums`."""
-        local = mapped_sums.dense(function, self.x.astype(self.dtype), self._real_in_any(), self.mask, width)
+        local = mapped_sums.dense(function, self.x, self._real_in_any(), self.mask, width)
         return all_reduce_states([WeightedSum(local, None)], self.axis_name)[0].sum
 
     def channels(self):

@@ -47,7 +47,7 @@ def in_blocks(x, y, x_mask, y_mask, precision):
         if rows >= length:
             return of_all(x, y, x_mask, y_mask, precision)
         compute = functools.partial(_in_blocks_of, batch, precision)
-        return query_blocks.by_budget(compute, query_blocks.rows_of, keys, x, y, x_mask, y_mask)
+        return query_blocks.by_budget(compute, keys, x, y, x_mask, y_mask)
     x, y, x_mask, y_mask = _with_batch(batch, x, y, x_mask, y_mask)
     filled = -(-length // rows) * rows
     x_mask = jnp.ones(x.shape[:-1], bool) if x_mask is None else x_mask

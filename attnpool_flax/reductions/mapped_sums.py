@@ -3,94 +3,88 @@
 The backward pass recomputes each block; JAX differentiates it, so forward mode and shard_map work.
 """
 
+import functools
 import math
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.remat import remat
 from attnpool_flax.numerics.sizes import known
 from attnpool_flax.reductions.dispatch import cast_varying, unify_varying, varying_axes
-from attnpool_flax.reductions.query_blocks import rows_of
+from attnpool_flax.reductions.query_blocks import by_budget, in_blocks, rows_of
+from attnpool_flax.reductions.sums import computing
 
 
 def dense(function, x, real, mask, width):
     """Sums ``function(tokens)`` over the real tokens of each example: [..., o].
 
     Args:
-      function: from tokens [..., rows, d], 0 at padding, to [..., rows, o].
-      x: [..., L, d] tokens.
+      function: from tokens [..., rows, d] in the computing dtype, 0 at padding, to [..., rows, o].
+      x: [..., L, d] tokens, in any floating dtype.
       real: bool of x without d, or None: tokens that are real in any example that shares them.
       mask: bool [..., L] of all examples, or None.
       width: how many numbers the function holds for one token.
     """
 
     def block(x, real, mask):
-        values = function(x if real is None else jnp.where(real[..., None], x, 0))
-        return jnp.sum(values if mask is None else jnp.where(mask[..., None], values, 0), -2)
+        values = function(_zero_padded(x, real))
+        return jnp.sum(values if mask is None else jnp.where(mask, values, 0), -2)
 
+    real, mask = (array if array is None else array[..., None] for array in (real, mask))
     parts = unify_varying(x, real, mask)
-    return _over_blocks(block, None, parts, (-2, -1, -1), x.shape[-2], math.prod(x.shape[:-2]) * width)
+    return _sum_of_blocks(block, jnp.add, parts, jax.eval_shape(block, *parts), math.prod(x.shape[:-2]) * width)
 
 
 def packed(function, x, segments, width):
-    """Sums ``function(tokens)`` over the real tokens of each segment: [S, o]; the other arguments are those of :func:`dense`.
+    """Sums ``function(tokens)`` over the real tokens of each segment: [S, o].
 
     Args:
-      function: from tokens [rows, d], 0 at padding, to [rows, o].
-      x: [N, d] tokens.
+      function: from tokens [rows, d] in the computing dtype, 0 at padding, to [rows, o].
+      x: [N, d] tokens, in any floating dtype.
       segments: :class:`~attnpool_flax.reductions.segment_sums.Segments`.
       width: how many numbers the function holds for one token.
     """
 
     def block(x, real, slots):
-        values = jnp.where(real[:, None], function(jnp.where(real[:, None], x, 0)), 0)
-        return slots, values
+        return slots[:, 0], jnp.where(real, function(_zero_padded(x, real)), 0)
 
-    def add(sums, found):
-        slots, values = found
+    def add(sums, mapped):
+        slots, values = mapped
         return sums.at[slots].add(values, mode="promise_in_bounds", indices_are_sorted=segments.ordered)
 
-    parts = x, segments.real, segments.chain[0]
-    sums = _over_blocks(block, (add, segments.sizes[0]), parts, (0, 0, 0), x.shape[0], width)
-    return segments.sum_slots(sums)
+    parts = x, segments.real[:, None], segments.chain[0][:, None]
+    _, values = jax.eval_shape(block, *parts)
+    sums = jax.ShapeDtypeStruct((segments.sizes[0], values.shape[1]), values.dtype)
+    return segments.sum_slots(_sum_of_blocks(block, add, parts, sums, width))
 
 
-def _over_blocks(block, scatter, parts, axes, count, cost):
-    """Adds up ``block(*parts)`` of blocks along one axis of each part; ``scatter`` is (add, rows), or None for a plain sum."""
-    whole = block(*parts) if not known(count, cost) or rows_of(cost) >= count else None
-    if whole is not None:
-        return whole if scatter is None else _scattered(scatter, whole, parts)
-    rows = rows_of(cost)
-    end = count // rows * rows
+def _zero_padded(x, real):
+    x = x.astype(computing(x.dtype))
+    return x if real is None else jnp.where(real, x, 0)
+
+
+def _sum_of_blocks(block, add, parts, sums, cost):
+    """Adds up ``block`` of blocks of ``parts``, arrays [..., tokens, features] or None; ``sums`` has the result's shape."""
+    start = cast_varying(jnp.zeros(sums.shape, sums.dtype), varying_axes(parts[0]))
+    count = parts[0].shape[-2]
+    if not known(count, cost) or rows_of(cost) >= count:
+        return add(start, block(*parts))
+    return by_budget(functools.partial(_over_blocks, block, add), cost, start, parts)
+
+
+def _over_blocks(block, add, rows, start, parts):
+    count = parts[0].shape[-2]
+    if rows >= count:
+        return add(start, block(*parts))
+    whole = count // rows * rows
     rematerialized = remat(block)
 
     def block_step(sums, own):
         return add(sums, rematerialized(*own)), None
 
-    blocks = tuple(_in_blocks(part, axis, end, rows) for part, axis in zip(parts, axes, strict=True))
-    last = block(*(_after(part, axis, end) for part, axis in zip(parts, axes, strict=True)))
-    if scatter is None:
-        add, start = jnp.add, last
-    else:
-        add, start = scatter[0], _scattered(scatter, last, parts)
-    return lax.scan(block_step, start, blocks)[0]
-
-
-def _scattered(scatter, found, parts):
-    add, rows = scatter
-    values = found[1]
-    zeros = cast_varying(jnp.zeros((rows, values.shape[-1]), values.dtype), varying_axes(parts[0]))
-    return add(zeros, found)
-
-
-def _in_blocks(part, axis, end, rows):
-    if part is None:
-        return None
-    axis += part.ndim if axis < 0 else 0
-    part = lax.slice_in_dim(part, 0, end, axis=axis)
-    return jnp.moveaxis(jnp.reshape(part, (*part.shape[:axis], end // rows, rows, *part.shape[axis + 1 :])), axis, 0)
-
-
-def _after(part, axis, end):
-    return None if part is None else lax.slice_in_dim(part, end, None, axis=axis % part.ndim)
+    sums, _ = lax.scan(block_step, start, tuple(in_blocks(part, whole, rows) for part in parts))
+    if whole == count:
+        return sums
+    return add(sums, block(*(part if part is None else part[..., whole:, :] for part in parts)))

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from attnpool_flax.numerics.rounding import power_of_two
+from attnpool_flax.reductions.sums import products
 
 FLOAT16_UNIT = 2.0**13
 """The power of two to which float16 factors are scaled: four times as much is finite, and 1e-11 of it is not lost."""
@@ -37,19 +38,11 @@ def token_products(x, factors, precision, multiply=False):
     if multiply and factors.shape[1] == 1:
         return jnp.sum(x.astype(factors.dtype) * factors, -1, keepdims=True)
     if not is_narrow(x):
-        return _products(x, factors, {"precision": precision})
+        return products(x, factors, precision)
     rows, scale = _high_and_low(factors, x.dtype, 1, (1, 2))
-    both = _products(x, rows, {"preferred_element_type": factors.dtype})
+    both = products(x, rows, None, factors.dtype)
     count = factors.shape[1]
     return (both[..., :count] + both[..., count:]) * scale
-
-
-def _products(x, factors, options):
-    if factors.shape[0] == 1:
-        return jnp.einsum("bld,hd->blh", x, factors[0], **options)
-    if x.shape[0] == 1:
-        return jnp.einsum("ld,bhd->blh", x[0], factors, **options)
-    return jnp.einsum("bld,bhd->blh", x, factors, **options)
 
 
 def token_sums(weights, x, mask, precision, multiply=False):
@@ -67,14 +60,16 @@ def token_sums(weights, x, mask, precision, multiply=False):
     if multiply and weights.shape[2] == 1:
         return jnp.sum(weights * x.astype(weights.dtype), 1)[:, None]
     if not is_narrow(x):
-        return _sums(weights, x, {"precision": precision})
+        return _sums(weights, x, precision)
     rows, scale = _high_and_low(weights, x.dtype, 2, (1, 2))
-    both = _sums(rows, x, {"preferred_element_type": weights.dtype})
+    both = _sums(rows, x, None, weights.dtype)
     count = weights.shape[2]
     return (both[:, :count] + both[:, count:]) * scale
 
 
-def _sums(weights, x, options):
+def _sums(weights, x, precision, dtype=None):
+    """Contracts weights [B, L, h] with tokens [B or 1, L, d]: [B, h, d], accumulated in ``dtype``, by default theirs."""
+    options = {"precision": precision, "preferred_element_type": dtype}
     if x.shape[0] == 1 and weights.shape[0] != 1:
         return jnp.einsum("blh,ld->bhd", weights, x[0], **options)
     return jnp.einsum("blh,bld->bhd", weights, x, **options)

@@ -44,7 +44,7 @@ class Packed(Tokens):
 
     def sum_of_map(self, function, width):
         """Sums ``function(tokens)`` [S, o] of the real tokens of each segment; arguments as in :mod:`mapped_sums`."""
-        return mapped_sums.packed(function, self.x.astype(self.dtype), self.segments, width)[: self.number]
+        return mapped_sums.packed(function, self.x, self.segments, width)[: self.number]
 
     def channels(self):
         """Returns the tokens for reductions of each feature by itself."""

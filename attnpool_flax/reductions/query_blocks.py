@@ -17,14 +17,20 @@ from attnpool_flax.reductions.dispatch import cast_varying, log_dispatch, platfo
 LARGEST = 2**20
 """Largest number of elements of a block on CPUs, whose caches hold it; smaller arrays are computed whole, without a loop."""
 
-BUDGET = {"tpu": 2**30, "default": 5 * 2**30}
-"""Bytes of a block on TPUs and on GPUs: 1/16 of the memory of a v5e (16 GB) and of a GPU of 80 GB.
 
-The environment variable ``ATTNPOOL_BLOCK_BYTES`` replaces both when the package is imported.
-"""
+def _budget(environment):
+    """Returns the bytes of a block on TPUs and on GPUs: 1/16 of the memory of a v5e (16 GB) and of a GPU of 80 GB."""
+    budget = {"tpu": 2**30, "default": 5 * 2**30}
+    requested = environment.get("ATTNPOOL_BLOCK_BYTES")
+    if requested is None:
+        return budget
+    if not requested.isdecimal():
+        raise ValueError(f"attnpool_flax: ATTNPOOL_BLOCK_BYTES is {requested!r}, needs a number of bytes")
+    return dict.fromkeys(budget, int(requested))
 
-if "ATTNPOOL_BLOCK_BYTES" in os.environ:
-    BUDGET = dict.fromkeys(BUDGET, int(os.environ["ATTNPOOL_BLOCK_BYTES"]))
+
+BUDGET = _budget(os.environ)
+"""Bytes of a block on accelerators; the environment variable ``ATTNPOOL_BLOCK_BYTES`` replaces them at import."""
 
 FEW = 64
 """Queries of a block where a size is a symbol."""
@@ -50,19 +56,18 @@ def over_queries(function, parts, masks=(), *, keys, implementation=None):
         return function(*parts, *masks)
     if not known(count):
         return _over_unknown(function, parts, masks, count, rows_of(keys))
-    return by_budget(functools.partial(_over_blocks, function), rows_of, keys, parts, tuple(masks))
+    return by_budget(functools.partial(_over_blocks, function), keys, parts, tuple(masks))
 
 
-def by_budget(compute, size_of_blocks, cost, *arrays):
+def by_budget(compute, cost, *arrays):
     """Computes ``compute(size, *arrays)`` with the size of blocks that suits the platform of the lowered program.
 
     Args:
       compute: from the size of a block and the arrays to arrays; the size only changes how much memory it needs.
-      size_of_blocks: from the cost and the largest number of elements of a block to a size.
       cost: how many numbers one element of a block needs.
       *arrays: pytrees of arrays.
     """
-    kernels = {name: functools.partial(compute, size_of_blocks(cost, elements_on(name))) for name in ("cpu", *BUDGET)}
+    kernels = {name: functools.partial(compute, rows_of(cost, elements_on(name))) for name in ("cpu", *BUDGET)}
     return lax.platform_dependent(*arrays, **kernels)
 
 
@@ -83,7 +88,7 @@ def _over_blocks(function, rows, parts, masks):
         return None, rematerialized(*own, *(_rows_of_mask(mask, start, rows) for mask in masks))
 
     starts = jnp.arange(0, whole, rows)
-    _, results = lax.scan(block_step, None, (starts, *(_in_blocks(part, whole, rows) for part in parts)))
+    _, results = lax.scan(block_step, None, (starts, *(in_blocks(part, whole, rows) for part in parts)))
     results = jax.tree.map(lambda result: _from_blocks(result, whole), results)
     if whole == count:
         return results
@@ -151,7 +156,7 @@ def _rows_of_mask(mask, start, rows):
     return lax.dynamic_slice_in_dim(mask, start, rows, -2)
 
 
-def _in_blocks(part, whole, rows):
+def in_blocks(part, whole, rows):
     """Reshapes [..., n, d] to [n // rows, ..., rows, d]."""
     if part is None:
         return None
@@ -201,7 +206,7 @@ def over_first(function, parts, cost):
 
     if count <= rows_of(cost):
         return by_blocks(count, own)
-    return by_budget(by_blocks, rows_of, cost, own)
+    return by_budget(by_blocks, cost, own)
 
 
 def even_rows(most, count):

@@ -83,13 +83,14 @@ def summed(x, axis=1, levels=LEVELS):
     return summed(sums, 0, levels - 1) + jnp.sum(x[whole:], 0)
 
 
-def products(x, queries, precision):
-    """Computes products of [B or 1, L, d] and [B or 1, h, d]: [B, L, h]."""
+def products(x, queries, precision, dtype=None):
+    """Computes products of [B or 1, L, d] and [B or 1, h, d]: [B, L, h], accumulated in ``dtype``, by default theirs."""
+    options = {"precision": precision, "preferred_element_type": dtype}
     if queries.shape[0] == 1:  # one product, the example's tokens after each other
-        return jnp.einsum("bld,hd->blh", x, queries[0], precision=precision)
+        return jnp.einsum("bld,hd->blh", x, queries[0], **options)
     if x.shape[0] == 1:
-        return jnp.einsum("ld,bhd->blh", x[0], queries, precision=precision)
-    return jnp.einsum("bld,bhd->blh", x, queries, precision=precision)
+        return jnp.einsum("ld,bhd->blh", x[0], queries, **options)
+    return jnp.einsum("bld,bhd->blh", x, queries, **options)
 
 
 def products_of_tile(tokens, queries, precision):
