@@ -2,10 +2,17 @@
 
 from pathlib import Path
 
-from pictures import batch, heat, layouts, speed
+from pictures import batch, families, heat, layouts, speed, terminal
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
-PICTURES = {"batch": batch.draw, "heat": heat.draw, "layouts": layouts.draw, "speed": speed.draw}
+PICTURES = {
+    "batch": batch.draw,
+    "families": families.draw,
+    "heat": heat.draw,
+    "layouts": layouts.draw,
+    "speed": speed.draw,
+    "terminal": terminal.draw,
+}
 """What draws each file."""
 
 if __name__ == "__main__":

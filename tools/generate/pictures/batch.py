@@ -33,7 +33,9 @@ def pooled(mask):
 def draw():
     """The picture."""
     x, mask = batch()
-    description = "Three sequences of 4, 2 and 0 words, padded to 6 positions. Without the mask padding takes {} of the weight."
+    description = (
+        "Three sequences of 4, 2 and 0 words, padded to 6 positions. Without the mask padding takes {} of the weight."
+    )
     leaks = [percent(leak) for leak in np.where(mask, 0, pooled(None)[1]).sum(-1)]
     picture = Picture(464, "A padded batch, its mask, the weights, the vectors", description.format(", ".join(leaks)))
     picture.text(LEFT, 30, "1  A padded batch: x [3, 6, 2]", "ink bold")

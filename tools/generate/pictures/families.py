@@ -69,7 +69,7 @@ def best_of_y():
     return np.sum(ref.hardmax(scores) * scores, -1)
 
 
-FEATURE, PRODUCT, TWO, PLACE = "the feature itself", "product with a query", "products with another sequence", "position"
+FEATURE, PRODUCT, TWO, PLACE = "the feature itself", "product with a query", "the other sequence", "position"
 SAME, HIDDEN = "the same for all", "perceptron (tanh)"
 MEAN, DEVIATION, POWER, RESIDUALS = "weighted mean", "mean and deviation", "mean of powers, root", "sum of residuals"
 POOLINGS = (
@@ -85,7 +85,9 @@ POOLINGS = (
     ),
     Pooling(
         *(PRODUCT, "softmax", MEAN, "multi_head_attention_pooling", "MAP head, PMA"),
-        lambda: ref.multi_head_attention_pooling(X, MASK, query=QUERIES.reshape(1, 2, 2), key_kernel=KEYS, value_kernel=VALUES),
+        lambda: ref.multi_head_attention_pooling(
+            X, MASK, query=QUERIES.reshape(1, 2, 2), key_kernel=KEYS, value_kernel=VALUES
+        ),
         lambda: of_heads(ref.masked_softmax),
     ),
     Pooling(
@@ -99,12 +101,12 @@ POOLINGS = (
         lambda: averaged(ref.masked_softmax(ref.dot_score(X, Y).sum(-1), MASK)),
     ),
     Pooling(
-        *(FEATURE, "softmax", MEAN, "softmax_pooling", "AutoPool"),
+        *(FEATURE, "softmax, by feature", MEAN, "softmax_pooling", "AutoPool"),
         lambda: ref.softmax_pooling(X, MASK, scale=2.0),
         lambda: per_feature(2 * X, ref.masked_softmax),
     ),
     Pooling(
-        *(FEATURE, "hardmax", MEAN, "max_pooling", "max"),
+        *(FEATURE, "hardmax, by feature", MEAN, "max_pooling", "max"),
         lambda: ref.max_pooling(X, MASK),
         lambda: per_feature(X, ref.hardmax),
     ),
@@ -129,18 +131,55 @@ POOLINGS = (
         lambda: (ref.masked_softmax(NONE, MASK) @ np.abs(X) ** 3) ** (1 / 3),
     ),
     Pooling(
-        *(PRODUCT, "softmax", RESIDUALS, "vlad_pooling", "NetVLAD"),
+        *(PRODUCT, "softmax over centers", RESIDUALS, "vlad_pooling", "NetVLAD"),
         lambda: ref.vlad_pooling(X, MASK, assign_kernel=CENTERS.T, centers=CENTERS, normalize=False),
         lambda: np.einsum("lk,lkd->kd", ref.masked_softmax(X @ CENTERS.T) * MASK[:, None], X[:, None] - CENTERS),
     ),
     Pooling(
-        *("linear gate", "sigmoid", "sum", "gated_sum_pooling", "GGNN readout"),
+        *("linear (gate)", "sigmoid", "sum", "gated_sum_pooling", "GGNN readout"),
         lambda: ref.gated_sum_pooling(X, MASK, gate_kernel=KERNEL, value_kernel=KERNEL.T),
-        lambda: (ref.masked_sigmoid(X @ KERNEL, MASK[:, None]) * (X @ KERNEL.T)).sum(0),
+        lambda: (ref.masked_sigmoid(X @ KERNEL, MASK[:, None]) * np.tanh(X @ KERNEL.T)).sum(0),
     ),
     Pooling(
-        *(TWO, "hardmax", "sum of the best", "maxsim_score", "ColBERT"),
+        *(TWO, "hardmax over y", "sum of scores", "maxsim_score", "ColBERT"),
         lambda: ref.maxsim_score(X, Y, MASK),
         lambda: best_of_y()[MASK].sum(),
     ),
 )
+
+COLUMNS = ("score", 24, 146), ("normalizer", 182, 142), ("reduction", 336, 134), ("function", 482, 200)
+"""Title, left and width of each column."""
+
+TOP, ROW = 90, 40
+
+
+def draw():
+    """The picture."""
+    height = TOP + len(POOLINGS) * ROW + 40
+    description = "; ".join(f"{row.name}: {row.score}, {row.normalizer}, {row.reduction}" for row in POOLINGS)
+    picture = Picture(height, "Poolings by score, normalizer and reduction", description)
+    picture.text(24, 32, "A pooling is a score, a normalizer and a reduction", "ink bold")
+    for title, left, width in COLUMNS:
+        picture.text(
+            left + (8 if title == "function" else width / 2),
+            TOP - 18,
+            title,
+            "muted" if title == "function" else "muted mid",
+        )
+    for sign, left in (("\N{MULTIPLICATION SIGN}", 176), ("\N{MULTIPLICATION SIGN}", 330), ("=", 478)):
+        picture.text(left, TOP - 18, sign, "muted mid")
+    for key, (_, left, width) in zip(("score", "normalizer", "reduction"), COLUMNS, strict=False):
+        row = 0
+        for text, same in groupby(POOLINGS, key=lambda pooling: getattr(pooling, key)):
+            count = len(list(same))
+            top = TOP + row * ROW
+            picture.rect(left, top, width, count * ROW - 4, "cell edge", 5)
+            picture.text(left + width / 2, top + count * ROW / 2 + 3, text, "ink mid small")
+            row += count
+    _, left, _ = COLUMNS[-1]
+    for row, pooling in enumerate(POOLINGS):
+        picture.text(left + 8, TOP + row * ROW + 15, pooling.known, "ink small bold")
+        picture.text(left + 8, TOP + row * ROW + 29, pooling.name, "muted tiny mono")
+    names = ", ".join(ref.table.BY_NAME["attention_pooling"].options["normalizer"])
+    picture.text(24, height - 18, f"normalizer= of the attention poolings: {names}, or your function", "muted small")
+    return picture.svg()

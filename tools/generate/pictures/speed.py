@@ -69,5 +69,10 @@ def draw():
             picture.path(f"M{LEFT + low * wide:.1f} {top + BAR / 2:g}H{LEFT + high * wide:.1f}", "of-ink")
         says = "1" if ours else f"{median:.0f}\N{MULTIPLICATION SIGN}"
         picture.text(LEFT + high * wide + 8, top + 18, says, "ink bold")
-    picture.text(LEFT, bottom + 38, "time of a step, attnpool = 1; bars: median over rounds, lines: lowest to highest", "muted small")
+    picture.text(
+        LEFT,
+        bottom + 38,
+        "time of a step, attnpool = 1; bars: median over rounds, lines: lowest to highest",
+        "muted small",
+    )
     return picture.svg()

@@ -82,7 +82,9 @@ class Picture:
 
     def text(self, x, y, text, kind="ink"):
         """Writes one line, whose baseline begins at (x, y), unless the class says "mid" or "end"."""
-        self.parts.append(f'<text class="{kind}" x="{number(x)}" y="{number(y)}">{escape(str(text), quote=False)}</text>')
+        self.parts.append(
+            f'<text class="{kind}" x="{number(x)}" y="{number(y)}">{escape(str(text), quote=False)}</text>'
+        )
 
     def path(self, data, kind="edge"):
         """Draws a line."""
@@ -101,7 +103,9 @@ class Picture:
 
     def svg(self):
         """The text of the file."""
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" width="{WIDTH}" role="img">'
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" width="{WIDTH}" role="img">'
+        )
         paper = f'<rect class="paper" width="{WIDTH}" height="{self.height}" rx="6"/>'
         return "\n".join([head, *self.parts[:2], STYLE, HATCHES, paper, *self.parts[2:], "</svg>"]) + "\n"
 
