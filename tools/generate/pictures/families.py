@@ -11,7 +11,7 @@ from pictures.svg import Picture
 
 RANDOM = np.random.default_rng(0)
 X, Y = RANDOM.normal(size=(5, 4)), RANDOM.normal(size=(3, 4))
-MASK = np.array([True, True, False, True, True])
+MASK = np.array([True, True, False, True, False])
 QUERY, KERNEL, OUT, CENTERS = (RANDOM.normal(size=shape) for shape in ((4,), (4, 4), (4,), (2, 4)))
 QUERIES, KEYS, VALUES = (RANDOM.normal(size=shape) for shape in ((1, 4), (4, 2, 2), (4, 2, 2)))
 NONE = np.zeros(5)
