@@ -5,20 +5,17 @@
   const WORDS = ["not", "a", "good", "film"];
   const TOKENS = [[0, 0, 2], [0, 0, 0], [2.828, 2, 0], [0.707, 0.5, 0]]; // score, x, y: those of cases.json
   const PADDING = { zeros: [0, 0, 0], "left over": [1.5, 1, -1], NaN: [NaN, NaN, NaN], infinity: [Infinity, Infinity, Infinity] };
-  const SAYS = {
-    mistake: {
-      none: "none",
-      "times 0": "scores × mask",
-      "minus 1e4": "scores + (1 − mask) × −1e4",
-      "minus 1e9, float16": "scores + (1 − mask) × −1e9, in float16",
-    },
-    padding: { "left over": "what the encoder left: score 1.5, (1, −1)" },
+  const MISTAKES = {
+    none: ["none", "No mistake: both are right."],
+    "times 0": ["scores × mask", "Scores of padding become 0, and exp(0) is 1."],
+    "minus 1e4": ["−1e4 at padding", "scores + (1 − mask) × −1e4: right until no token is real, or padding holds NaN or infinity."],
+    "minus 1e9, float16": ["−1e9, float16", "scores + (1 − mask) × −1e9: in float16 that is −∞, and 0 × −∞ is NaN at every real token."],
   };
 
   const at = (id) => document.getElementById(id);
 
   function choices(id, names, first) {
-    for (const name of names) at(id).add(new Option(SAYS[id]?.[name] ?? name, name, name === first, name === first));
+    for (const name of names) at(id).add(new Option(MISTAKES[name]?.[0] ?? name, name, name === first, name === first));
   }
 
   function inputs() {
@@ -123,6 +120,7 @@
   function draw() {
     const given = state();
     const [wrong, right] = [attnpool.wrong(given), attnpool.right(given)];
+    at("explained").textContent = MISTAKES[given.mistake][1];
     at("length-shown").value = given.mask.length;
     at("count-shown").value = numberOf("count");
     [...at("tokens").rows].forEach((row, j) => row.classList.toggle("unused", !given.mask[j]));
