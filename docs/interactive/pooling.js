@@ -26,7 +26,7 @@ const attnpool = (() => {
     const top = largest(scores, mask);
     if (top === -Infinity) return null;
     const below = scores.map((score, j) => Math.max((mask[j] ? score : -Infinity) - (top === Infinity ? NaN : top), -1));
-    return { below, ordered: below.some(Number.isNaN) ? below.map(() => NaN) : [...below].sort((a, b) => b - a) };
+    return { below, ordered: [...below].sort((a, b) => b - a) };
   }
 
   function sparsemax(scores, mask) {

@@ -93,9 +93,26 @@ def cases():
     for padding in PADDING:
         yield f"the primer, {padding}", *padded(*PRIMER, padding, 4), "softmax", "times 0"
     yield "real scores of -inf", *padded([-np.inf, 0.3, -np.inf, 1], PRIMER[1], "zeros", 1), "sparsemax", "minus 1e4"
-    yield "only real scores of -inf", *padded([-np.inf] * 4, PRIMER[1], "zeros", 1), "softmax", "minus 1e4"
-    yield "a real NaN", *padded([0, np.nan, 1, 2], PRIMER[1], "zeros", 1), "entmax15", "times 0"
-    yield "a real infinity", *padded([0, np.inf, 1, 2], PRIMER[1], "zeros", 1), "sigmoid", "times 0"
+    for normalizer in NORMALIZERS:
+        for what, scores in (
+            ("only -inf", [-np.inf] * 4),
+            ("a NaN", [0, np.nan, 1, 2]),
+            ("an infinity", [0, np.inf, 1, 2]),
+        ):
+            yield (
+                f"{normalizer}, {what} at real tokens",
+                *padded(scores, PRIMER[1], "zeros", 1),
+                normalizer,
+                "minus 1e4",
+            )
+    for score in (1.95, 2.05):  # where 1.5-entmax drops the second token
+        yield f"the edge of a support, {score}", *padded([score, 0], [[1, 2], [3, 4]], "zeros", 1), "entmax15", "none"
+    yield (
+        "scores as low as the penalty",
+        *padded([-9999, -10000.5], [[1, 2], [3, 4]], "zeros", 2),
+        "softmax",
+        "minus 1e4",
+    )
     yield "one token", *padded([-3], [[1, 2]], "zeros", 0), "softmax", "times 0"
 
 
