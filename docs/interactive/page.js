@@ -3,13 +3,29 @@
 
 (() => {
   const WORDS = ["not", "a", "good", "film"];
-  const TOKENS = [[0, 0, 2], [0, 0, 0], [2.828, 2, 0], [0.707, 0.5, 0]]; // score, x, y: those of cases.json
-  const PADDING = { zeros: [0, 0, 0], "left over": [1.5, 1, -1], NaN: [NaN, NaN, NaN], infinity: [Infinity, Infinity, Infinity] };
+  const TOKENS = [
+    [0, 0, 2],
+    [0, 0, 0],
+    [2.828, 2, 0],
+    [0.707, 0.5, 0],
+  ]; // score, x, y: those of cases.json
+  const PADDING = {
+    zeros: [0, 0, 0],
+    "left over": [1.5, 1, -1],
+    NaN: [NaN, NaN, NaN],
+    infinity: [Infinity, Infinity, Infinity],
+  };
   const MISTAKES = {
     none: ["none", "No mistake: both are right."],
     "times 0": ["scores × mask", "Scores of padding become 0, and exp(0) is 1."],
-    "minus 1e4": ["−1e4 at padding", "scores + (1 − mask) × −1e4: right until no token is real, or padding holds NaN or infinity."],
-    "minus 1e9, float16": ["−1e9, float16", "scores + (1 − mask) × −1e9: in float16 that is −∞, and 0 × −∞ is NaN at every real token."],
+    "minus 1e4": [
+      "−1e4 at padding",
+      "scores + (1 − mask) × −1e4: right until no token is real, or padding holds NaN or infinity.",
+    ],
+    "minus 1e9, float16": [
+      "−1e9, float16",
+      "scores + (1 − mask) × −1e9: in float16 that is −∞, and 0 × −∞ is NaN at every real token.",
+    ],
   };
 
   const at = (id) => document.getElementById(id);
@@ -37,7 +53,9 @@
   function state() {
     const count = numberOf("count");
     const length = numberOf("length");
-    const positions = Array.from({ length }, (_, j) => (j < count ? [0, 1, 2].map((k) => numberOf(`token-${j}-${k}`)) : PADDING[at("padding").value]));
+    const positions = Array.from({ length }, (_, j) =>
+      j < count ? [0, 1, 2].map((k) => numberOf(`token-${j}-${k}`)) : PADDING[at("padding").value],
+    );
     return {
       scores: positions.map(([score]) => score),
       x: positions.map(([, ...point]) => point),
@@ -55,7 +73,17 @@
     return made;
   }
 
-  const shown = (number) => (Number.isFinite(number) ? number.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−") : Number.isNaN(number) ? "NaN" : number > 0 ? "∞" : "−∞");
+  const shown = (number) =>
+    Number.isFinite(number)
+      ? number
+          .toFixed(2)
+          .replace(/^-0\.00$/, "0.00")
+          .replace("-", "−")
+      : Number.isNaN(number)
+        ? "NaN"
+        : number > 0
+          ? "∞"
+          : "−∞";
 
   const lost = ({ weights }, mask) => weights.reduce((total, weight, j) => total + (mask[j] ? 0 : weight), 0);
 
@@ -65,16 +93,44 @@
     svg.setAttribute("viewBox", "0 0 310 160");
     for (const tick of [0, 0.5, 1]) {
       element(svg, "path", { class: "line", d: `M${left} ${top + height * (1 - tick)}h${width}` });
-      element(svg, "text", { class: "muted", x: left - 6, y: top + height * (1 - tick) + 4, "text-anchor": "end" }, String(tick));
+      element(
+        svg,
+        "text",
+        { class: "muted", x: left - 6, y: top + height * (1 - tick) + 4, "text-anchor": "end" },
+        String(tick),
+      );
     }
     const step = width / mask.length;
     found.weights.forEach((weight, j) => {
       const [x, base] = [left + j * step + 1, top + height];
       if (!mask[j]) element(svg, "rect", { class: "hatch", x, y: base + 2, width: step - 2, height: 8 });
-      if (Number.isNaN(weight)) element(svg, "text", { x: x + step / 2 - 1, y: base - 6, "text-anchor": "start", transform: `rotate(-90 ${x + step / 2 + 3} ${base - 6})` }, "NaN");
-      else if (weight) element(svg, "rect", { class: mask[j] ? "real" : "leaking", x, y: base - height * weight, width: step - 2, height: height * weight });
+      if (Number.isNaN(weight))
+        element(
+          svg,
+          "text",
+          {
+            x: x + step / 2 - 1,
+            y: base - 6,
+            "text-anchor": "start",
+            transform: `rotate(-90 ${x + step / 2 + 3} ${base - 6})`,
+          },
+          "NaN",
+        );
+      else if (weight)
+        element(svg, "rect", {
+          class: mask[j] ? "real" : "leaking",
+          x,
+          y: base - height * weight,
+          width: step - 2,
+          height: height * weight,
+        });
     });
-    element(svg, "text", { class: "muted", x: left + width / 2, y: 156, "text-anchor": "middle" }, "position; height: weight");
+    element(
+      svg,
+      "text",
+      { class: "muted", x: left + width / 2, y: 156, "text-anchor": "middle" },
+      "position; height: weight",
+    );
     svg.setAttribute("aria-label", `weights ${found.weights.map(shown).join(", ")}`);
   }
 
@@ -94,10 +150,23 @@
     const most = Math.ceil(1.3 * Math.max(2, ...points.flat().filter(Number.isFinite).map(Math.abs)));
     const place = ([x, y]) => [40 + (size * (x + most)) / (2 * most), 10 + (size * (most - y)) / (2 * most)];
     const [middleX, middleY] = place([0, 0]);
-    element(svg, "path", { class: "line", d: `M40 ${middleY}h${size}M${middleX} 10v${size}M40 10h${size}v${size}h-${size}z` });
+    element(svg, "path", {
+      class: "line",
+      d: `M40 ${middleY}h${size}M${middleX} 10v${size}M40 10h${size}v${size}h-${size}z`,
+    });
     for (const tick of [-most, 0, most]) {
-      element(svg, "text", { class: "muted", x: place([tick, 0])[0], y: size + 26, "text-anchor": "middle" }, String(tick).replace("-", "−"));
-      element(svg, "text", { class: "muted", x: 36, y: place([0, tick])[1] + 4, "text-anchor": "end" }, String(tick).replace("-", "−"));
+      element(
+        svg,
+        "text",
+        { class: "muted", x: place([tick, 0])[0], y: size + 26, "text-anchor": "middle" },
+        String(tick).replace("-", "−"),
+      );
+      element(
+        svg,
+        "text",
+        { class: "muted", x: 36, y: place([0, tick])[1] + 4, "text-anchor": "end" },
+        String(tick).replace("-", "−"),
+      );
     }
     element(svg, "text", { class: "muted", x: 40 + size / 2, y: size + 41, "text-anchor": "middle" }, "x: praise");
     element(svg, "text", { class: "muted", x: 46, y: 24 }, "y: negation");
@@ -114,7 +183,10 @@
       const [wrongX, wrongY] = place(wrong.pooled);
       element(svg, "path", { class: "cross", d: `M${wrongX - 6} ${wrongY - 6}l12 12m0 -12l-12 12` });
     } else element(svg, "text", { x: 46, y: size + 2 }, "✕ is nowhere: NaN or ∞");
-    svg.setAttribute("aria-label", `with attnpool (${right.pooled.map(shown)}), with the mistake (${wrong.pooled.map(shown)})`);
+    svg.setAttribute(
+      "aria-label",
+      `with attnpool (${right.pooled.map(shown)}), with the mistake (${wrong.pooled.map(shown)})`,
+    );
   }
 
   function draw() {

@@ -25,7 +25,9 @@ const attnpool = (() => {
   function belowLargest(scores, mask) {
     const top = largest(scores, mask);
     if (top === -Infinity) return null;
-    const below = scores.map((score, j) => Math.max((mask[j] ? score : -Infinity) - (top === Infinity ? NaN : top), -1));
+    const below = scores.map((score, j) =>
+      Math.max((mask[j] ? score : -Infinity) - (top === Infinity ? NaN : top), -1),
+    );
     return { below, ordered: [...below].sort((a, b) => b - a) };
   }
 
@@ -43,7 +45,10 @@ const attnpool = (() => {
   }
 
   function entmax15(scores, mask) {
-    const found = belowLargest(scores.map((score) => score / 2), mask);
+    const found = belowLargest(
+      scores.map((score) => score / 2),
+      mask,
+    );
     if (found === null) return scores.map(() => 0);
     let [total, squares, support] = [0, 0, 0];
     const thresholds = found.ordered.map((score, j) => {
@@ -80,7 +85,13 @@ const attnpool = (() => {
   // With the mask, as attnpool does it: padding is replaced before any arithmetic.
   function right({ scores, x, mask, normalizer }) {
     const weights = NORMALIZERS[normalizer](scores, mask);
-    return { weights, pooled: averaged(weights, x.map((token, j) => token.map((value) => (mask[j] ? value : 0)))) };
+    return {
+      weights,
+      pooled: averaged(
+        weights,
+        x.map((token, j) => token.map((value) => (mask[j] ? value : 0))),
+      ),
+    };
   }
 
   // Scores after a mistake in the mask.
@@ -95,13 +106,19 @@ const attnpool = (() => {
     if (mistake === "none") return right({ scores, x, mask, normalizer });
     const mistaken = mistakenScores(scores, mask.map(Number), mistake);
     const lost = normalizer !== "sigmoid" && mistaken.every((score) => score === -Infinity); // -inf minus -inf is NaN
-    const weights = lost ? mistaken.map(() => NaN) : NORMALIZERS[normalizer](mistaken, mistaken.map(() => true));
+    const weights = lost
+      ? mistaken.map(() => NaN)
+      : NORMALIZERS[normalizer](
+          mistaken,
+          mistaken.map(() => true),
+        );
     return { weights, pooled: averaged(weights, x) };
   }
 
   // The scores of a case as JSON has them: "NaN", "inf", "-inf" are strings.
   const SPECIAL = { NaN: NaN, inf: Infinity, "-inf": -Infinity };
-  const parsed = (value) => (Array.isArray(value) ? value.map(parsed) : typeof value === "string" ? SPECIAL[value] : value);
+  const parsed = (value) =>
+    Array.isArray(value) ? value.map(parsed) : typeof value === "string" ? SPECIAL[value] : value;
 
   // Difference of two numbers; 0 where both are NaN or the same infinity, Infinity where only one is.
   function difference(a, b) {
@@ -110,19 +127,23 @@ const attnpool = (() => {
     return Number.isNaN(apart) ? Infinity : apart;
   }
 
-  // Computes every case and compares each number: { count, numbers, worst, failures }, where failures names what differs.
+  // Computes every case and compares each number: { count, numbers, worst, failures }; a failure names what differs.
   function check({ tolerance, cases }) {
     const found = { count: cases.length, numbers: 0, worst: 0, failures: [] };
     for (const one of cases) {
       const given = { ...one, scores: parsed(one.scores), x: parsed(one.x) };
-      for (const [way, computed] of [["right", right(given)], ["wrong", wrong(given)]]) {
+      for (const [way, computed] of [
+        ["right", right(given)],
+        ["wrong", wrong(given)],
+      ]) {
         for (const part of ["weights", "pooled"]) {
           const expected = parsed(one[way][part]);
           const apart = expected.map((number, j) => difference(computed[part][j], number));
           if (computed[part].length !== expected.length) apart.push(Infinity);
           found.numbers += expected.length;
           found.worst = Math.max(found.worst, ...apart);
-          if (apart.some((number) => !(number <= tolerance))) found.failures.push(`${one.name}: ${way}, ${part}: ${computed[part]}`);
+          if (apart.some((number) => !(number <= tolerance)))
+            found.failures.push(`${one.name}: ${way}, ${part}: ${computed[part]}`);
         }
       }
     }

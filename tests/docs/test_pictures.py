@@ -60,6 +60,8 @@ def test_a_page_shows_the_picture_and_says_it_in_words(name):
     for page, alt, target in here:
         assert (page.parent / target).exists()
         assert len(alt) > 40
+        drawn = re.sub(r"<[^>]*>", " ", path_of(name).read_text(encoding="utf-8").split("</style>")[-1])
+        assert [number for number in re.findall(r"\d+", alt) if number not in drawn] == []
 
 
 def luminance(colour):

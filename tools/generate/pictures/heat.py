@@ -52,8 +52,8 @@ def draw():
     feature, without, weights, mask, lesion = maps()
     leak, found = without[~mask].sum(), weights[lesion].sum()
     description = (
-        f"Weights over the 12 x 12 tiles of a slide. Without the mask {percent(leak)} of the weight is on a pen mark on the glass and around it. With "
-        f"it {percent(found)} is on the lesion of 3 x 3 tiles."
+        f"Weights over the {SIDE} x {SIDE} tiles of a slide. Without the mask {percent(leak)} of the weight is on the glass, "
+        f"most of it on a pen mark. With the mask {percent(found)} is on the lesion of {LESION} x {LESION} tiles."
     )
     picture = Picture(352, "Where attention pooling looks on a slide", description)
     largest = max(without.max(), weights.max())

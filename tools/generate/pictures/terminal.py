@@ -1,4 +1,4 @@
-"""A terminal with the README's command and the beginning of its output, from a real run."""
+"""A terminal with the README's command and the main parts of its output, from a real run."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from pictures.svg import MONO, WIDTH, Picture
+from pictures.svg import DARK, MONO, WIDTH, Picture
 
 ROOT = Path(__file__).resolve().parents[3]
 COLUMNS, LINE = 88, 18
@@ -76,7 +76,8 @@ def draw():
     lines = shown()
     height = 44 + LINE * len(lines) + 16
     picture = Picture(height, "attnpool check names the bugs of a masked mean", "\n".join(line.plain for line in lines))
-    picture.parts.append(DARK_SCREEN.format(width=WIDTH, height=height))
+    picture.parts.append(SCREEN)
+    picture.rect(0, 0, WIDTH, height, "screen edge", 6)
     for index in range(3):
         picture.parts.append(f'<circle class="on-screen dim" cx="{22 + 18 * index}" cy="20" r="5"/>')
     for index, line in enumerate(lines):
@@ -84,15 +85,10 @@ def draw():
     return picture.svg()
 
 
-DARK_SCREEN = (
-    """<style>
-.screen{{fill:#161b22}} .on-screen{{fill:#e6edf3;font:12.5px """
-    + MONO
-    + """}}
-.dim{{fill:#9aa4af}} .red{{fill:#f0705a}} .green{{fill:#56b870}}
-</style>
-<rect class="screen edge" width="{width}" height="{height}" rx="6"/>"""
-)
+SCREEN = f"""<style>
+.screen{{fill:#161b22}} .on-screen{{fill:{DARK["ink"]};font:12.5px {MONO}}}
+.dim{{fill:{DARK["muted"]}}} .red{{fill:{DARK["leak"]}}} .green{{fill:#56b870}}
+</style>"""
 """A terminal is dark in both modes."""
 
 KINDS = {"bold": "bold", "dim": "dim", "color(1)": "red", "color(2)": "green"}
