@@ -131,7 +131,7 @@ POOLINGS = (
         lambda: (ref.masked_softmax(NONE, MASK) @ np.abs(X) ** 3) ** (1 / 3),
     ),
     Pooling(
-        *(PRODUCT, "softmax over centers", RESIDUALS, "vlad_pooling", "NetVLAD"),
+        *("products with centers", "softmax over centers", RESIDUALS, "vlad_pooling", "NetVLAD"),
         lambda: ref.vlad_pooling(X, MASK, assign_kernel=CENTERS.T, centers=CENTERS, normalize=False),
         lambda: np.einsum("lk,lkd->kd", ref.masked_softmax(X @ CENTERS.T) * MASK[:, None], X[:, None] - CENTERS),
     ),
