@@ -1,7 +1,7 @@
 """What the judge says of attnpool_flax in float32, function by function; ``attnpool check`` judges everything.
 
-``test_equivalence.py`` compares values in every dtype. Here are gradients, padding and all ways to call: in ``make test`` those
-that :data:`SHOWN_BY` selects, in ``make thorough`` all of them, with the laws.
+``test_equivalence.py`` compares values in every dtype. Here are gradients and padding: in ``make test`` with the fewest and with all
+arguments, in ``make thorough`` in the ways to call that :data:`SHOWN_BY` selects, then in all of them, with the laws.
 """
 
 import numpy as np
@@ -46,8 +46,15 @@ for _row in table.VARIANTS:
         SHOWN_BY.setdefault(option_of(_row, _title), _row.name)
 
 
+WITH_ALL_ARGUMENTS = {
+    row.name for row in table.VARIANTS if "fullest" in {title for title, *_ in cases.configurations(row)}
+}
+
+
 def is_differentiated(row, title):
-    """Whether the gradients of this way to call the function are judged."""
+    """Whether the gradients of this way to call the function are judged: all arguments have theirs in the fullest one."""
+    if title == "smallest" and row.name in WITH_ALL_ARGUMENTS:
+        return False
     return not title.startswith(SHARED) or SHOWN_BY[option_of(row, title)] == row.name
 
 
@@ -56,14 +63,19 @@ def is_called(row, title):
     return not title.startswith(HINTS) or is_differentiated(row, title)
 
 
+PLAIN = ("smallest", "fullest", "without masks")
+"""Ways to call that need no program of their own for each value of an option."""
+
+
+@pytest.mark.parametrize("ways", ["plain", pytest.param("others", marks=pytest.mark.thorough)])
 @every_row
-def test_results_gradients_and_padding_in_float32(row):
+def test_results_gradients_and_padding_in_float32(row, ways):
     subject = Subject(row, getattr(attnpool_flax, row.name), JaxArrays(), "float32")
     drawn = [*cases.cases_of(row, None, (), partial=False), *cases.cases_in(row, "float32")]
     wrong = []
     with np.errstate(all="ignore"):
         for case, kind in drawn:
-            if is_called(row, case.title):
+            if is_called(row, case.title) and (case.title.partition(", ")[0] in PLAIN) == (ways == "plain"):
                 wrong += [
                     f"{case.title}: {finding.message}" for finding in findings(subject, case, kind) if finding.message
                 ]

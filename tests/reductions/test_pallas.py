@@ -225,7 +225,13 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(call, id=name, marks=[pytest.mark.thorough] * (name != "multi_head"))
+        for name, call in CALLS.items()
+    ],
+)
 def test_functions_agree_with_whole_products(call):
     x, mask, *_ = drawn()
 
@@ -246,6 +252,7 @@ def test_asking_for_the_weights_changes_no_bit_of_the_result():
     assert not weights[~mask].any()
 
 
+@pytest.mark.thorough
 def test_vmap_agrees_with_a_loop():
     x, mask, *_ = drawn()
     xs = jnp.stack([x, 2 * x])
