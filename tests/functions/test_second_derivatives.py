@@ -43,6 +43,7 @@ def test_the_hessian_of_the_cube_of_a_mean_is_the_same_over_two_chunks():
     np.testing.assert_allclose(cube(over_chunks), want, rtol=0, atol=rounded(want, X.shape[1]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", POOLINGS)
 def test_a_direct_hessian_of_packed_tokens_is_that_of_dense_ones(name):
     pool, packed = getattr(attnpool_flax, name), getattr(attnpool_flax, f"segment_{name}")
