@@ -235,7 +235,7 @@ def power_mean_pooling(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Radenović, Tolias and Chum 2018, equation 3, GeM.
+      Radenović, Tolias and Chum 2019, equation 3, GeM.
 
     >>> power_mean_pooling([[3.0], [4.0], [99.0]], [True, True, False], 2.0) ** 2
     array([12.5])

@@ -309,7 +309,7 @@ def power_mean_state(x, mask=None, p=3.0, *, lengths=None, epsilon=1e-6):
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Radenović, Tolias and Chum 2018, equation 3, GeM, as a monoid.
+      Radenović, Tolias and Chum 2019, equation 3, GeM, as a monoid.
 
     >>> whole = merge_states(power_mean_state([[3.0]], p=2.0), power_mean_state([[4.0]], p=2.0))
     >>> finalize_state(whole) ** 2

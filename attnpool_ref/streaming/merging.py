@@ -31,7 +31,7 @@ def merge_states(a, b):
       ValueError: the states differ in kind, width, batch axes or options (``p``, ``scale``, ``ddof`` and their like).
 
     Source:
-      Milakov and Gimelshein 2018, Online normalizer calculation for softmax, for those of attention.
+      Milakov and Gimelshein 2018, for those of attention.
 
     >>> merge_states(mean_state([[1.0]]), mean_state([[3.0]])).mean
     array([2.])

@@ -73,7 +73,7 @@ def latent_attention_state(
       ValueError: shapes disagree, a float mask, a norm's bias without its scale.
 
     Source:
-      Lee et al. 2024, section 3.1, as a monoid.
+      Lee et al. 2025, section 3.1, as a monoid.
 
     >>> parameters = {
     ...     "latents": [[1.0, -1.0]],
@@ -171,7 +171,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Arandjelovic et al. 2016, equation 4, as a monoid.
+      Arandjelović et al. 2016, equation 4, as a monoid.
 
     >>> parameters = {"assign_kernel": [[0.0]], "centers": [[2.0]], "normalize": False}
     >>> finalize_state(merge_states(vlad_state([[1.0]], **parameters), vlad_state([[4.0]], **parameters)))

@@ -185,7 +185,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Chan, Golub and LeVeque 1983, Algorithms for computing the sample variance, equation 2.1, for merging.
+      Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.
 
     >>> whole = merge_states(std_state([[1.0], [2.0]]), std_state([[3.0], [99.0]], [True, False], ddof=0))
     >>> finalize_state(whole)
@@ -219,7 +219,7 @@ def statistics_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilo
       ValueError: shapes disagree, a float mask, boolean weights (which are a mask).
 
     Source:
-      Chan, Golub and LeVeque 1983, Algorithms for computing the sample variance, equation 2.1, for merging.
+      Snyder et al. 2018, section 2.1; states are merged as in Chan, Golub and LeVeque 1983, equation 2.1.
 
     >>> finalize_state(merge_states(statistics_state([[1.0], [1.0]]), statistics_state([[3.0], [3.0]])))
     array([2., 1.])

@@ -7,6 +7,7 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
+import bibliography
 import bugs
 import traps
 from bugs.table import ERROR, NOTE, WRONG
@@ -150,8 +151,7 @@ def page():
         parts += [_of_states(function) for function in STATES if function.__module__ == module.__name__]
     for title, introduction, functions in UNLISTED:
         parts += [f"## {title}", introduction, *map(_unlisted, functions)]
-    sources = "\n".join(f"* `{key}`: {text}" for key, text in table.SOURCES.items())
-    return "\n\n".join([*parts, f"## Sources\n\n{sources}"]) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def bugs_page():
@@ -355,3 +355,5 @@ if __name__ == "__main__":
     TRAPS_PATH.write_text(traps_page())
     WHICH_PATH.write_text(which_page())
     HEADS_PATH.write_text(heads_page())
+    bibliography.PAGE.write_text(bibliography.page())
+    bibliography.MODULE.write_text(bibliography.module())

@@ -206,7 +206,7 @@ NORMALIZERS = (
     Entry(
         ("top-k attention", "sparse top-k softmax", "topk attention of x-transformers"),
         "top_k_softmax(scores, mask, k=8)",
-        "Gupta et al. 2021; x-transformers",
+        "Shazeer et al. 2017; Gupta et al. 2021; x-transformers",
         "All that tie with the k-th score are kept.",
     ),
     Entry(

@@ -41,7 +41,7 @@ INSTANCES = (
     Entry(
         ("noisy-or", "noisy-or MIL"),
         "noisy_or_pooling(p, mask)",
-        "Maron, Lozano-Pérez 1998",
+        "Maron, Lozano-Pérez 1997",
         "A product without logarithms, so that the gradient is finite at p = 1.",
     ),
     Entry(

@@ -30,7 +30,7 @@ HEADS = (
         ("MAP head", "MAPHead", "SigLIP head", "multihead attention pooling"),
         "pooled = multi_head_attention_pooling(x, mask, query=probe, **maps)\n"
         'residual_feed_forward(pooled, W1, b1, W2, b2, norm_scale=s, norm_bias=t, activation="gelu_tanh")',
-        "Zhai et al. 2022, 2023; big_vision's `MAPHead`",
+        "Zhai et al. 2022; Zhai et al. 2023; big_vision's `MAPHead`",
         "The same numbers; gelu is the tanh form there, and exact in timm's. `attnpool_flax.load` reads a trained one.",
         "MAPHead",
     ),

@@ -92,7 +92,7 @@ MATCHING = (
         ("label attention", "LEMM"),
         "label_attention(dot_product_attention(labels, x, x, mask[..., None, :]), query_kernel=Q, key_kernel=K, "
         "value_kernel=V)",
-        "a textbook's way; LEMM (Zhong et al. 2020) has no public code",
+        "Vaswani et al. 2017, for want of one; LEMM (Zhong et al. 2020) has no public code",
         "Makes no claim to reproduce LEMM.",
         "LabelAttention",
     ),

@@ -12,7 +12,7 @@ SETS = (
     Entry(
         ("min pooling",),
         "min_pooling(x, mask)",
-        "PyG's MinAggregation",
+        "Corso et al. 2020; PyG's MinAggregation",
         "An empty row is 0; tied tokens share the gradient.",
     ),
     Entry(
@@ -70,7 +70,7 @@ SETS = (
     Entry(
         ("median pooling", "quantile pooling", "PyG MedianAggregation", "PyG QuantileAggregation"),
         "quantile_pooling(x, mask, 0.5)",
-        "NumPy's quantile",
+        "Hyndman, Fan 1996; NumPy's quantile",
         "Of an even number the mean of both middle values; PyG's median is the lower one.",
     ),
     Entry(

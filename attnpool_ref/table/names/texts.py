@@ -24,7 +24,7 @@ SENTENCES = (
     Entry(
         ("last token", "last-token pooling", "lasttoken", "EOS pooling of decoders", "left padding"),
         "last_pooling(x, mask)",
-        "sentence-transformers' mode lasttoken",
+        "sentence-transformers' mode lasttoken (reimers2019)",
         "Each row finds its last real token by itself, on whichever side the padding is.",
     ),
     Entry(
