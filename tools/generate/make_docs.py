@@ -156,28 +156,25 @@ def page():
 
 def bugs_page():
     """The text of the page of mistakes."""
-    return _page_of_bugs(BUGS_INTRODUCTION, bugs.SECTIONS, ())
+    return _page_of_bugs(BUGS_INTRODUCTION, bugs.SECTIONS)
 
 
 def traps_page():
     """The text of the page of traps."""
-    return _page_of_bugs(TRAPS_INTRODUCTION, traps.SECTIONS, ("where",))
+    return _page_of_bugs(TRAPS_INTRODUCTION, traps.SECTIONS)
 
 
-def _page_of_bugs(introduction, sections, more):
+def _page_of_bugs(introduction, sections):
     kinds = [bug.kind for section in sections for bug in section.rows]
     counts = {"number": kinds.count(WRONG), "error": kinds.count(ERROR), "note": kinds.count(NOTE)}
     parts = [introduction.format(**counts)]
-    columns = ("id", *more, "what goes wrong", "smallest input", "theirs", "right", "with attnpool")
     for section in sections:
-        shown = [_bug(bug) for bug in section.rows if bug.kind != NOTE]
         notes = [
             f"* {': '.join(filter(None, (bug.name, bug.place)))}: {bug.what} {bug.reason}"
             for bug in section.rows
             if bug.kind == NOTE
         ]
-        lines = [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *shown]
-        parts += [f"## {section.title}", section.origin, "\n".join(lines)]
+        parts += [f"## {section.title}", section.origin, *(_bug(bug) for bug in section.rows if bug.kind != NOTE)]
         if notes:
             parts += ["Notes, with nothing to run:", "\n".join(notes)]
     return "\n\n".join(parts) + "\n"
@@ -187,9 +184,8 @@ def which_page():
     """The text of the page of names."""
     parts = [WHICH_INTRODUCTION]
     for group in names.GROUPS:
-        lines = ["| you know | call | source | what differs |", "|" + " --- |" * 4, *map(_known, group.shown)]
         if group.shown:
-            parts += [f"## {group.title}", "\n".join(lines)]
+            parts += [f"## {group.title}", *map(_known, group.shown)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -214,22 +210,25 @@ def heads_page():
 
 
 def _known(entry):
+    """The card of a name: what else it is called, the call, the module, the source, what differs."""
     first, *others = entry.names
-    calls = [f"`{line}`" for line in entry.call.splitlines()]
     module = module_of(entry)
-    modules = [f"module `{module}`"] if module else []
-    known = f"**{first}**" + "".join(f", {other}" for other in others)
-    cells = known, "<br>".join([*calls, *modules]) or "-", entry.source, entry.differs
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    facts = [
+        *([f"* Also: {', '.join(others)}"] if others else []),
+        *([f"* Module: `{module}`"] if module else []),
+        f"* Source: {entry.source}",
+        f"* {'Differs' if entry.call else 'Instead'}: {entry.differs}",
+    ]
+    return "\n\n".join([f"### {first}", *([f"```python\n{entry.call}\n```"] if entry.call else []), "\n".join(facts)])
 
 
 def _bug(bug):
-    given = "<br>".join(f"`{statement}`" for statement in bug.given)
+    """The card of a mistake: what goes wrong, the smallest input with attnpool's call, both results."""
     was = bug.was if bug.kind == ERROR else _flat(bug.was)
-    now = "refused" if bug.refuses else _flat(bug.now)
-    place = [bug.place] if bug.place else []
-    cells = [bug.name, *place, bug.what, given, was, now, f"`{bug.call}`"]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    now = "an error" if bug.refuses else _flat(bug.now)
+    code = "\n".join([*bug.given, bug.call])
+    heading = ": ".join(filter(None, (bug.name, bug.place)))
+    return f"### {heading}\n\n{bug.what}\n\n```python\n{code}\n```\n\n* Theirs: {was}\n* Right: {now}"
 
 
 def _flat(printed):

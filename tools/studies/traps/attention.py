@@ -270,7 +270,7 @@ def _(attnpool):
     was="RuntimeError",
     now="1 1 2",
     raises=ValueError,
-    place="timm `AttentionPoolLatent :72`, `embed_dim` that is not `in_features`",
+    place="timm `AttentionPoolLatent`, line 72, `embed_dim` that is not `in_features`",
 )
 def _(attnpool):
     """The map of keys and values takes the embedding's width, not the tokens'."""

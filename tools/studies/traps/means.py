@@ -17,7 +17,7 @@ from traps.sources import (
 PYG = Section("PyG's aggregations", "torch_geometric 2.8.1, `nn/aggr/basic.py`.")
 
 
-@PYG.wrong("P-1a", was="4.641589", now="10", place="PowerMeanAggregation :291")
+@PYG.wrong("P-1a", was="4.641589", now="10", place="PowerMeanAggregation, line 291")
 def _(attnpool):
     """The mean of the powers is clamped to [1e-4, 100] before the root, so that nothing exceeds 100^(1/p)."""
     x = np.array([[10.0], [10.0]])
@@ -27,7 +27,7 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-1b", was="0.046416", now="0.010000", place="PowerMeanAggregation :291")
+@PYG.wrong("P-1b", was="0.046416", now="0.010000", place="PowerMeanAggregation, line 291")
 def _(attnpool):
     """The same from below."""
     x = np.array([[0.01], [0.01]])
@@ -37,7 +37,7 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-1c", was="1.50005 1", now="1.5000005 1.5000005", place="PowerMeanAggregation :285")
+@PYG.wrong("P-1c", was="1.50005 1", now="1.5000005 1.5000005", place="PowerMeanAggregation, line 285")
 def _(attnpool):
     """p = 1 clamps only if p is learned (here with and without): one number, two functions."""
     x = np.array([[-1.0], [3.0]])
@@ -57,7 +57,7 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-1e", was="0.046416", now="0", place="PowerMeanAggregation :291")
+@PYG.wrong("P-1e", was="0.046416", now="0", place="PowerMeanAggregation, line 291")
 def _(attnpool):
     """An empty graph is clamped as well."""
     x = np.zeros((0, 1))
@@ -67,7 +67,7 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-2a", was="0", now="0.041667", place="VarAggregation :111")
+@PYG.wrong("P-2a", was="0", now="0.041667", place="VarAggregation, line 111")
 def _(attnpool):
     """E[x^2] - mean^2 in float32."""
     x = np.float32([[4096], [4096.25], [4096.5]])
@@ -77,7 +77,7 @@ def _(attnpool):
     )
 
 
-@PYG.wrong("P-2b", was="0", now="0.003000", place="StdAggregation :137")
+@PYG.wrong("P-2b", was="0", now="0.003000", place="StdAggregation, line 137")
 def _(attnpool):
     """A standard deviation up to the root of 1e-5 is 0."""
     x = np.array([[0.0], [0.006]])

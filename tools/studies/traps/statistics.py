@@ -33,7 +33,7 @@ def _(attnpool):
     "P-6c",
     was="nan",
     now="0",
-    place="wespeaker TSTP `:81`, speechbrain `pooling.py:308`, transformers `Wav2Vec2ForXVector`, pyannote without weights",
+    place="wespeaker TSTP, line 81, speechbrain `pooling.py:308`, transformers `Wav2Vec2ForXVector`, pyannote without weights",
 )
 def _(attnpool):
     """The unbiased deviation of one frame divides 0 by 0."""

@@ -123,7 +123,7 @@ def _(attnpool):
     )
 
 
-@TEXTS.wrong("P-19", was="-inf", now="0", place="sentence-transformers `WeightedLayerPooling :42`")
+@TEXTS.wrong("P-19", was="-inf", now="0", place="sentence-transformers `WeightedLayerPooling`, line 42")
 def _(attnpool):
     """Weights that sum to 0 divide by it."""
     layers, weights = np.array([[1.0], [3.0]]), np.array([1.0, -1.0])
