@@ -240,7 +240,7 @@ def logsumexp_pooling(x, mask=None, scale=1.0, *, lengths=None, mean=True, axis_
 
 
 def logsumexp(tokens, scale, mean):
-    """Returns [..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, of the sum without ``mean``."""
+    """Returns [..., d]: ln(mean exp(scale x)) / scale of tokens in any layout, or with the sum if not ``mean``."""
     extreme, sums = logsumexp_sums(tokens, scale)
     return finished_logsumexp(extreme, sums, tokens.broadcast_features(scale)[0], mean)
 
@@ -253,7 +253,7 @@ def logsumexp_sums(tokens, scale):
 
 
 def finished_logsumexp(extreme, sums, scale, mean):
-    """Computes ln(mean exp(scale x)) / scale [..., d], of the sum without ``mean``; 0 for a fully masked row."""
+    """Computes ln(mean exp(scale x)) / scale [..., d], or with the sum if not ``mean``; 0 for a fully masked row."""
     below = times_sign(logarithm(sums, doubled_magnitude(scale), mean), scale)
     return jnp.where(sums.count == 0, 0, lowered(extreme, below))
 

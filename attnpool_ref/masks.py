@@ -45,7 +45,7 @@ def spans_to_mask(spans, max_length, span_mask=None):
 
     .. math:: k_{sl} = [a_s \le l \le b_s]
 
-    A span that ends before it begins is empty. Slots are counted as indices are, padding too.
+    A span that ends before it begins is empty. The ends are indices of positions, padding included.
 
     Args:
       spans: integer [..., S, 2], first and last slot :math:`a, b` of each span, from 0 to ``max_length`` - 1.

@@ -1,7 +1,7 @@
 """Packed sequences: tokens [N, d] in one array, and the number of the segment that each belongs to.
 
-Each function is the dense one, segment by segment, and is made from it for the rows whose layouts have "segments". That of
-two sequences is written out: it refuses the reduction "max", and its docstring says what pairs of segments are.
+Each function is the dense one, segment by segment, and is made from it for the rows whose layouts have "segments". That
+of two packed sequences is written out, because it does not support the reduction "max".
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Calls over several devices: what ``axis_name`` asks for, and arrays whose places on a mesh are part of their types."""
+"""Calls over several devices: checks of ``axis_name``, and arrays over Explicit mesh axes."""
 
 import contextlib
 from typing import Any

@@ -103,7 +103,7 @@ class TanhSumAttention(PoolingModule):
       implementation: "einsum", "tiles" (blockwise, less memory), or None to choose automatically.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = TanhSumAttention(4, 6, 8, rngs=nnx.Rngs(0))
     >>> query, key, value = jnp.ones((2, 3, 4)), jnp.ones((2, 5, 6)), jnp.ones((2, 5, 7))
@@ -171,7 +171,7 @@ class LocationAttention(PoolingModule):
       precision: of the products; None is full float32.
       kernel_init: initialiser of the kernels.
       bias_init: initialiser of the biases.
-      rngs: "params" for the parameters.
+      rngs: random keys (``nnx.Rngs``); the stream "params" initializes the parameters.
 
     >>> attention = LocationAttention(4, 6, 7, 5, 8, rngs=nnx.Rngs(0))
     >>> query, state, value = jnp.ones((2, 3, 4)), jnp.ones((2, 3, 6)), jnp.ones((2, 5, 7))
@@ -194,7 +194,7 @@ class LocationAttention(PoolingModule):
     rngs: InitVar[nnx.Rngs]
 
     def __call__(self, query, state, value, mask=None, *, return_weights=False):
-        """Attends to slots and combines each query with what it found.
+        """Attends to slots, and maps each query together with its context.
 
         Args:
           query: [..., n, d] queries.

@@ -21,7 +21,7 @@ from attnpool_ref.table import language
 
 @dataclass(frozen=True)
 class NamedInitializer:
-    """An initializer that shows its name: signatures in ``help`` hold no addresses.
+    """An initializer whose ``repr`` is its name, so that signatures in ``help`` show no memory addresses.
 
     Attributes:
       function: an initializer of Flax.

@@ -174,8 +174,8 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Weights belong to slots; they may be negative. Where the sum of the real ones is exactly 0, the row is empty, or
-    that channel of it where each has its own weights. Weights at padding are never read.
+    Each weight belongs to a position, and may be negative. Where the real weights sum to exactly 0 the result is 0;
+    with weights for each channel, in that channel. Weights at padding are never read.
 
     Args:
       x: [..., L, d] tokens.

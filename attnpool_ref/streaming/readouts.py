@@ -73,7 +73,7 @@ def latent_attention_state(
       ValueError: shapes disagree, a float mask, a norm's bias without its scale.
 
     Source:
-      Lee et al. 2025, section 3.1, as a monoid.
+      Lee et al. 2025, section 3.1.
 
     >>> parameters = {
     ...     "latents": [[1.0, -1.0]],
@@ -171,7 +171,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Arandjelović et al. 2016, equation 4, as a monoid.
+      Arandjelović et al. 2016, equation 4.
 
     >>> parameters = {"assign_kernel": [[0.0]], "centers": [[2.0]], "normalize": False}
     >>> finalize_state(merge_states(vlad_state([[1.0]], **parameters), vlad_state([[4.0]], **parameters)))
@@ -210,7 +210,7 @@ def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, ga
       ValueError: shapes disagree or a float mask.
 
     Source:
-      Li et al. 2016, equation 7, without its outer tanh, as a monoid.
+      Li et al. 2016, equation 7, without its outer tanh.
 
     >>> kernels = {"gate_kernel": [[0.0]], "value_kernel": [[1.0]]}
     >>> finalize_state(merge_states(*(gated_sum_state([[token]], **kernels) for token in (1.0, 3.0)))).round(6)

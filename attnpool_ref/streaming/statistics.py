@@ -275,7 +275,7 @@ def attentive_statistics_state(
         context.
 
     Source:
-      Okabe et al. 2018, section 2.3, as a monoid.
+      Okabe et al. 2018, section 2.3.
 
     >>> kernels = {"kernel": [[0.0]], "out_kernel": [1.0]}
     >>> whole = merge_states(*(attentive_statistics_state([[token]], **kernels) for token in (1.0, 3.0)))

@@ -60,7 +60,7 @@ class Case:
       axes: for each array that is not None its axes by name, batch axes as "...".
       batch: the batch axes.
       sizes: the size of each named axis.
-      exact: the arguments that no rounding touches: what an exact comparison decides stays decided.
+      exact: the arguments whose numbers are exact in every dtype, so that exact comparisons give the same.
       spread: for an array that broadcasts, the axes that it stands for; those of ``axes`` where it has all of them.
       dtypes: names of dtypes of the arguments that have one of their own, whatever the implementation is judged in.
       result: the name of the result's dtype, where the arguments have dtypes of their own.
@@ -92,7 +92,7 @@ class Case:
         return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
 
     def told(self):
-        """Returns names of the masks that are given, or in whose place lengths are."""
+        """Returns names of the masks that are given, or replaced by lengths."""
         lengths = [self.arguments()[key].mask for key in self.given("lengths")]
         return [key for key in self.arguments() if key in self.given("mask") or key in lengths]
 

@@ -11,10 +11,10 @@ class Promise:
       name: what the report calls it.
       says: the guarantee in one sentence.
       line: the number of its section in ``docs/contract.md``; 0 for the definition itself.
-      follows_from: promises whose failure explains a failure of this one, as far as dtypes go.
+      follows_from: guarantees whose failure explains a failure of this one in the same dtypes.
       judged_by: the check that judges it, a key of :data:`~attnpool_ref.conformance.checks.CHECKS`,
         or "agreement", "long sums" or "refusals".
-      asked: the option of the judge that asks for it, or "" for what is asked by default.
+      asked: the option of the judge that checks it, or "" if it is checked by default.
     """
 
     name: str
@@ -36,7 +36,7 @@ _WRONG = (*_FORM, VALUES, MASKED)
 
 PROMISES = (
     Promise(ANSWER, "A legal call returns arrays of numbers, in time and without an error.", 0),
-    Promise(SHAPE, "Each result has the shape that the row shows.", 7, (ANSWER,)),
+    Promise(SHAPE, "Each result has the documented shape.", 7, (ANSWER,)),
     Promise(DTYPE, "Results and weights have the dtype of the input.", 9, (ANSWER,)),
     Promise(VALUES, "Without a mask the result is what the definition says, up to rounding.", 0, _FORM),
     Promise(MASKED, "Under masks the result is what the definition says of the real tokens.", 1, (*_FORM, VALUES)),
@@ -110,7 +110,7 @@ PROMISES = (
     ),
     Promise(
         "second derivatives",
-        "Differentiated twice in reverse mode, the result has the second derivative, whatever stands in padding.",
+        "Differentiated twice in reverse mode, the result has the second derivative, whatever padding holds.",
         14,
         (*_WRONG, EMPTY, GRADIENT, "NaN in padding"),
         "second derivatives",
@@ -196,8 +196,8 @@ def explained_by(name, broken):
     """Returns the guarantee that explains why ``name`` is broken, or "".
 
     Args:
-      name: a broken promise.
-      broken: for each broken promise the dtypes in which it is; an explanation holds in all of them.
+      name: a broken guarantee.
+      broken: the dtypes in which each broken guarantee is broken; an explanation must cover all of them.
     """
     for cause in BY_NAME[name].follows_from:
         if cause in broken and broken[name] <= broken[cause]:
