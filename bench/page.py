@@ -179,7 +179,10 @@ def oracle(found):
                 ways["attnpool_ref"]["seconds"], ways["the notebook's NumPy"]["seconds"], "the notebook's time"
             )
             rows.append([race["function"], race["title"].partition(", ")[0], cell])
-    text = f"{where(found)}. The definition computes in float64 and checks its arguments; the notebook's NumPy is float32.\n\n"
+    text = (
+        f"{where(found)}, beside the NumPy code of the notebooks that attnpool began with. The definition computes in\n"
+        "float64 and checks its arguments; the notebooks compute in float32.\n\n"
+    )
     return "## The oracle\n\n" + text + table(["function", "sizes", "the oracle takes"], rows)
 
 

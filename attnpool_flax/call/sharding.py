@@ -78,8 +78,8 @@ def over_explicit_axes(body, given, row, call, both, apart):
       given: the arrays.
       row: says the axes of both.
       call: what the signature came to.
-      both: whether the weights come beside the result.
-      apart: whether they come beside None.
+      both: whether the weights are returned with the result.
+      apart: whether they are returned with None.
     """
     meshes = {jax.typeof(array).sharding.mesh for array in given.values()}
     mesh = next((own for own in meshes if own.explicit_axes), None)

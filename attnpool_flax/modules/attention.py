@@ -199,7 +199,7 @@ class LocationAttention(PoolingModule):
         Args:
           query: [..., n, d] queries.
           state: [..., n, e] one state vector for each query.
-          value: [..., m, v] what stands in the slots.
+          value: [..., m, v] the vectors in the slots.
           mask: bool, broadcastable to [..., m], True = this slot is real.
           return_weights: also return the weights.
 

@@ -176,7 +176,7 @@ class AttentionPool2d(PoolingModule):
       num_slots: the length of every sequence, padding included.
       qkv_features: H·c, the width of all heads together; None is that of the tokens.
       out_features: o, the width of the result; None is that of the tokens.
-      use_class_token: whether a learned token stands in the place of the mean, as timm may have it.
+      use_class_token: whether a learned token replaces the mean, as timm may have it.
       use_bias: whether the heads have biases; or a tuple of the names of those that there are.
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.

@@ -47,8 +47,8 @@ def finalize_state(state, *, value_kernel=None, out_kernel=None, value_bias=None
 
     .. math:: O_i = \sum_h (z_{ih} W_v^h + b_v^h) W_o^h + b_o
 
-    with kernels, :math:`z_{ih}` the pooled tokens of a multi-head state: what :func:`multi_head_attention_pooling` gives.
-    Without ``out_kernel`` the heads :math:`z_{ih} W_v^h + b_v^h` stand side by side.
+    with kernels, :math:`z_{ih}` the pooled tokens of a multi-head state: what :func:`multi_head_attention_pooling`
+    gives. Without ``out_kernel`` the heads :math:`z_{ih} W_v^h + b_v^h` are concatenated.
 
     Args:
       state: the state.

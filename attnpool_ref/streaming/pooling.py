@@ -81,7 +81,7 @@ def max_state(x, mask=None, *, lengths=None):
 
 @definition
 def mean_max_state(x, mask=None, *, lengths=None):
-    r"""Keeps what the mean and the maximum of the whole need of one chunk.
+    r"""Returns the state of one chunk for the mean and the maximum.
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} x_l, \; N, \; \max_{l : k_l} x_{lc} \Big), \qquad N = \sum_l k_l
 
@@ -178,7 +178,7 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Only the weights of the whole are divided by: those of a chunk may cancel.
+    The division is by the weights of the whole, because those of a chunk may cancel.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -304,7 +304,7 @@ def multi_head_attention_state(
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    The value kernel meets the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
+    The value kernel is applied to the pooled tokens, in :func:`finalize_state`. The key bias cancels and is not read.
 
     Args:
       x: [..., L, d] tokens of the chunk.

@@ -42,7 +42,7 @@ def latent_attention_state(
 
     .. math:: \Big( \frac 1 N \sum_{l : k_l} f(x_l), \; N \Big), \qquad N = \sum_l k_l
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    :math:`k_l` is 1 at real tokens, else 0; :math:`f` is the map of a token in :func:`latent_attention_pooling`.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -153,7 +153,7 @@ def vlad_state(x, mask=None, *, lengths=None, assign_kernel, centers, assign_bia
     .. math:: \Big( t, \; \sum_{l : k_l} e^{\log a_{lj} - t_j} (x_l - c_j) \Big)_j, \qquad
               t_j = \max_{l : k_l} \log a_{lj}
 
-    :math:`k_l` is 1 at real tokens, else 0.
+    :math:`k_l` is 1 at real tokens, else 0; :math:`a` and :math:`c` are those of :func:`vlad_pooling`.
 
     Args:
       x: [..., L, d] tokens of the chunk.
@@ -188,7 +188,7 @@ class GatedSumState(SumState):
 
 @definition
 def gated_sum_state(x, mask=None, *, lengths=None, gate_kernel, value_kernel, gate_bias=None, value_bias=None):
-    r"""Keeps what the gated sum of the whole needs of one chunk.
+    r"""Returns the state of one chunk for the gated sum.
 
     .. math:: \sum_{l : k_l} \sigma(x_l W_g + b_g) \odot \tanh(x_l W_v + b_v)
 

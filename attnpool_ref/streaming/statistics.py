@@ -168,7 +168,7 @@ def std_state(x, mask=None, weights=None, *, lengths=None, ddof=0, epsilon=0.0):
 
     :math:`k_l` is 1 at real tokens, else 0.
 
-    Two merge about the mean of both. Weights of a chunk may cancel: the state then keeps a center in place of the mean.
+    Two states merge about their common mean. If the weights of a chunk cancel, the state keeps a center in place of it.
 
     Args:
       x: [..., L, d] tokens of the chunk.

@@ -47,7 +47,7 @@ INSTANCES = (
     Entry(
         ("top-k MIL", "top-k pooling", "top-k mean"),
         "top_k_pooling(x, mask, k=8)",
-        "top-k instances of a bag",
+        "Durand, Thome, Cord 2016, its upper half; torch.topk, then a mean",
         "A bag of fewer than k tokens gives the mean of all, where torch's topk fails. Ties share the gradient.",
     ),
     Entry(

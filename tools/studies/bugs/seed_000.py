@@ -5,7 +5,10 @@ from notebooks import cross_pooling, simkgc_first, simkgc_max, simkgc_mean
 
 from bugs.table import Section
 
-CROSS = Section("Seed 000: cross pooling", "The notebook's replacement for SimKGC's pooling.")
+CROSS = Section(
+    "Seed 000: cross pooling",
+    "The notebook's replacement for SimKGC's pooling. SimKGC calls the text of a question hr (head and relation), that of an answer tail.",
+)
 
 
 @CROSS.wrong("S0-1", was="0.731059", now="1")

@@ -201,7 +201,7 @@ def _(attnpool):
 
 @D2L.wrong("S3-N3", was="nan nan", now="0 0")
 def _(attnpool):
-    """With no key in range, 0 is divided by 0."""
+    """If no key is in the range of the kernel, 0 is divided by 0."""
     q, k = np.array([0.0]), np.array([5.0, 6.0])
     return (
         lambda: kernel_weights(q, k, lambda u: u <= 1),
