@@ -105,8 +105,7 @@ def pad(sequences, *, length=None, side="right"):
       side: "right" or "left", where the padding goes; it is 0.
 
     Returns:
-      (x [B, L, d], mask bool [B, L]). The dtypes of the sequences decide that of x as those of two arguments of one
-      call do.
+      (x [B, L, d], mask bool [B, L]). x has the widest floating dtype of the sequences.
 
     Raises:
       ValueError: the list is empty, two sequences disagree on the width, or one is longer than ``length``.

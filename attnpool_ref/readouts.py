@@ -61,9 +61,9 @@ def latent_attention_pooling(
       mlp_out_bias: [d], :math:`b_2`, or None.
       norm_scale: [d], of the tokens' :func:`layer_norm`, 1 if None.
       norm_bias: [d], 0 if None; only with ``norm_scale``.
-      latent_norm_scale: [e], of that of the latents, 1 if None.
+      latent_norm_scale: [e], scale of the latents' layer normalisation, 1 if None.
       latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
-      mlp_norm_scale: [d], of that before the perceptron, 1 if None.
+      mlp_norm_scale: [d], scale of the layer normalisation before the perceptron, 1 if None.
       mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
       epsilon: of the three normalisations, a number.
 

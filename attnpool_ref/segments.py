@@ -113,8 +113,8 @@ def pack(sequences, *, length=None, num_segments=None):
       num_segments: the number of segments, the last ones empty; None is the number of sequences.
 
     Returns:
-      (x [N, d], segment_ids int [N], num_segments), the numbers sorted. The dtypes of the sequences decide that of x as
-      those of two arguments of one call do.
+      (x [N, d], segment_ids int [N], num_segments), the numbers sorted. x has the widest floating dtype of the
+      sequences.
 
     Raises:
       ValueError: the list is empty, two sequences disagree on the width, there are more tokens than ``length`` or more

@@ -180,8 +180,8 @@ def oracle(found):
             )
             rows.append([race["function"], race["title"].partition(", ")[0], cell])
     text = (
-        f"{where(found)}, beside the NumPy code of the notebooks that attnpool began with. The definition computes in\n"
-        "float64 and checks its arguments; the notebooks compute in float32.\n\n"
+        f"{where(found)}, compared with the NumPy code of the notebooks that attnpool began with, which computes in\n"
+        "float32. The definition computes in float64 and checks its arguments.\n\n"
     )
     return "## The oracle\n\n" + text + table(["function", "sizes", "the oracle takes"], rows)
 
@@ -231,7 +231,7 @@ def eager(found):
         ours, jitted = (way["seconds"] for way in race["ways"].values())
         cell = times(ours, jitted, "the jitted call")
         rows.append([race["function"], race["title"], f"{min(ours) * 1e6:.0f} µs", cell])
-    text = f"{where(found)}, with `return_weights=True`, beside the same call under the caller's own `jit`.\n\n"
+    text = f"{where(found)}, a call with `return_weights=True`, compared with the same call under `jax.jit`.\n\n"
     head = ["function", "sizes", "the eager call takes", "which is"]
     return "## An eager call on small arrays\n\n" + text + table(head, rows)
 

@@ -77,7 +77,7 @@ def over_explicit_axes(body, given, row, call, both, apart):
       body: from arrays by name to a result, or to (a result or None, the weights).
       given: the arrays.
       row: says the axes of both.
-      call: what the signature came to.
+      call: the resolved signature.
       both: whether the weights are returned with the result.
       apart: whether they are returned with None.
     """

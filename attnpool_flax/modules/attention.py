@@ -65,7 +65,7 @@ class AdditiveAttention(PoolingModule):
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
-          rngs: what draws the dropout, in place of the module's own stream.
+          rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
 
         Returns:
@@ -232,7 +232,7 @@ class MultiHeadAttention(PoolingModule):
       value_features: v, the width of the values; None is that of the keys.
       qkv_features: H·c, the width of all heads together; None is that of the queries.
       out_features: o, the width of the result; None is that of the queries.
-      use_bias: whether there are biases; or a tuple of the names of those that there are.
+      use_bias: whether there are biases, or a tuple with the names of those that there are.
       dropout_rate: of the attention weights, in [0, 1].
       dtype: the dtype to which data and parameters are cast first; None promotes them.
       param_dtype: the dtype of the parameters.
@@ -278,7 +278,7 @@ class MultiHeadAttention(PoolingModule):
           lengths: number of keys to attend to, counted from the left: integers [..., n], [...] or (). Give this or
             ``mask``.
           deterministic: True drops no weights; None does as ``train()`` and ``eval()`` have said, which is to drop.
-          rngs: what draws the dropout, in place of the module's own stream.
+          rngs: random keys for dropout, in place of the module's own stream.
           return_weights: also return the weights, as they are before dropout.
 
         Returns:

@@ -179,8 +179,8 @@ def weighted_pooling(x, weights=None, mask=None, *, lengths=None):
 
     Args:
       x: [..., L, d] tokens.
-      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: their rank decides,
-        given that of x. None is uniform.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel: the number of axes,
+        compared with that of x, decides. None is uniform.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens, counted from the left: int [...] or (). Give this or ``mask``.
 

@@ -182,8 +182,8 @@ def weighted_state(x, weights=None, mask=None, *, lengths=None):
 
     Args:
       x: [..., L, d] tokens of the chunk.
-      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel, in all chunks alike: their
-        rank beside that of x says which. None is 1.
+      weights: [L] for all examples, [..., L] for each one, or [..., L, d] for each channel, of the same kind in all
+        chunks: the number of axes, compared with that of x, decides. None is 1.
       mask: bool, broadcastable to [..., L], True = real.
       lengths: number of real tokens of the chunk, counted from the left: int [...] or (). Give this or ``mask``.
 

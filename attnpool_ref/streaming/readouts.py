@@ -12,7 +12,7 @@ from attnpool_ref.streaming.states import MeanState, kind
 
 @kind
 class LatentAttentionState(MeanState):
-    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of what the map makes of the tokens."""
+    """State of :func:`~attnpool_ref.streaming.latent_attention_state`: a :class:`MeanState` of the mapped tokens."""
 
 
 @definition
@@ -57,11 +57,11 @@ def latent_attention_state(
       mlp_out_kernel: [f, d].
       mlp_bias: [2f], or None.
       mlp_out_bias: [d], or None.
-      norm_scale: [d], of the tokens' normalisation, 1 if None.
+      norm_scale: [d], scale of the tokens' layer normalisation, 1 if None.
       norm_bias: [d], 0 if None; only with ``norm_scale``.
-      latent_norm_scale: [e], of that of the latents, 1 if None.
+      latent_norm_scale: [e], scale of the latents' layer normalisation, 1 if None.
       latent_norm_bias: [e], 0 if None; only with ``latent_norm_scale``.
-      mlp_norm_scale: [d], of that before the perceptron, 1 if None.
+      mlp_norm_scale: [d], scale of the layer normalisation before the perceptron, 1 if None.
       mlp_norm_bias: [d], 0 if None; only with ``mlp_norm_scale``.
       epsilon: of the three normalisations, a number.
 
@@ -114,7 +114,7 @@ def latent_attention_state(
 
 @kind
 class VladState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals before their weights are what they are.
+    """State of :func:`~attnpool_ref.streaming.vlad_state`: sums of residuals under weights that are not yet normalised.
 
     Attributes:
       top: [..., K], the largest logarithm of a weight; -inf for a fully masked row.

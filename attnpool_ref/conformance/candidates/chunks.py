@@ -26,8 +26,8 @@ class InChunks:
     """Pooling over chunks, with the signature of the function that returns a chunk's state.
 
     Attributes:
-      namespace: what has the functions.
-      whole: the function that gives the state of one chunk.
+      namespace: the object that has the functions.
+      whole: the function that returns the state of one chunk.
     """
 
     def __init__(self, name, namespace, arguments=None):

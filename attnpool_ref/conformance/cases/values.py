@@ -179,7 +179,7 @@ CHOOSING = frozenset({"semantic_match"})
 
 
 def far_from_zero(main):
-    """Yields data 1000 away from 0, which a difference of squares loses; what a mean is subtracted from also by itself.
+    """Yields data 1000 away from 0, which a difference of squares loses.
 
     Far from data that stay, a distance is rounded by itself: no implementation is better there.
     """

@@ -48,7 +48,7 @@ def sensitivity(function, arrays, rng, base=None):
       function: from a dict of float64 arrays to a list of arrays.
       arrays: the inputs that rounding errors touch.
       rng: a NumPy generator.
-      base: what the function gives for the inputs, where it is known.
+      base: ``function(arrays)``, if known.
 
     Returns:
       A list: for each output an array of its shape, 0 where the output is not finite.

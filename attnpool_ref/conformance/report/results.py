@@ -42,7 +42,7 @@ class Compared:
     Attributes:
       name: which one: "the result", "the weights", "result 2 of 2".
       expected: what the definition says.
-      got: what the implementation gave.
+      got: the implementation's result.
     """
 
     name: str
