@@ -231,7 +231,7 @@ def eager(found):
         ours, jitted = (way["seconds"] for way in race["ways"].values())
         cell = times(ours, jitted, "the jitted call")
         rows.append([race["function"], race["title"], f"{min(ours) * 1e6:.0f} µs", cell])
-    text = f"{where(found)}, a call with `return_weights=True`, compared with the same call under `jax.jit`.\n\n"
+    text = f"{where(found)}, calls with `return_weights=True` are compared with the same calls under `jax.jit`.\n\n"
     head = ["function", "sizes", "the eager call takes", "which is"]
     return "## An eager call on small arrays\n\n" + text + table(head, rows)
 

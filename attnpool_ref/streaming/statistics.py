@@ -11,7 +11,7 @@ from attnpool_ref.streaming.states import kind
 
 @kind
 class StdState(NamedTuple):
-    """State of :func:`~attnpool_ref.streaming.std_state`: moments, each [..., d], or [..., 1] if all features share them.
+    """State of :func:`~attnpool_ref.streaming.std_state`: moments [..., d], or [..., 1] if all features share them.
 
     Attributes:
       mass: the sum of the weights' magnitudes.

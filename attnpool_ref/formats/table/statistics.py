@@ -93,7 +93,7 @@ SPEECHBRAIN_ASP = Format(
 
 WESPEAKER_ASTP = Format(
     "wespeaker_astp",
-    title="the ASTP of WeSpeaker and 3D-Speaker (there `epsilon=1e-10`)",
+    title="the ASTP of WeSpeaker and 3D-Speaker (for 3D-Speaker pass `epsilon=1e-10`)",
     source="wenet-e2e/wespeaker, wespeaker/models/pooling_layers.py; 3D-Speaker 09e7806",
     module="AttentiveStatisticsPool",
     verified="9.3e-15, on whole sequences and on the real tokens only, as it has no mask; with the global context 6.4e-8, see below",
