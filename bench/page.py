@@ -12,13 +12,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 HEAD = """# Performance
 
-Written by `make bench` from `bench/results.json`. The page has ratios, because times differ between machines, and between the hours of
-one. All ways of doing one thing run in one process, in rounds of shuffled order, with the caches swept between. Before they are timed,
-the results of each are compared with the oracle, and its gradients with those of attnpool.
+Written by `make bench` from `bench/results.json`. The page has ratios, because times differ between machines, and
+between the hours of one. All ways of doing one thing run in one process, in rounds of shuffled order, with the caches
+swept between. Before they are timed, the results of each are compared with the oracle, and its gradients with those of
+attnpool.
 
 * **14× faster** than a library or a formula: attnpool takes 1/14 of its time. **0.9× as fast**: attnpool takes longer.
-* **1.5× the floor**: attnpool takes 1.5 times as long as what no implementation can do without. This floor is measured in the same
-  rounds:
+* **1.5× the floor**: attnpool takes 1.5 times as long as what no implementation can do without. This floor is measured
+  in the same rounds:
   * **one read**: a sum of x over its tokens; in a step **a read and a write** of an array like x;
   * **the products alone**: where every pair of tokens has a product, the matrix products, in blocks.
 * A number is the median over the rounds; the lowest and the highest round are in parentheses.
@@ -26,15 +27,15 @@ the results of each are compared with the oracle, and its gradients with those o
 
 The libraries and formulas, all with the same parameters:
 
-* **plain**: the formula as one would write it in JAX, with the full matrix of scores. For `attention_pooling` it computes a key for each
-  token.
+* **plain**: the formula as one would write it in JAX, with the full matrix of scores. For `attention_pooling` it
+  computes a key for each token.
 * **einsum**: attnpool with `implementation="einsum"`. The other rows use the default, which was "tiles" here.
-* **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the notebook's formula with its masks corrected; for MaxSim
-  `torch.einsum` in blocks of 64 documents.
+* **PyTorch**: `nn.MultiheadAttention`, `F.scaled_dot_product_attention`, or the notebook's formula with its masks
+  corrected; for MaxSim `torch.einsum` in blocks of 64 documents.
 * **PyG**: `AttentionalAggregation`. **jax.nn**: `jax.nn.dot_product_attention`.
 
-The letters of the sizes: B examples, L and T tokens, d features, n queries, m or k keys, H heads, h hidden units, C candidates, N packed
-tokens.
+The letters of the sizes: B examples, L and T tokens, d features, n queries, m or k keys, H heads, h hidden units, C
+candidates, N packed tokens.
 """
 
 UNMEASURED = "Not measured yet: `make bench` writes its figures here.\n"

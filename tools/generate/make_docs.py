@@ -47,12 +47,13 @@ INTRODUCTION = """
 # Variants
 
 Every function is in both packages under the same name: `attnpool_ref` has the definition in NumPy, `attnpool_flax` the
-implementation in JAX. The latter may also take `axis_name=` (a sequence split over devices), `implementation=` (the kernel)
-and `precision=` (of products). `help(attnpool_flax.NAME)` says what else differs.
+implementation in JAX. The latter may also take `axis_name=` (a sequence split over devices), `implementation=` (the
+kernel) and `precision=` (of products). `help(attnpool_flax.NAME)` says what else differs.
 
-In the equations, $k_l$ is 1 where token $l$ is real and 0 where it is padding, and $l : k_l$ under a sum means that it runs over real
-tokens. In the shapes, `...` stands for any batch axes, a `?` after a name for an optional argument, and `|` for a choice of shapes.
-[conventions.md](conventions.md) explains masks, dtypes and batch axes, and [references.md](references.md) has the sources.
+In the equations, $k_l$ is 1 where token $l$ is real and 0 where it is padding, and $l : k_l$ under a sum means that it
+runs over real tokens. In the shapes, `...` stands for any batch axes, a `?` after a name for an optional argument, and
+`|` for a choice of shapes. [conventions.md](conventions.md) explains masks, dtypes and batch axes, and
+[references.md](references.md) has the sources.
 """.strip()
 
 BUGS_INTRODUCTION = """
@@ -60,12 +61,14 @@ BUGS_INTRODUCTION = """
 
 # Mistakes in the notebooks
 
-Mistakes of the [five notebooks](notebooks/README.md) that attnpool began with, and of the public code behind them. Each has the
-smallest input and attnpool's call, and then the wrong result of the source ("theirs") and the right one. The tests run all of them, with
-`attnpool_ref` and `attnpool_flax`: {number} wrong results and {error} errors. {note} notes have nothing to run.
+Mistakes of the [five notebooks](notebooks/README.md) that attnpool began with, and of the public code behind them. Each
+has the smallest input and attnpool's call, and then the wrong result of the source ("theirs") and the right one. The
+tests run all of them, with `attnpool_ref` and `attnpool_flax`: {number} wrong results and {error} errors. {note} notes
+have nothing to run.
 
-A letter after an id tells demonstrations of the same mistake apart. Results are written as flat vectors. The blocks need
-`import numpy as np` and `from attnpool_ref import *`. Padding holds arbitrary values. [variants.md](variants.md) has the definitions.
+A letter after an id tells demonstrations of the same mistake apart. Results are written as flat vectors. The blocks
+need `import numpy as np` and `from attnpool_ref import *`. Padding holds arbitrary values. [variants.md](variants.md)
+has the definitions.
 """.strip()
 
 TRAPS_INTRODUCTION = """
@@ -73,14 +76,15 @@ TRAPS_INTRODUCTION = """
 
 # Traps in public code
 
-Mistakes in the poolings of public libraries and of authors' repositories. Each has its place in the source, the smallest input and
-attnpool's call, and then the wrong result of the source ("theirs") and the right one. The tests run all of them from a formula
-that does what the source does: {number} wrong results and {error} errors. {note} note has nothing to run. For libraries that
-can be installed, `make peers` compares the number with the library itself ([peers.md](peers.md)).
+Mistakes in the poolings of public libraries and of authors' repositories. Each has its place in the source, the
+smallest input and attnpool's call, and then the wrong result of the source ("theirs") and the right one. The tests run
+all of them from a formula that does what the source does: {number} wrong results and {error} errors. {note} note has
+nothing to run. For libraries that can be installed, `make peers` compares the number with the library itself
+([peers.md](peers.md)).
 
-Results are written as flat vectors. The blocks need `import numpy as np` and `from attnpool_ref import *`. Padding holds arbitrary
-values. [bugs.md](bugs.md) has the mistakes of the notebooks that attnpool began with, and [verdicts.md](verdicts.md) shows which
-guarantees other libraries give.
+Results are written as flat vectors. The blocks need `import numpy as np` and `from attnpool_ref import *`. Padding
+holds arbitrary values. [bugs.md](bugs.md) has the mistakes of the notebooks that attnpool began with, and
+[verdicts.md](verdicts.md) shows which guarantees other libraries give.
 """.strip()
 
 WHICH_INTRODUCTION = """
@@ -88,13 +92,14 @@ WHICH_INTRODUCTION = """
 
 # You know it as
 
-Find a pooling by the name that you know: the call, its source, and what differs from the code that you know. `attnpool find WORD`
-searches the same table: `attnpool find ABMIL`, `attnpool find global attention`.
+Find a pooling by the name that you know: the call, its source, and what differs from the code that you know. `attnpool
+find WORD` searches the same table: `attnpool find ABMIL`, `attnpool find global attention`.
 
-The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are tokens, and `mask` [..., L] is True at real ones. `q` is a
-query; `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` vectors, `f` and `g` functions of yours, and `**maps` the kernels and biases
-of a multi-head pool. `where`, `concatenate` and the like are NumPy's or JAX's. A module is in `attnpool_flax` and has the
-parameters of the call. [variants.md](variants.md) has the definitions, and [references.md](references.md) the papers.
+The calls are the same in `attnpool_ref` and `attnpool_flax`. `x` [..., L, d] are tokens, and `mask` [..., L] is True at
+real ones. `q` is a query; `W`, `U`, `V`, `K`, `Q`, `O` are kernels, `w` and `b` vectors, `f` and `g` functions of
+yours, and `**maps` the kernels and biases of a multi-head pool. `where`, `concatenate` and the like are NumPy's or
+JAX's. A module is in `attnpool_flax` and has the parameters of the call. [variants.md](variants.md) has the
+definitions, and [references.md](references.md) the papers.
 """.strip()
 
 HEADS_INTRODUCTION = """
@@ -102,8 +107,8 @@ HEADS_INTRODUCTION = """
 
 # Trained heads
 
-Heads that other libraries trained give the same results here, and also take a mask. `load` returns an NNX
-module, `attnpool_flax.linen.load` a Linen module and its variables. `save` writes the format of the other library, bit for bit.
+Heads that other libraries trained give the same results here, and also take a mask. `load` returns an NNX module,
+`attnpool_flax.linen.load` a Linen module and its variables. `save` writes the format of the other library, bit for bit.
 
 ```python
 import numpy as np
@@ -120,29 +125,32 @@ attnpool_flax.save(attention, tensors, "torch_mha", prefix="self_attn.")
 print(tensors["self_attn.in_proj_weight"].shape)  # (24, 8)
 ```
 
-* **Sources**: a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`, a mapping from names to
-  arrays of NumPy, JAX or PyTorch, or the parameters of a module. Only the head's own tensors are read from a file. Nothing is
-  downloaded or unpickled: of a `.pt` file, pass what `torch.load(file, weights_only=True)` returns.
-* **Prefix**: `prefix=None` finds the head among other keys. If there are several heads, the error lists them. A prefix that you pass
-  ends with its separator, as in `"head."`. `attnpool inspect FILE` lists the formats that fit a file, and their prefixes.
-* **What the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your arguments, else from the
-  configuration, else from the defaults of the source. If none has them, the error names what to pass. `save` does not write them
-  either: if they are not the other library's defaults, pass them there too.
-* **Metadata**: `save` writes `{"format": "pt"}`, which transformers needs, into the metadata of a `.safetensors` file of PyTorch's
-  tensors. It keeps no other metadata.
-* **A model of sentence-transformers** is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")` writes
-  `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, for `SentenceTransformer("models/mine")`. In the folder
-  of an encoder or of a model, it writes only the parts after the encoder.
+* **Sources**: a `.safetensors` or `.npz` file, a `.safetensors.index.json`, a folder with a `config.json`, a mapping
+  from names to arrays of NumPy, JAX or PyTorch, or the parameters of a module. Only the head's own tensors are read
+  from a file. Nothing is downloaded or unpickled: of a `.pt` file, pass what `torch.load(file, weights_only=True)`
+  returns.
+* **Prefix**: `prefix=None` finds the head among other keys. If there are several heads, the error lists them. A prefix
+  that you pass ends with its separator, as in `"head."`. `attnpool inspect FILE` lists the formats that fit a file, and
+  their prefixes.
+* **What the file does not contain**: the number of heads, the epsilon and the kind of gelu come from your arguments,
+  else from the configuration, else from the defaults of the source. If none has them, the error names what to pass.
+  `save` does not write them either: if they are not the other library's defaults, pass them there too.
+* **Metadata**: `save` writes `{"format": "pt"}`, which transformers needs, into the metadata of a `.safetensors` file
+  of PyTorch's tensors. It keeps no other metadata.
+* **A model of sentence-transformers** is a folder. `attnpool_flax.save(pool, "models/mine", "sentence_transformers")`
+  writes `Pooling`, `Dense`, `LayerNorm` and `Normalize` with their configurations, for
+  `SentenceTransformer("models/mine")`. In the folder of an encoder or of a model, it writes only the parts after the
+  encoder.
 * **Saving is atomic**: after a crash there is the old file or the new one, complete.
-* **Result**: the module named under "Becomes", with each parameter in the dtype of the file (`param_dtype=` converts). Tensors that
-  the module has no parameter for, such as the counter of a batch normalization, are kept and saved again.
-* **Padding and fully masked rows**: NaN in padding changes no bit. Queries of a fully masked row attend to 0, and the layers after the
-  attention are applied to that, so that all such rows have the same result and give x no gradient.
+* **Result**: the module named under "Becomes", with each parameter in the dtype of the file (`param_dtype=` converts).
+  Tensors that the module has no parameter for, such as the counter of a batch normalization, are kept and saved again.
+* **Padding and fully masked rows**: NaN in padding changes no bit. Queries of a fully masked row attend to 0, and the
+  layers after the attention are applied to that, so that all such rows have the same result and give x no gradient.
 * `attnpool_ref.formats.read` and `write` do the same in NumPy, without JAX.
 
-The differences below were measured with random weights in float64, relative to the largest output.
-`python tools/studies/golden_differences.py` prints them again. `python examples/siglip_head.py` compares a SigLIP head of real size with
-Flax's own layers.
+The differences below were measured with random weights in float64, relative to the largest output. `python
+tools/studies/golden_differences.py` prints them again. `python examples/siglip_head.py` compares a SigLIP head of real
+size with Flax's own layers.
 """.strip()
 
 

@@ -15,22 +15,22 @@ INTRODUCTION = """
 # Verdicts on real implementations
 
 `attnpool check`, applied to attention and pooling as they are installed and used: which of attnpool's
-[guarantees](guarantees.md) each one gives, and the smallest input on which it does not. Most of these guarantees are attnpool's only.
-A library that does not give one is not at fault. Each section says what to do before or after the call, if the guarantee matters to
-you.
+[guarantees](guarantees.md) each one gives, and the smallest input on which it does not. Most of these guarantees are
+attnpool's only. A library that does not give one is not at fault. Each section says what to do before or after the
+call, if the guarantee matters to you.
 
 Made on {date} by `make verdicts` with attnpool {version}, Python {python}, NumPy {numpy}, on the CPU of {machine}:
 {count} implementations, {minutes} minutes of judging, two at a time.
 
-**How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and dtypes. What it does
-not offer is not checked. [judging.md](judging.md) says how to do the same with yours, and `tools/studies/verdicts/` has a description of
-each of these, one file per library.
+**How it is judged.** Each implementation is called as its documentation says: with its masks, options, ranks and
+dtypes. What it does not offer is not checked. [judging.md](judging.md) says how to do the same with yours, and
+`tools/studies/verdicts/` has a description of each of these, one file per library.
 
-**How to read the counts.** *22/24* says that 22 of 24 guarantees hold. *+5* are five more that fail as a consequence of another one,
-and are not counted; *-* is not checked. *†* is defined differently: a query that may see no key, or an example without tokens, is 0 in
-attnpool, and a uniform average, NaN or undocumented elsewhere. That is no defect, and the rest is then judged without such rows.
-The last column counts the dtypes in which every value is right. Under "not checked", *smallest* is a call with the required arguments
-only, and *fullest* one with all.
+**How to read the counts.** *22/24* says that 22 of 24 guarantees hold. *+5* are five more that fail as a consequence of
+another one, and are not counted; *-* is not checked. *†* is defined differently: a query that may see no key, or an
+example without tokens, is 0 in attnpool, and a uniform average, NaN or undocumented elsewhere. That is no defect, and
+the rest is then judged without such rows. The last column counts the dtypes in which every value is right. Under "not
+checked", *smallest* is a call with the required arguments only, and *fullest* one with all.
 """.strip()
 
 TABLE_HEAD = ("implementation", "guarantees", "dtypes")
