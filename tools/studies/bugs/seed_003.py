@@ -29,7 +29,7 @@ def _(attnpool):
 
 @D2L.error(
     "S3-3a",
-    was="ValueError: (8, 4) does not meet (2, 4)",
+    was="ValueError: (8, 4) does not broadcast with (2, 4)",
     now="0.090031 0.244728 0.665241 0 1 0 0 0",
     raises=ValueError,
 )
