@@ -43,7 +43,10 @@ def _(attnpool):
 
 
 @D2L.error(
-    "S3-3b", was="ValueError: (6, 4) does not meet (12, 4)", now="1 0 0 0 0.25 0.25 0.25 0.25", raises=ValueError
+    "S3-3b",
+    was="ValueError: (6, 4) does not broadcast with (12, 4)",
+    now="1 0 0 0 0.25 0.25 0.25 0.25",
+    raises=ValueError,
 )
 def _(attnpool):
     """It fails for scores of four axes, such as those of several heads."""
