@@ -54,7 +54,7 @@ def page(pairs, date):
 
 
 CODE = """
-The smallest cases run in a checkout, with `PYTHONPATH=tools/studies` and the library installed. `candidate_of` returns the function
+The smallest cases run in a checkout, with `PYTHONPATH=.:tools/studies:tools/generate` and the library installed. `candidate_of` returns the function
 that is printed above the case, `parameters_of` the parameters of a module, which the oracle needs as well.
 """.strip()
 
