@@ -35,7 +35,7 @@ lint: $(VENV)/dev.stamp ## style, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
-docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, traps.md, references.md, what docs/notebooks/ prints, type stubs
+docs: $(VENV)/dev.stamp ## write what is generated: docs/variants.md, which.md, bugs.md, traps.md, what docs/notebooks/ prints, type stubs
 	PYTHONPATH=tools/studies $(BIN)/python tools/generate/make_docs.py
 	$(BIN)/python tools/generate/make_notebooks.py
 	$(BIN)/python tools/generate/make_stubs.py
