@@ -92,7 +92,7 @@ class Case:
         return [k for k, a in self.arguments().items() if self.values[k] is not None and a.kind in kinds]
 
     def told(self):
-        """Returns names of the masks that are given, or replaced by lengths."""
+        """Returns names of the masks that are given, or in whose place lengths are."""
         lengths = [self.arguments()[key].mask for key in self.given("lengths")]
         return [key for key in self.arguments() if key in self.given("mask") or key in lengths]
 
